@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from auditor.cli import common
@@ -88,7 +89,8 @@ def _freeze_rows(
 
     _require_new(output)
     found = outlook(tabular.plan_of(options, config))
-    body = freeze.freeze(found.record, by=by, reason=reason, expected=found.expected)
+    told = msgspec.to_builtins(found.expected)
+    body = freeze.freeze(found.record, by=by, reason=reason, expected=told)
     return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from auditor.cli import common, consent
@@ -132,7 +133,7 @@ def _outlook(plan: TabularPlan, format: str) -> str:
 
     found = outlook(plan)
     if format == "json":
-        return json.dumps(found.expected, indent=2, sort_keys=True) + "\n"
+        return json.dumps(msgspec.to_builtins(found.expected), indent=2, sort_keys=True) + "\n"
     lines = [*planned.lines(found.expected), "Nothing was asked.", ""]
     return words.encodable("\n".join(map(inline, lines)), sys.stdout.encoding)
 

@@ -9,14 +9,17 @@ from auditor.core.record.rows import ExpectedClaim, ExpectedRows, ExpectedTexts,
 from auditor.report import words
 
 
-def lines(expected: Plain | None) -> list[str]:
+def lines(expected: Plain | ExpectedRows | None) -> list[str]:
     """Sentences about an expectation, of texts or of rows; none without one.
 
     Parameters
     ----------
-    expected : mapping, optional
-        What ``--dry-run`` counts for texts (`auditor.run.estimate`), or `auditor.tables.expect.expected`.
+    expected : mapping or ExpectedRows, optional
+        What ``--dry-run`` counts for texts (`auditor.run.estimate`), or `auditor.tables.expect.expected`; plain as a
+        frozen plan holds it.
     """
+    if isinstance(expected, ExpectedRows):
+        return _rows(expected)
     if not expected:
         return []
     if expected.get("kind") == "rows":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,9 @@ from auditor.tables.aequitas_population import population_search
 from auditor.tables.aequitas_walk import Finds, Stop, global_search, local_search
 from auditor.tables.column import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
+from auditor.tables.given import start_rows
 from auditor.tables.pairs import lattice, minimal_pairs
-from auditor.tables.result import Score, Subset, TabularResult
+from auditor.tables.result import Pair, Score, Subset, TabularResult
 from auditor.tables.schema import Schema, enumerate_rows, uniform
 
 PAIRS = 20  # exemplars
@@ -33,7 +33,7 @@ FEWEST = 100  # rows below which a separate estimate is not worth its calls
 
 
 def run(
-    evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
+    evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator
 ) -> TabularResult:
     """Search for discriminatory cases and estimate their share.
 
@@ -56,7 +56,7 @@ def run(
         estimate = _separate_estimate(evaluator, schema, read, rng)
     finds = Finds(schema, evaluator, read)
     spent_on_estimate = evaluator.evaluations - asked_before
-    details, reason, partial = _search(finds, options.get("data"), rng)
+    details, reason, partial = _search(finds, start_rows(options), rng)
     judged = finds.phases.get("global", {}).get("judged", 0)
     if estimate is None and judged and not details.pop("stopped_by_finds", False):
         estimate = share(finds.phases["global"], read.level)
@@ -108,7 +108,9 @@ def run(
     )
 
 
-def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple[dict[str, Any], str, bool]:
+def _search(
+    finds: Finds, data: Codes | None, rng: np.random.Generator
+) -> tuple[dict[str, object], str, bool]:
     """Run the mode; details, why it ended, and whether a limit cut it short."""
     details: dict[str, object] = {}
     try:
@@ -131,7 +133,9 @@ def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple
     return details, "all trials were made", False
 
 
-def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[Any, Any]:
+def _exemplars(
+    evaluator: Evaluator, schema: Schema, found: Codes
+) -> tuple[tuple[Pair, ...], tuple[Subset, ...]]:
     if not len(found):
         return (), ()
     try:

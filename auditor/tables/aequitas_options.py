@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -53,7 +53,7 @@ class Options(OptionSet):
             given["generated"] = POPULATION_DEFAULT
         return cls.of({**_estimate_size(schema, given), **given})
 
-    def record(self, distance: Distance) -> dict[str, Any]:
+    def record(self, distance: Distance) -> dict[str, object]:
         """Every option with its value, and the threshold γ that the distance stands for."""
         gamma = distance.threshold * distance.scale if distance.kind == "absolute" else 0.0
         return {**self.model_dump(), "gamma": gamma}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +138,7 @@ class Finds:
         entry["discriminatory"] += int(new.sum())
         return new
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """Contribution per phase and how different the finds are."""
         return {
             "phases": self.phases,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +21,13 @@ from auditor.tables.plan import TabularPlan
 from auditor.tables.schema import Schema, uniform
 from auditor.tables.slices import Slices, slices
 
+Spell = Callable[[Sequence[str], Sequence[object]], str]  # columns and a row → the text that is sent
+
 if TYPE_CHECKING:
+    from auditor.core.protocols import Model
     from auditor.models.tables import TableModel
-    from auditor.tables.rows import RowClient
+    from auditor.tables.rows import RowClient, RowDecision
+    from auditor.tasks.task import Task
 
 GIVEN = 500  # given rows from which on slices are about them
 SLICE_CASES = 20_000
@@ -130,7 +135,9 @@ def open_model(
     return predict_from_client(asked), asked
 
 
-def _adapter(plan: TabularPlan) -> tuple[Any, Any, Any]:
+def _adapter(
+    plan: TabularPlan,
+) -> tuple[Task | RowDecision, Model, Spell | None]:
     """Task, adapter and how a row is spelled; None for the default."""
     require_server(plan, [plan.model])
     if plan.task is None:

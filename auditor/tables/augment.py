@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ class RowAugmentation:
     """Rows to train on."""
 
     columns: tuple[str, ...]  # the input columns, then the target
-    rows: tuple[tuple[Any, ...], ...]  # raw values in that order
+    rows: tuple[tuple[object, ...], ...]  # raw values in that order
     cases: int  # cases that the rows stand for, and cases there were
     available: int
     sources: Mapping[str, int]  # cases by where their label comes from
@@ -73,7 +72,7 @@ def augment_rows(
         )
     schema = load(path / "schema.yaml")
     kept = arrays(path / "votes.npz")
-    codes, votes, names = kept["codes"], kept["votes"], kept["labels"]
+    codes, votes, names = kept["codes"].astype(np.int32), kept["votes"], kept["labels"]
     table = read_table(plan["data"]) if plan.get("data") else None
     labels = None if table is None else table.get(schema.target)
     available, taken = len(codes), np.arange(len(codes))
@@ -151,9 +150,9 @@ def _design(schema: Schema, codes: NDArray[np.int32]) -> NDArray[np.float64]:
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(codes), 1))
 
 
-def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) -> list[tuple[Any, ...]]:
+def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) -> list[tuple[object, ...]]:
     """Every possible combination of protected values of each case, with the case's label."""
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for case, label in zip(codes, said, strict=True):
         if label is None:
             continue
@@ -166,7 +165,7 @@ def _rows(schema: Schema, codes: NDArray[np.int32], said: Sequence[str | None]) 
     return rows
 
 
-def _number(label: str) -> Any:
+def _number(label: str) -> int | str:
     return int(label) if label.removeprefix("-").isdigit() else label
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,11 +127,12 @@ class Column:
         if self.kind == "derived":
             table = {name(a): table.get(name(b), -1) for a, b in self.mapping}
         distinct, inverse = np.unique(named(array), return_inverse=True)
-        codes = np.array([table.get(str(name), -1) for name in distinct], dtype=np.int32)
-        return codes[inverse.reshape(-1)]
+        codes: Codes = np.array([table.get(str(name), -1) for name in distinct], dtype=np.int32)
+        found: Codes = codes[inverse.reshape(-1)]
+        return found
 
 
-def plain_values(column: Column) -> NDArray[Any]:
+def plain_values(column: Column) -> NDArray[np.generic]:
     """Raw values in the narrowest plain type: int64, bool, float64 or object (text)."""
     values = column.raw_values()
     if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
@@ -173,12 +174,12 @@ def encode_integer(number: NDArray[np.float64], low: int, step: int, codes: int)
     return np.where(good, offset, -1).astype(np.int32)
 
 
-def numbers(array: NDArray[Any]) -> NDArray[np.float64]:
+def numbers(array: NDArray[np.generic]) -> NDArray[np.float64]:
     """Floats; NaN where a value is no number."""
     if array.dtype.kind in "iufb":
         return array.astype(np.float64)
 
-    def number(value: Any) -> float:
+    def number(value: SupportsFloat | str) -> float:
         try:
             return float(value)
         except (TypeError, ValueError):
@@ -198,7 +199,7 @@ def name(value: object) -> str:
     return str(value).strip()
 
 
-def named(array: NDArray[np.generic]) -> NDArray[Any]:
+def named(array: NDArray[np.generic]) -> NDArray[np.generic]:
     """The spelling of each value; missing ones are empty."""
     if array.dtype.kind in "iu":
         return array.astype(str)

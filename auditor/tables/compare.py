@@ -16,9 +16,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core import record as records
 from auditor.core import waivers
@@ -67,7 +68,7 @@ def read(path: Path) -> Side:
     return Side(record=record, judged=judged, found=found)
 
 
-def arrays(path: Path) -> dict[str, Any]:
+def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     """The arrays of an .npz file by name; none where there is no file."""
     import zipfile
     import zlib
@@ -93,7 +94,9 @@ def _protected(record: RunRecord) -> set[str]:
     return set(record.rows.schema.protected)
 
 
-def _verdicts(codes: Any, changes: Any, values: Any = None) -> Verdicts:
+def _verdicts(
+    codes: NDArray[np.generic], changes: NDArray[np.generic], values: NDArray[np.generic] | None = None
+) -> Verdicts:
     out: Verdicts = {}
     for i, (row, change) in enumerate(zip(codes, changes.tolist(), strict=True)):
         key = row.tobytes() + (b"" if values is None else values[i].tobytes())

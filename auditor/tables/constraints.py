@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from auditor.core.errors import ConfigError
 from auditor.tables.column import Column, Raw
 
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+COMPARE: dict[str, Callable[[Any, Any], object]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -170,7 +170,7 @@ def _eval(node: Node, codes: NDArray[np.int32], columns: dict[str, tuple[int, Co
     return a & b if node.op == "and" else a | b if node.op == "or" else ~a | b
 
 
-def _values(column: Column, other: Column) -> NDArray[Any]:
+def _values(column: Column, other: Column) -> NDArray[np.generic]:
     values: list[Raw] = column.raw_values()
     if column.numeric and other.numeric:
         return np.array(values, dtype=float)

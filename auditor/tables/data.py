@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.tables.column import Raw
 from auditor.tables.given import Given
 from auditor.tables.infer import PERHAPS, derivable, guarded, implications, infer
 from auditor.tables.plan import TabularPlan
@@ -18,6 +20,9 @@ from auditor.tables.reading import Table, read_table
 from auditor.tables.schema import Schema
 from auditor.tables.schemafile import dump, load
 from auditor.tables.solver import check_realisable
+
+if TYPE_CHECKING:
+    from auditor.tasks.task import Task
 
 ROWS = Path(__file__).with_name("rows")  # row tasks and their schemas
 
@@ -58,7 +63,7 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     return dump(schema, comments)
 
 
-def load_task(name: str) -> Any:
+def load_task(name: str) -> Task:
     """The task of this name: one for table rows only, or any other."""
     from auditor import tasks
 
@@ -66,12 +71,12 @@ def load_task(name: str) -> Any:
     return tasks.load(own if own.is_file() else name)
 
 
-def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
+def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | None]:
     """Schema, the given rows (none without data), and their labels where the data have them."""
     table: Table | None = read_table(plan.data) if plan.data else None
     if table is not None:
         table = table.without_missing([n for n in (plan.target or "", *plan.protected) if n in table])
-    favourable: Any = None if plan.favourable is None else _value(plan.favourable)
+    favourable = None if plan.favourable is None else _value(plan.favourable)
     if plan.task is not None:
         task = load_task(plan.task)
         favourable = plan.favourable if plan.favourable is not None else task.favourable
@@ -109,7 +114,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, Any]:
     return schema, Given.of(schema, table, where=plan.data), table.get(schema.target)
 
 
-def distinct_labels(column: Any) -> list[Any]:
+def distinct_labels(column: NDArray[np.generic]) -> list[Raw]:
     """The labels of a target column, sorted."""
     return sorted({v.item() if isinstance(v, np.generic) else v for v in column if v is not None}, key=str)
 

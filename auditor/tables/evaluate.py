@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from auditor.tables.column import Codes, Raw
 from auditor.tables.distance import EXACT, Distance
 from auditor.tables.given import Given, Rows, crossed, within
 from auditor.tables.keys import Keys, row_keys
-from auditor.tables.schema import Schema
+from auditor.tables.schema import Asked, Schema
 
 Labels = NDArray[np.int64]
 
@@ -82,7 +81,7 @@ class Evaluator:
 
     def __init__(
         self,
-        predict: Callable[[Any], object],
+        predict: Callable[[Asked], object],
         schema: Schema,
         *,
         cache: bool | None = None,
@@ -199,7 +198,7 @@ class Evaluator:
             combos = self.schema.combos if columns is None else self.schema.combos_of(index)
         return index, combos
 
-    def _crossed(self, codes: Codes, index: NDArray[np.intp], combos: Codes) -> NDArray[Any]:
+    def _crossed(self, codes: Codes, index: NDArray[np.intp], combos: Codes) -> NDArray[np.generic]:
         """`cross`, decoded: each row is decoded once, then only the columns that vary."""
         m = len(combos)
         sample = np.repeat(codes[:1], m, axis=0)
@@ -292,7 +291,7 @@ class Evaluator:
         self.cache_hits += len(codes) - len(unknown)
         return np.array([cache[k] for k in plain], dtype=np.int64)
 
-    def _keys(self, codes: Rows) -> tuple[Keys, dict[Any, int]]:
+    def _keys(self, codes: Rows) -> tuple[Keys, dict[object, int]]:
         """A key for each row, and where answers about such rows are kept."""
         assert self._cache is not None
         schema, rows = within(self.schema, codes)
@@ -305,7 +304,7 @@ class Evaluator:
 
     def _ask(self, codes: Rows) -> Labels:
         schema, rows = within(self.schema, codes)
-        return self._call(schema.decode(rows, frame=self._frame), len(rows))
+        return self._call(schema.frame(rows) if self._frame else schema.decode(rows), len(rows))
 
     def _call(self, rows: object, n: int) -> Labels:
         if not n:
@@ -326,7 +325,7 @@ class Evaluator:
             )
         return self._to_codes(answers)
 
-    def _answers(self, rows: object, n: int) -> NDArray[Any]:
+    def _answers(self, rows: object, n: int) -> NDArray[np.generic]:
         """What the model says; whatever it raises becomes one error that says where and on which row."""
         try:
             return np.asarray(self._predict(rows))

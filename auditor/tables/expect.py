@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
+
+from msgspec.structs import replace
 
 from auditor.core.counting import plural
+from auditor.core.record.rows import ExpectedRows, Range, SeenEffect
 from auditor.measure.confidence_sequences import confidence_sequence
 from auditor.measure.intervals import clopper_pearson
 from auditor.tables.aequitas import ESTIMATE_SHARE, FEWEST
@@ -30,7 +32,7 @@ ASKED_ONCE = (
 NOISY = "labels are tested against the noise of repeated answers, and how large it is only the run tells"
 TREES = "how many rows its neighbourhoods ask about hangs on the paths that it takes"
 WALKED = "every possible row is asked about: the scores are exact"
-Options = Mapping[str, Any]  # of the method, with `data` and `profile`
+Options = Mapping[str, object]  # of the method, with `data` and `profile`
 
 
 def check_options(plan: TabularPlan, schema: Schema, options: Options) -> None:
@@ -51,7 +53,7 @@ def expected(
     options: Options,
     *,
     deterministic: bool = True,
-) -> dict[str, Any]:
+) -> ExpectedRows:
     """Cases, questions and the smallest share of changes that the plan can show.
 
     Parameters
@@ -60,41 +62,37 @@ def expected(
         Rows of ``--data``.
     deterministic : bool
         Whether the model is declared to repeat itself. Where it is not, no effect is promised.
-
-    Returns
-    -------
-    dict
-        ``cases`` and ``evaluations`` (``at_least``, ``at_most``; a missing bound has a ``reason``), ``calls_at_most``
-        where each row is a call, ``effect`` (see `effect`), ``given_rows``, ``combinations``, ``limits``.
-        ``evaluations`` are rows that the model is asked about: cases times combinations of protected values.
     """
     combos = len(schema.combos) if len(schema.protected_index) else 1
-    found = {"themis": _themis, "aequitas": _aequitas, "sg": _sg}[plan.method](
+    told = {"themis": _themis, "aequitas": _aequitas, "sg": _sg}[plan.method](
         schema, evaluator, given, options, combos
     )
     if not deterministic:
-        found |= {"effect": None, "effect_reason": NOISY if plan.replicates > 1 else ASKED_ONCE}
-    left = evaluator.remaining
-    asked = found["evaluations"]
+        told = replace(told, effect=None, effect_reason=NOISY if plan.replicates > 1 else ASKED_ONCE)
+    left, rows = evaluator.remaining, told.evaluations
     if given:  # one row is tried first
-        asked |= {k: asked[k] + 1 for k in ("at_least", "at_most") if asked.get(k) is not None}
-    if left is not None and (asked.get("at_most") is None or asked["at_most"] > left):
-        asked |= {"at_most": left, "reason": "the limit"}
+        rows = replace(rows, at_least=_more(rows.at_least), at_most=_more(rows.at_most))
+    if left is not None and (rows.at_most is None or rows.at_most > left):
+        rows = replace(rows, at_most=left, reason="the limit")
     limits = {
-        name: getattr(plan, name) for name in ("max_evaluations", "max_calls", "max_cost", "max_seconds")
+        "max_evaluations": plan.max_evaluations,
+        "max_calls": plan.max_calls,
+        "max_cost": plan.max_cost,
+        "max_seconds": plan.max_seconds,
     }
-    told: dict[str, Any] = {
-        "kind": "rows",
-        "combinations": combos,
-        "given_rows": given,
-        **found,
-        "again_at_most": 0 if evaluator.slow or left is not None else _again(plan, combos),
-        "limits": {name: value for name, value in limits.items() if value is not None},
-    }
-    if plan.served:
-        most = asked.get("at_most")
-        told["calls_at_most"] = None if most is None else most * plan.replicates
-    return told
+    return replace(
+        told,
+        combinations=combos,
+        given_rows=given,
+        evaluations=rows,
+        again_at_most=0 if evaluator.slow or left is not None else _again(plan, combos),
+        limits={name: value for name, value in limits.items() if value is not None},
+        calls_at_most=rows.at_most * plan.replicates if plan.served and rows.at_most is not None else None,
+    )
+
+
+def _more(rows: int | None) -> int | None:
+    return None if rows is None else rows + 1
 
 
 def _again(plan: TabularPlan, combos: int) -> int:
@@ -103,11 +101,11 @@ def _again(plan: TabularPlan, combos: int) -> int:
     return PAIRS * combos + slices
 
 
-def announced(plan: TabularPlan, schema: Schema, told: Mapping[str, Any]) -> list[str]:
+def announced(plan: TabularPlan, told: ExpectedRows) -> list[str]:
     """What a run says before it asks: the method, and what an estimate of the share costs beforehand."""
     lines = [f"{METHODS[plan.method][1]} on {plan.model}"]
-    if drawn := told.get("estimate_cases"):
-        rows = drawn * told["combinations"]
+    if drawn := told.estimate_cases:
+        rows = drawn * told.combinations
         lines.append(
             f"first the share, from {plural(drawn, 'uniform case')} or {plural(rows, 'row')} "
             "(--set trials=0: from the search's own first rows)"
@@ -115,7 +113,7 @@ def announced(plan: TabularPlan, schema: Schema, told: Mapping[str, Any]) -> lis
     return lines
 
 
-def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
+def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     """What ``n`` independent cases can show and bound.
 
     A share is shown above 0 by one change among independent cases, so the smallest share that is shown with a
@@ -124,8 +122,9 @@ def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
 
     Examples
     --------
-    >>> {k: round(v, 5) for k, v in effect(1000, 0.99, always_valid=False).items() if k != "n"}
-    {'level': 0.99, 'power': 0.8, 'share': 0.00161, 'bound': 0.00528, 'half_width': 0.04115}
+    >>> seen = effect(1000, 0.99, always_valid=False)
+    >>> round(seen.share, 5), round(seen.bound, 5), round(seen.half_width, 5)
+    (0.00161, 0.00528, 0.04115)
     """
 
     def interval(changes: int) -> tuple[float, float]:
@@ -135,74 +134,65 @@ def effect(n: int, level: float, *, always_valid: bool) -> dict[str, Any]:
         return found.low, found.high
 
     low, high = interval(n // 2)
-    return {
-        "n": n,
-        "level": level,
-        "power": POWER,
-        "share": 1 - (1 - POWER) ** (1 / n),
-        "bound": interval(0)[1],
-        "half_width": (high - low) / 2,
-    }
+    return SeenEffect(
+        n=n,
+        level=level,
+        power=POWER,
+        share=1 - (1 - POWER) ** (1 / n),
+        bound=interval(0)[1],
+        half_width=(high - low) / 2,
+    )
 
 
-def _exactly(n: int) -> dict[str, int]:
-    return {"at_least": n, "at_most": n}
-
-
-def _no_effect(reason: str) -> dict[str, object]:
-    return {"effect": None, "effect_reason": reason}
-
-
-def _themis(
-    schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int
-) -> dict[str, Any]:
+def _themis(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> ExpectedRows:
     settings = ThemisOptions.of(options)
     if settings.mode == "search":
         return _search(schema, evaluator, settings)
     own, cases = given * combos, int(schema.cases)
     if settings.protocol != "themis" and walks(evaluator, schema, settings):
-        rows = _exactly(cases * combos + own)
-        return {"cases": _exactly(cases), "evaluations": rows, **_no_effect(WALKED)}
+        rows = Range.exactly(cases * combos + own)
+        return ExpectedRows(cases=Range.exactly(cases), evaluations=rows, effect_reason=WALKED)
     left = evaluator.remaining
     most = settings.max_samples if left is None else min(settings.max_samples, left // combos)
     least = min(max(settings.least, 1), most)
-    told: dict[str, object]
+    seen, reason = None, ""
     if settings.protocol == "themis":  # both scores draw rows of their own, the group score for each group
         most, own = 2 * settings.max_samples, 0
-        told = _no_effect("the paper's stopping rule has no interval that holds after stopping")
+        reason = "the paper's stopping rule has no interval that holds after stopping"
     elif not most:
-        told = _no_effect("the limit leaves no case")
+        reason = "the limit leaves no case"
     else:  # Sampling may stop as soon as it is allowed to: no more is certain beforehand.
-        told = {"effect": effect(least, settings.confidence, always_valid=True)}
-    return {
-        "cases": {"at_least": least, "at_most": most},
-        "evaluations": {"at_least": least * combos, "at_most": most * combos + own},
-        **told,
-    }
+        seen = effect(least, settings.confidence, always_valid=True)
+    return ExpectedRows(
+        cases=Range(at_least=least, at_most=most),
+        evaluations=Range(at_least=least * combos, at_most=most * combos + own),
+        effect=seen,
+        effect_reason=reason,
+    )
 
 
-def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> dict[str, Any]:
+def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> ExpectedRows:
     cards = [schema.columns[schema.index_of(name)].codes for name in settings.columns or schema.protected]
-    sets = {"at_least": 1, "at_most": 2 ** len(cards) - 1}
+    sets = Range(at_least=1, at_most=2 ** len(cards) - 1)
     if walks(evaluator, schema, settings):
-        cases, rows = _exactly(int(schema.cases)), _exactly(int(schema.size))
-        return {"sets": sets, "cases": cases, "evaluations": rows, **_no_effect(WALKED)}
+        cases, rows = Range.exactly(int(schema.cases)), Range.exactly(int(schema.size))
+        return ExpectedRows(sets=sets, cases=cases, evaluations=rows, effect_reason=WALKED)
     most = None
     if len(cards) <= MAX_COLUMNS:
         chosen = (part for size in range(1, len(cards) + 1) for part in combinations(cards, size))
         most = sum(min(math.prod(part), settings.max_combos) for part in chosen) * settings.max_samples
     least = min(max(settings.least, 1), settings.max_samples)
-    return {
-        "sets": sets,
-        "cases": {"at_least": min(settings.least, settings.max_samples), "at_most": settings.max_samples},
-        "evaluations": {"at_most": most},
-        "effect": effect(least, settings.confidence, always_valid=True),
-    }
+    return ExpectedRows(
+        sets=sets,
+        cases=Range(at_least=min(settings.least, settings.max_samples), at_most=settings.max_samples),
+        evaluations=Range(at_most=most),
+        effect=effect(least, settings.confidence, always_valid=True),
+    )
 
 
 def _aequitas(
     schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int
-) -> dict[str, Any]:
+) -> ExpectedRows:
     read, cases = AequitasOptions.read(options, schema), int(schema.cases)
     walking = read.mode != "population"
     drawn, left = read.trials * read.trial_size, evaluator.remaining
@@ -214,28 +204,27 @@ def _aequitas(
     most = min(read.generated or cases, cases)
     if walking:
         most = min(most, read.global_n * (1 + read.local_n))
-    asked: dict[str, object] = {"at_most": (most + drawn) * combos}
-    if walking and read.local_n:
-        asked["reason"] = WALKS
+    seen, reason = None, ""
     if exact:
-        told = _no_effect("the share is taken over every case there is, so it is exact")
+        reason = "the share is taken over every case there is, so it is exact"
     elif share := drawn or (read.global_n if walking else 0):
-        told = {"effect": effect(share, read.level, always_valid=False)}
+        seen = effect(share, read.level, always_valid=False)
     else:
-        told = _no_effect(
+        reason = (
             "the cases are searched for, and no share is estimated: too few uniform rows within the limits"
         )
-    return {
-        "estimate_cases": drawn,
-        "cases": {"at_least": 1, "at_most": most},
-        "evaluations": asked,
-        **told,
-    }
+    return ExpectedRows(
+        estimate_cases=drawn,
+        cases=Range(at_least=1, at_most=most),
+        evaluations=Range(at_most=(most + drawn) * combos, reason=WALKS if walking and read.local_n else ""),
+        effect=seen,
+        effect_reason=reason,
+    )
 
 
-def _sg(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> dict[str, Any]:
-    return {
-        "cases": {"at_least": 1, "at_most": min(SgOptions.of(options).limit, int(schema.cases))},
-        "evaluations": {"at_least": combos, "at_most": None, "reason": TREES},
-        **_no_effect("the cases are searched for: they have no rate"),
-    }
+def _sg(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> ExpectedRows:
+    return ExpectedRows(
+        cases=Range(at_least=1, at_most=min(SgOptions.of(options).limit, int(schema.cases))),
+        evaluations=Range(at_least=combos, reason=TREES),
+        effect_reason="the cases are searched for: they have no rate",
+    )

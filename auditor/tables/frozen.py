@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Observer
+from auditor.core.record.rows import ExpectedRows
 from auditor.run import freeze
 from auditor.tables.asking import evaluator_of, open_model
 from auditor.tables.data import load_rows
@@ -22,8 +22,8 @@ from auditor.tables.run import check_plan, options_of
 class Outlook:
     """A plan as far as it can be worked out without asking: see `outlook`."""
 
-    record: Mapping[str, Any]
-    expected: Mapping[str, Any]
+    record: Mapping[str, object]
+    expected: ExpectedRows
 
 
 def outlook(plan: TabularPlan) -> Outlook:

@@ -132,3 +132,9 @@ def bins_note(schema: Schema) -> str:
         f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
         "these values they cannot show. Given rows in scores and slices were asked with the values that they have."
     )
+
+
+def start_rows(options: Mapping[str, object]) -> Codes | None:
+    """Where a directed search starts from: codes under ``data``; None where there are none."""
+    data = options.get("data")
+    return data if isinstance(data, np.ndarray) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from auditor.tables.column import Codes
 from auditor.tables.schema import Schema
 
-Keys = NDArray[Any]  # int64, or void of fixed width
+Keys = NDArray[np.generic]  # int64, or void of fixed width
 
 
 INT64 = 2**63

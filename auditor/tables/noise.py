@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core.counting import plural
-from auditor.core.types import Estimate, Prompt, Response, Variant
+from auditor.core.types import Estimate, Finding, Prompt, Response, Variant
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.multiplicity import holm
-from auditor.tables.result import TabularResult
 from auditor.tables.schema import Schema
 
 if TYPE_CHECKING:
@@ -63,6 +63,28 @@ class Noise:
     tests: Mapping[tuple[str, ...], Dealt] = dataclasses.field(default_factory=dict)
     reason: str = ""  # why nothing was tested
 
+    def to_record(self, protected: Sequence[str]) -> dict[str, object]:
+        """The noise as plain data, with the test of all protected columns together."""
+        together = self.tests.get(tuple(protected))
+        return {
+            "same_row": None if self.same_row is None else dataclasses.asdict(self.same_row),
+            "p_value": None if together is None else together.p_value,
+            "cases": 0 if together is None else together.blocks,
+        }
+
+    def told(self, columns: Sequence[str], replicates: int, protected: Sequence[str]) -> str:
+        """How a set of columns was tested, or why it was not."""
+        test = self.tests.get(tuple(columns))
+        if test is None:
+            return (self.reason or INCOMPLETE) if replicates > 1 else ONCE
+        within = plural(test.blocks, "case")
+        if tuple(columns) != tuple(protected):
+            within = f"{plural(test.blocks, 'set')} of rows that differ in {', '.join(columns)} alone"
+        answers = plural(replicates, "answer")
+        told = f"tested against the noise of {answers} to each row, dealt anew within {within}"
+        adjusted = f", adjusted {test.p_adjusted:.2g}" if len(self.tests) > 1 else ""
+        return f"{told}: p = {test.p_value:.2g}{adjusted}"
+
 
 class Dealt(NamedTuple):
     """Whether answers depend on some columns: from dealing them anew among rows that differ in these columns alone."""
@@ -70,14 +92,6 @@ class Dealt(NamedTuple):
     p_value: float
     p_adjusted: float  # Holm, over the sets of columns
     blocks: int  # of such rows; with all protected columns a block is a case
-
-
-def whole(result: TabularResult, schema: Schema) -> bool:
-    """Whether all rows of a case were asked about, whatever the answers were."""
-    if result.mode != "search" or not any("decided_by" in test for test in result.details["tests"]):
-        return True  # scores are of whole cases, and a walk through the domain asks about every row
-    # The first two combinations are tried on every row.
-    return len(schema.combos) <= 2 and tuple(result.options["columns"]) == tuple(schema.protected)
 
 
 def measure(
@@ -101,7 +115,7 @@ def measure(
     seed : int
         Of the permutations.
     complete : bool
-        Whether all rows of a case were asked about, whatever the answers were (`whole`); else nothing is tested.
+        Whether all rows of a case were asked about, whatever the answers were; else nothing is tested.
     """
     k = asked.replicates
     if k < 2:
@@ -140,7 +154,7 @@ def measure(
     return Noise(same_row=same_row, tests=tests, reason="" if tests else INCOMPLETE)
 
 
-def _without(row: Mapping[str, object], columns: Collection[str]) -> tuple[Any, ...]:
+def _without(row: Mapping[str, object], columns: Collection[str]) -> tuple[object, ...]:
     return tuple(value for name, value in row.items() if name not in columns)
 
 
@@ -153,7 +167,7 @@ def _label(response: Response | None, asked: RowClient, names: dict[str, int]) -
     return names.setdefault(answer.value, len(names))
 
 
-def permuted(answers: Any, combos: int, labels: int, rng: Any) -> float:
+def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: np.random.Generator) -> float:
     """P value of how much more alike the answers to one row are than those to the different rows of its case.
 
     The statistic is the sum of squared counts of each label in each row. Under the null hypothesis the answers of a
@@ -168,7 +182,7 @@ def permuted(answers: Any, combos: int, labels: int, rng: Any) -> float:
         Codes that there are.
     """
 
-    def alike(grid: Any) -> int:
+    def alike(grid: NDArray[np.int_]) -> int:
         shaped = grid.reshape(len(grid), combos, -1)
         return sum(int(((shaped == label).sum(axis=2) ** 2).sum()) for label in range(labels))
 
@@ -179,45 +193,31 @@ def permuted(answers: Any, combos: int, labels: int, rng: Any) -> float:
     return (1 + at_least) / (1 + PERMUTATIONS)
 
 
-def columns_of(finding: Mapping[str, Any], protected: Sequence[str]) -> tuple[str, ...]:
+def columns_of(finding: Finding, protected: Sequence[str]) -> tuple[str, ...]:
     """The protected columns that a finding is about, in the schema's order; all where it names none."""
-    return tuple(name for name in protected if name in finding["attributes"]) or tuple(protected)
+    return tuple(name for name in protected if name in finding.attributes) or tuple(protected)
 
 
-def apply(record: dict[str, Any], noise: Noise, replicates: int, protected: Sequence[str]) -> None:
-    """Write the noise into the record; what does not rise above it is not called shown.
+def against_noise(
+    findings: Iterable[Finding], noise: Noise, replicates: int, protected: Sequence[str]
+) -> list[Finding]:
+    """The findings with the noise beside them; what does not rise above it is not called shown.
 
     Only for models that are not declared to repeat themselves. Each finding goes by the test of its own columns.
     """
-    section = record["tabular"]
-    together = noise.tests.get(tuple(protected))
-    section["noise"] = {
-        "same_row": None if noise.same_row is None else dataclasses.asdict(noise.same_row),
-        "p_value": None if together is None else together.p_value,
-        "cases": 0 if together is None else together.blocks,
-    }
-    section["notes"].append(_note(noise, tuple(protected), replicates, protected))
-    for finding in record["findings"]:
+    found = []
+    for finding in findings:
         columns = columns_of(finding, protected)
         test = noise.tests.get(columns)
-        finding["noise"] = section["noise"]["same_row"]
-        finding["p_value"] = None if test is None else test.p_value
-        finding["p_adjusted"] = None if test is None else test.p_adjusted
-        finding["notes"] = [*finding["notes"], _note(noise, columns, replicates, protected)]
-        if finding["verdict"] == "shown" and (test is None or test.p_adjusted >= LEVEL):
-            finding["verdict"] = "not_determined"
-
-
-def _note(noise: Noise, columns: tuple[str, ...], replicates: int, protected: Sequence[str]) -> str:
-    """How a set of columns was tested, or why it was not."""
-    test = noise.tests.get(columns)
-    if test is None:
-        return (noise.reason or INCOMPLETE) if replicates > 1 else ONCE
-    within = plural(test.blocks, "case")
-    if columns != tuple(protected):
-        within = f"{plural(test.blocks, 'set')} of rows that differ in {', '.join(columns)} alone"
-    told = (
-        f"tested against the noise of {plural(replicates, 'answer')} to each row, dealt anew within {within}"
-    )
-    adjusted = f", adjusted {test.p_adjusted:.2g}" if len(noise.tests) > 1 else ""
-    return f"{told}: p = {test.p_value:.2g}{adjusted}"
+        drowned = finding.verdict == "shown" and (test is None or test.p_adjusted >= LEVEL)
+        found.append(
+            dataclasses.replace(
+                finding,
+                noise=noise.same_row,
+                p_value=None if test is None else test.p_value,
+                p_adjusted=None if test is None else test.p_adjusted,
+                notes=(*finding.notes, noise.told(columns, replicates, protected)),
+                verdict="not_determined" if drowned else finding.verdict,
+            )
+        )
+    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +164,7 @@ def pairs_csv(evaluator: Evaluator, answers: Answers) -> str:
     shared = [schema.columns[i] for i in schema.free_index.tolist()]
     header = ["pair", "changed", "label A", "label B"]
     header += [f"{c.name} {side}" for c in guarded for side in "AB"] + [c.name for c in shared]
-    rows: list[list[Any]] = [header]
+    rows: list[Sequence[object]] = [header]
     chosen = witnesses(evaluator, answers.judged)
     free = answers.codes[:, schema.free_index].tolist()
     names: dict[int, str] = {}
@@ -187,14 +187,14 @@ def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Rows, NDA
     ``<place>_values``.
     """
     width = np.uint16 if int(schema.cards.max(initial=0)) <= 1 << 16 else np.int32
-    arrays: dict[str, Any] = {}
+    arrays: dict[str, NDArray[np.generic]] = {}
     for place, (rows, changes) in judged.items():
         codes = binned(rows)
         if isinstance(rows, Given) and rows.stand:
             arrays[f"{place}_values"] = rows.values(range(schema.d))
         arrays[f"{place}_codes"] = codes[:, schema.free_index].astype(width)
         arrays[f"{place}_changes"] = changes
-    np.savez_compressed(path, **arrays)
+    np.savez_compressed(path, allow_pickle=False, **arrays)
 
 
 def save_votes(path: Path, evaluator: Evaluator, answers: Answers) -> None:

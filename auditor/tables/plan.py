@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -151,7 +151,7 @@ class TabularPlan(SharedPlan):
 class TabularRun:
     """What a run hands back: the record as plain data, the result, and where it was written."""
 
-    record: Mapping[str, Any]
+    record: Mapping[str, object]
     result: TabularResult
     path: Path | None = None
 

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ _COMMA = re.compile(r"[+-]?\d{1,3}((\.\d{3})+|\d*),\d+")
 MOSTLY = 0.9  # share of numbers from which on other texts in a column are named
 
 
-class Table(dict[str, NDArray[Any]]):
+class Table(dict[str, NDArray[np.generic]]):
     """Columns by name, and in ``notes`` what a reader has to know about how they were read.
 
     int64, float64 (NaN where missing), bool, or object (text or truth values, None where missing), shape (n,).
@@ -82,7 +81,7 @@ def read_table(path: str | Path) -> Table:
     return Table(columns, notes)
 
 
-def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[Any]:
+def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[np.generic]:
     """The values of one column in the narrowest type that holds them; what was not plain is added to ``notes``."""
     for kind in (int, float):
         try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor._version import __version__
 from auditor.core import userfile
@@ -18,6 +19,7 @@ from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.data import load_task
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.given import bins_note, within
+from auditor.tables.noise import Noise
 from auditor.tables.pairs import answers_of, pairs_csv, save_judged, save_votes
 from auditor.tables.plan import TabularPlan
 from auditor.tables.result import Score, TabularResult, plain
@@ -41,24 +43,46 @@ NAMES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Came:
+    """What a run came to, before it is written."""
+
+    result: TabularResult
+    findings: Sequence[Finding]
+    slices: Slices | None
+    retrained: Retrained | None
+    noise: Noise | None  # only of a model that is not declared to repeat itself
+    asked: RowClient | None  # behind a task or a server
+
+
 def record_of(
     plan: TabularPlan,
-    schema: Schema,
+    evaluator: Evaluator,
     model: TableModel,
-    result: TabularResult,
+    came: Came,
     started: datetime,
-    facts: Mapping[str, object],
+    given: int,
     folder: RunFolder | None,
-) -> dict[str, Any]:
-    """``run.json`` of a tabular run."""
-    stored: Mapping[str, object] = {} if folder is None else folder.plan
-    frozen = freeze.of_run(stored, plan.as_dict())
-    return {
-        "id": "in-memory",
+) -> dict[str, object]:
+    """``run.json`` of a tabular run; rows and seconds are of the whole run: slices, pairs, retraining included.
+
+    Parameters
+    ----------
+    given : int
+        Rows of ``--data``.
+    """
+    schema, result, asked = evaluator.schema, came.result, came.asked
+    # The report is left out: `audit report` writes it anew, and the register names its hash.
+    files = {} if folder is None else {"files": _files(folder, evaluator, came)}  # asks about rows of pairs
+    ended = datetime.now(UTC)
+    seconds = round((ended - started).total_seconds(), 3)
+    counts = {**result.counts, "evaluations_in_all": evaluator.evaluations, "seconds": seconds}
+    record = {
+        "id": "in-memory" if folder is None else folder.id,
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
         "status": result.status,
-        "status_reason": result.status_reason,
+        "status_reason": result.status_reason if asked is None else _reason(plan, result, schema, asked),
         "spec": plan.as_dict(),
         "provenance": {
             "started": started.isoformat(timespec="seconds"),
@@ -66,75 +90,96 @@ def record_of(
             "model_fingerprint": model.fingerprint,
             "plan_sha256": None if folder is None else folder.plan_sha256,
             "code": code_sha256(),
-            **facts,
+            **inputs_of(plan, schema, given),
+            **files,
+            "ended": ended.isoformat(timespec="seconds"),
+            "seconds": seconds,
         },
-        **({} if frozen is None else {"frozen": frozen}),
         "controls": {},
         "diagnoses": [],
         "models": {
-            plan.model: {"fingerprint": model.fingerprint, "counts": {"calls": result.counts["evaluations"]}}
+            plan.model: {
+                "fingerprint": model.fingerprint,
+                **({"counts": {"calls": evaluator.evaluations}} if asked is None else _asked(asked)),
+            }
         },
-        **sections(schema, result, plan.model, plan.delta),
+        "counts": counts | ({} if asked is None else _answered(asked, evaluator)),
+        "estimates": [_estimate(plan.model, score) for score in (*result.scores, *result.minimal_sets)],
+        "findings": plain(came.findings),
+        "tabular": _section(plan, schema, came) | {"counts": counts},
     }
+    frozen = freeze.of_run({} if folder is None else folder.plan, plan.as_dict())
+    return record if frozen is None else record | {"frozen": frozen}
 
 
-def add_task(record: dict[str, Any], plan: TabularPlan, asked: RowClient, evaluator: Evaluator) -> None:
-    """What was asked of a language model or a server: calls, rows without a label, what one answer a row can say."""
-    facts = asked.facts()
-    record["models"][plan.model] |= {
-        "counts": facts,
+def _section(plan: TabularPlan, schema: Schema, came: Came) -> dict[str, object]:
+    """``tabular``: the result as it is, the schema, and what was asked beside the search."""
+    notes = [*came.result.notes]
+    if note := bins_note(schema):
+        notes.append(note)
+    section = came.result.to_record() | {"schema": described(schema)}
+    if came.retrained is not None:
+        section["retraining"] = came.retrained.to_record()
+    if came.slices is not None:
+        section["slices"] = plain(came.slices)
+    if came.asked is not None:
+        section["answers"] = {
+            "task": plan.task and came.asked.task.name,
+            "format": came.asked.format,
+            "replicates": came.asked.replicates,
+            "rows": came.asked.statuses(),
+            "calls": came.asked.budget.calls,
+            "cached": came.asked.client.counts.cached,
+        }
+    if came.noise is not None:
+        section["noise"] = came.noise.to_record(schema.protected)
+        notes.append(came.noise.told(schema.protected, plan.replicates, schema.protected))
+    return section | {"notes": notes}
+
+
+def _asked(asked: RowClient) -> dict[str, object]:
+    """What was asked of a language model or a server."""
+    counts, changed = asked.client.counts, asked.model.changed
+    return {
+        "counts": {
+            "calls": asked.budget.calls,
+            "cached": counts.cached,
+            "replayed": counts.replayed,
+            "retries": counts.retries,
+            "tokens_in": counts.tokens_in,
+            "tokens_out": counts.tokens_out,
+            "cost_usd": counts.cost_usd or None,
+            "rows": asked.statuses(),
+        },
         "deterministic": asked.model.deterministic,
         "style": asked.model.style,
         "reported": sorted(asked.reported),
-        **({"parameters_changed": dict(changed)} if (changed := asked.model.changed) else {}),
+        **({"parameters_changed": dict(changed)} if changed else {}),
     }
-    lost = {name: facts["rows"][name] for name in ("failed", "filtered", "refused", "unparsed")}
-    record["counts"] |= {
-        "calls": facts["calls"],
-        "cached": facts["cached"],
-        "rows_asked": sum(facts["rows"].values()),
+
+
+def _answered(asked: RowClient, evaluator: Evaluator) -> dict[str, object]:
+    """Calls, and rows without a label by what became of them."""
+    rows = asked.statuses()
+    return {
+        "calls": asked.budget.calls,
+        "cached": asked.client.counts.cached,
+        "rows_asked": sum(rows.values()),
+        **{name: rows[name] for name in ("failed", "filtered", "refused", "unparsed")},
+        "not_judged": evaluator.not_judged,
     }
-    record["counts"] |= lost | {"not_judged": evaluator.not_judged}
+
+
+def _reason(plan: TabularPlan, result: TabularResult, schema: Schema, asked: RowClient) -> str:
     left = asked.left()
-    if record["status"] == "partial" and left is not None and left < len(evaluator.schema.combos):
-        record["status_reason"] = (
-            f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
-        )
-    section = record["tabular"]
-    section["answers"] = {
-        "task": plan.task and asked.task.name,
-        "format": asked.format,
-        "replicates": asked.replicates,
-        "rows": facts["rows"],
-        "calls": facts["calls"],
-        "cached": facts["cached"],
-    }
+    if result.status == "partial" and left is not None and left < len(schema.combos):
+        return f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
+    return result.status_reason
 
 
-def finish(record: dict[str, Any], plan: TabularPlan, evaluator: Evaluator, started: datetime) -> None:
-    """Rows and seconds of the whole run, not of the search alone: share, slices, pairs and retraining included."""
-    ended = datetime.now(UTC)
-    seconds = round((ended - started).total_seconds(), 3)
-    record["provenance"] |= {"ended": ended.isoformat(timespec="seconds"), "seconds": seconds}
-    for counts in (record["counts"], record["tabular"]["counts"]):
-        counts |= {"evaluations_in_all": evaluator.evaluations, "seconds": seconds}
-    if not plan.served:
-        record["models"][plan.model]["counts"]["calls"] = evaluator.evaluations
-
-
-def write(
-    folder: RunFolder,
-    record: dict[str, Any],
-    plan: TabularPlan,
-    evaluator: Evaluator,
-    result: TabularResult,
-    retrained: Retrained | None,
-    started: datetime,
-) -> None:
-    """Everything that a run folder holds beside the plan and the journal."""
-    from auditor.report.html import HtmlReport
-
-    record["id"], schema = folder.id, evaluator.schema
+def _files(folder: RunFolder, evaluator: Evaluator, came: Came) -> dict[str, str]:
+    """Write what a run folder holds beside the plan, the journal and the record; their hashes."""
+    schema, result = evaluator.schema, came.result
     folder.write_text("schema.yaml", dump(schema))
     folder.write_text("finds.csv", finds_csv(schema, result))
     if result.found is not None and len(result.found) and len(schema.protected_index):
@@ -144,39 +189,19 @@ def write(
             save_votes(folder.path / "votes.npz", evaluator, answers)
     if result.judged:
         save_judged(folder.path / "judged.npz", schema, result.judged)
-    if retrained is not None:
+    if came.retrained is not None:
         import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
 
-        sio.dump(retrained.model, folder.path / "retrained.skops")
-    # The report is left out: `audit report` writes it anew, and the register names its hash.
-    record["provenance"]["files"] = {
-        name: userfile.sha256(path) for name in FILES if (path := folder.path / name).is_file()
-    }
-    finish(record, plan, evaluator, started)
+        sio.dump(came.retrained.model, folder.path / "retrained.skops")
+    return {name: userfile.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
+
+
+def write(folder: RunFolder, record: dict[str, object]) -> None:
+    """The record and its page."""
+    from auditor.report.html import HtmlReport
+
     folder.write_run(record)
     folder.write_text(REPORT, HtmlReport().render(folder.record()))
-
-
-def sections(schema: Schema, result: TabularResult, model: str, delta: float | None) -> dict[str, Any]:
-    """The parts of ``run.json`` that follow from a result: counts, estimates, findings and ``tabular``.
-
-    Parameters
-    ----------
-    model : str
-        The spec that was asked.
-    delta : float, optional
-        The largest score that counts as bounded.
-    """
-    section = result.to_record()
-    if note := bins_note(schema):
-        section["notes"].append(note)
-    scores = (*section["scores"], *section["minimal_sets"])
-    return {
-        "counts": dict(section["counts"]),
-        "estimates": [_estimate(model, score) for score in scores],
-        "findings": [_finding(model, delta, schema, result, i, s) for i, s in enumerate(_claims(result), 1)],
-        "tabular": section | {"schema": described(schema)},
-    }
 
 
 def described(schema: Schema) -> dict[str, object]:
@@ -204,20 +229,20 @@ def finds_csv(schema: Schema, result: TabularResult) -> str:
     return csv_text(rows)
 
 
-def _estimate(model: str, score: Mapping[str, Any]) -> dict[str, Any]:
+def _estimate(model: str, score: Score) -> dict[str, object]:
     return {
-        "name": score["name"],
+        "name": score.name,
         "model": model,
         "format": "",
-        "attributes": list(score["columns"]),
+        "attributes": list(score.columns),
         "directions": None,
         "kind": None,
-        "estimate": score["estimate"],
-        "population": score["population"],
+        "estimate": plain(score.estimate),
+        "population": score.population,
     }
 
 
-def slice_findings(model: str, schema: Schema, found: Slices, first: int) -> list[dict[str, Any]]:
+def slice_findings(model: str, schema: Schema, found: Slices, first: int) -> list[Finding]:
     """The slices that are shown, as findings numbered from ``first``."""
     result = []
     for number, one in enumerate(found.shown, first):
@@ -238,23 +263,31 @@ def slice_findings(model: str, schema: Schema, found: Slices, first: int) -> lis
                 f"among all other rows the share is {one.rest:.2%}",
             ),
         )
-        result.append(dict(plain(finding)))
+        result.append(finding)
     return result
 
 
-def _claims(result: TabularResult) -> list[Score | None]:
-    """What findings are made of: every score, and None for the finds of a directed search, which have no rate."""
+def findings_of(model: str, delta: float | None, schema: Schema, result: TabularResult) -> list[Finding]:
+    """One claim for every score, and one for the finds of a directed search, which have no rate.
+
+    Parameters
+    ----------
+    delta : float, optional
+        The largest score that counts as bounded.
+    """
     claims: list[Score | None] = [*result.scores, *result.minimal_sets]
-    return claims if result.sampling == "iid" else [*claims, None]
+    if result.sampling != "iid":
+        claims.append(None)
+    return [_finding(model, delta, schema, result, number, score) for number, score in enumerate(claims, 1)]
 
 
 def _finding(
     model: str, delta: float | None, schema: Schema, result: TabularResult, number: int, score: Score | None
-) -> dict[str, Any]:
+) -> Finding:
     """One claim with its verdict: shown, bounded below δ, or not determined."""
-    found = result.counts["discriminatory"]
+    found = int(result.counts["discriminatory"])
     if score is None:
-        finding = Finding(
+        return Finding(
             id=f"T{number}",
             kind="claim",
             code="tabular-finds",
@@ -265,30 +298,28 @@ def _finding(
             f"changes with {', '.join(schema.protected)}",
             notes=("searched for, not sampled: the number says nothing about how often this happens",),
         )
-    else:
-        rate = score.estimate
-        valid = NOTE not in rate.note  # the paper's own rule has no interval that a verdict could rest on
-        shown = rate.low > 0
-        bounded = delta is not None and rate.high < delta
-        verdict: ClaimVerdict = "bounded" if bounded else "shown" if shown else "not_determined"
-        few = rate.n < FEWEST and not rate.method.startswith("enumeration")
-        if few:
-            verdict = "not_determined"
-        finding = Finding(
-            id=f"T{number}",
-            kind="claim",
-            code=f"tabular-{score.name.replace('_', '-')}",
-            model=model,
-            attributes=score.columns,
-            verdict=verdict if valid else "not_tested",
-            rate=rate,
-            text=f"{NAMES.get(score.name, score.name + ' score')} of {', '.join(score.columns)}, {score.population}",
-            notes=(f"{plural(rate.n, 'row')}: fewer than {FEWEST} support no statement",) if few else (),
-        )
-    return dict(plain(finding))
+    rate = score.estimate
+    valid = NOTE not in rate.note  # the paper's own rule has no interval that a verdict could rest on
+    shown = rate.low > 0
+    bounded = delta is not None and rate.high < delta
+    verdict: ClaimVerdict = "bounded" if bounded else "shown" if shown else "not_determined"
+    few = rate.n < FEWEST and not rate.method.startswith("enumeration")
+    if few:
+        verdict = "not_determined"
+    return Finding(
+        id=f"T{number}",
+        kind="claim",
+        code=f"tabular-{score.name.replace('_', '-')}",
+        model=model,
+        attributes=score.columns,
+        verdict=verdict if valid else "not_tested",
+        rate=rate,
+        text=f"{NAMES.get(score.name, score.name + ' score')} of {', '.join(score.columns)}, {score.population}",
+        notes=(f"{plural(rate.n, 'row')}: fewer than {FEWEST} support no statement",) if few else (),
+    )
 
 
-def inputs_of(plan: TabularPlan, schema: Schema, given: int) -> dict[str, Any]:
+def inputs_of(plan: TabularPlan, schema: Schema, given: int) -> dict[str, object]:
     """Hashes of what shapes the questions: rows, schema, profile, task with its prompts."""
     found: dict[str, object] = {"schema": {"name": schema.name, "sha256": digest(dump(schema))}}
     if plan.data:

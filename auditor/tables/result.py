@@ -62,20 +62,22 @@ class TabularResult:
     # its mode: ``score``, ``search`` / ``random``, ``semi``, ``fully``, ``population`` / ``symbolic``
     mode: str
     sampling: Sampling  # only cases that were drawn independently of earlier verdicts enter a rate
-    options: Mapping[str, Any]  # every option with the value that was used
+    options: Mapping[str, object]  # every option with the value that was used
     # at least ``generated`` (distinct cases judged), ``discriminatory`` (distinct cases among them with
     # different labels), ``off_manifold`` (distinct cases whose label differs only on rows that nobody
     # could be), ``evaluations`` (rows passed to the model) and ``seconds``. In the record of a run
     # ``seconds`` are those of the whole run, and ``evaluations_in_all`` has the rows of pairs and
     # slices too
-    counts: Mapping[str, Any]
+    counts: Mapping[str, float]
     scores: tuple[Score, ...] = ()  # from independent samples only
     # the minimal sets above a threshold that a discrimination search found
     minimal_sets: tuple[Score, ...] = ()
     lattice: tuple[Subset, ...] = ()  # every set of protected columns, smaller first
     pairs: tuple[Pair, ...] = ()  # exemplars
     # tables of the method's own (contribution per phase, path coverage, distinct faults)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
+    # whether all rows of a case were asked about, whatever the answers were; not part of the record
+    whole_cases: bool = True
     # codes of the discriminatory cases, for export; not part of the record
     found: NDArray[np.int32] | None = None
     # given rows whose label changes, as they are, for export; not part of the record
@@ -88,14 +90,14 @@ class TabularResult:
     status_reason: str = ""
     notes: tuple[str, ...] = ()  # what a reader has to know
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, object]:
         """The result as plain data (JSON), without the array of finds."""
         if self.sampling == "directed" and any(s.name == "causal" for s in self.scores):
             raise ValueError(f"{self.method}: a directed search cannot carry a causal score")
         return {
             item.name: plain(getattr(self, item.name))
             for item in dataclasses.fields(self)
-            if item.name not in ("found", "found_given", "judged")
+            if item.name not in ("found", "found_given", "judged", "whole_cases")
         }
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,17 @@ from auditor.tables.column import Codes
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.given import Rows, binned, joined, within
 from auditor.tables.result import plain
-from auditor.tables.schema import Schema, cross, uniform
+from auditor.tables.schema import Asked, Schema, cross, uniform
 
-SEARCH: Mapping[str, Any] = {"mode": "fully", "local_n": 200, "generated": 12_000}
+SEARCH: Mapping[str, object] = {"mode": "fully", "local_n": 200, "generated": 12_000}
 LIMIT = 100.0  # per cent of the training data
 HELD_OUT = 0.25  # share of the rows kept for the accuracies
+
+
+class _Fitted(Protocol):
+    """A fitted scikit-learn estimator."""
+
+    def predict(self, rows: Asked, /) -> NDArray[np.generic]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,8 +59,8 @@ class Portion:
 class Retrained:
     """The outcome of retraining."""
 
-    model: Any  # the fitted model after the last portion that was kept; the one before if none was
-    before_model: Any  # the fitted model before
+    model: _Fitted  # the fitted model after the last portion that was kept; the one before if none was
+    before_model: _Fitted  # the fitted model before
     # share of discriminatory cases among uniform ones, on the same held-out sample for both models
     before: Estimate
     after: Estimate
@@ -65,7 +71,7 @@ class Retrained:
     stopped: str  # why it ended
     notes: tuple[str, ...] = ()  # what a reader has to know
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, object]:
         """Everything but the models, as plain data."""
         names = (n for n in self.__slots__ if not n.endswith("model"))
         return {name: plain(getattr(self, name)) for name in names}
@@ -155,26 +161,27 @@ class _Study:
         self.frame, self.blank, self.rng = frame, blank, rng
         self.classes = np.unique(labels)
         self.sample = uniform(schema, sample, rng)
-        self._blind: Any = None
+        self._blind: _Fitted | None = None
 
-    def decode(self, rows: Rows) -> Any:
+    def decode(self, rows: Rows) -> Asked:
         schema, codes = within(self.schema, rows)
-        return schema.decode(codes, frame=self.frame)
+        return schema.frame(codes) if self.frame else schema.decode(codes)
 
-    def fit(self, rows: Rows, labels: NDArray[np.generic]) -> Any:
+    def fit(self, rows: Rows, labels: NDArray[np.generic]) -> _Fitted:
         from sklearn.base import clone
 
-        return clone(self.blank).fit(self.decode(rows), labels)
+        fitted: _Fitted = clone(self.blank).fit(self.decode(rows), labels)
+        return fitted
 
-    def evaluator(self, model: Any) -> Evaluator:
+    def evaluator(self, model: _Fitted) -> Evaluator:
         """Labels are positions within ``classes``, so that all models speak the same codes."""
 
-        def predict(x: Any) -> NDArray[np.intp]:
+        def predict(x: Asked) -> NDArray[np.intp]:
             return np.asarray(np.searchsorted(self.classes, model.predict(x)))
 
         return Evaluator(predict, self.schema, frame=self.frame)
 
-    def vote(self, model: object, cases: Codes) -> tuple[NDArray[Any], int]:
+    def vote(self, model: _Fitted, cases: Codes) -> tuple[NDArray[np.generic], int]:
         """Labels for cases: the model's majority; ties go to a model that cannot see protected columns."""
 
         def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -191,7 +198,7 @@ class _Study:
         result[:, self.schema.protected_index] = 0
         return result
 
-    def share(self, model: object, cases: Codes) -> Estimate:
+    def share(self, model: _Fitted, cases: Codes) -> Estimate:
         hits = int(self.evaluator(model).discriminatory(cases).sum())
         return clopper_pearson(hits, len(cases))
 
@@ -211,7 +218,9 @@ def majority(
     return result, len(tied)
 
 
-def _rounds(study: _Study, before: object, cases: Codes, patience: int) -> tuple[list[Portion], Any, str]:
+def _rounds(
+    study: _Study, before: _Fitted, cases: Codes, patience: int
+) -> tuple[list[Portion], _Fitted, str]:
     portions: list[Portion] = []
     current, lowest = before, study.share(before, study.sample).value
     failed, i = 0, 2
@@ -242,7 +251,7 @@ def _rounds(study: _Study, before: object, cases: Codes, patience: int) -> tuple
         i += 1
 
 
-def _rows_of(schema: Schema, cases: Codes, labels: NDArray[np.generic]) -> tuple[Codes, NDArray[Any]]:
+def _rows_of(schema: Schema, cases: Codes, labels: NDArray[np.generic]) -> tuple[Codes, NDArray[np.generic]]:
     """A row for every possible combination of protected values of each case, with the label of the case."""
     full = cross(cases, schema.protected_index, schema.combos)
     many = np.tile(labels, len(schema.combos))
@@ -250,11 +259,11 @@ def _rows_of(schema: Schema, cases: Codes, labels: NDArray[np.generic]) -> tuple
     return full[real], many[real]
 
 
-def _accuracy(model: Any, rows: Any, labels: NDArray[Any]) -> Estimate:
+def _accuracy(model: _Fitted, rows: Asked, labels: NDArray[np.generic]) -> Estimate:
     return clopper_pearson(int((model.predict(rows) == labels).sum()), len(labels))
 
 
-def _strata(labels: NDArray[np.generic]) -> NDArray[Any] | None:
+def _strata(labels: NDArray[np.generic]) -> NDArray[np.generic] | None:
     return labels if np.unique(labels, return_counts=True)[1].min() > 1 else None
 
 

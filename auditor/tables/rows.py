@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +159,7 @@ class RowClient:
         answered: Mapping[Key, Response] | None = None,
         on_row: Callable[[Variant, Prompt], object] | None = None,
         on_response: Callable[[Response], None] | None = None,
-        spell: Callable[[Sequence[str], Sequence[Any]], str] | None = None,
+        spell: Callable[[Sequence[str], Sequence[object]], str] | None = None,
     ) -> None:
         if not task.kind.one_label:
             raise ConfigError(
@@ -216,7 +216,7 @@ class RowClient:
                 return before
         return max(0, self.budget.max_calls - spent) // self.replicates
 
-    def predict(self, rows: NDArray[np.generic]) -> NDArray[Any]:
+    def predict(self, rows: NDArray[np.generic]) -> NDArray[np.generic]:
         """Labels of rows, shape (n,), dtype object; None where the model gave none.
 
         Raises
@@ -251,19 +251,9 @@ class RowClient:
             result[i] = self._label(responses[i * self.replicates : (i + 1) * self.replicates])
         return result
 
-    def facts(self) -> dict[str, Any]:
-        """Counts for the record: calls, tokens, cost, and rows by what came of them."""
-        counts = self.client.counts
-        return {
-            "calls": self.budget.calls,
-            "cached": counts.cached,
-            "replayed": counts.replayed,
-            "retries": counts.retries,
-            "tokens_in": counts.tokens_in,
-            "tokens_out": counts.tokens_out,
-            "cost_usd": counts.cost_usd or None,
-            "rows": {status: self.rows[status] for status in STATUSES},
-        }
+    def statuses(self) -> dict[str, int]:
+        """Rows by what came of them."""
+        return {status: self.rows[status] for status in STATUSES}
 
     def close(self) -> None:
         """Release adapter, cache and thread; what is under way is cancelled. Closing twice does nothing."""
@@ -332,7 +322,7 @@ def predict_from_client(asked: RowClient) -> TableModel:
     else:
         task = ""
 
-        def predict(rows: Any) -> Any:
+        def predict(rows: NDArray[np.generic]) -> NDArray[np.generic]:
             return _as_numbers(asked.predict(rows))
 
     return TableModel(
@@ -344,7 +334,7 @@ def predict_from_client(asked: RowClient) -> TableModel:
     )
 
 
-def _as_numbers(labels: Any) -> Any:
+def _as_numbers(labels: NDArray[np.generic]) -> NDArray[np.generic]:
     known = [label for label in labels if label is not None]
     for kind in (int, float):
         try:

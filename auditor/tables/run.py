@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.protocols import Observer
@@ -23,12 +24,12 @@ from auditor.tables.data import load_rows
 from auditor.tables.distance import read_distance
 from auditor.tables.expect import announced, check_options, expected
 from auditor.tables.given import Given
-from auditor.tables.noise import Book, apply, columns_of, measure, whole
+from auditor.tables.noise import Book, against_noise, columns_of, measure
 from auditor.tables.plan import METHODS, TabularPlan, TabularRun
 from auditor.tables.profile import load_profile
-from auditor.tables.record import add_task, finish, inputs_of, plan_record, record_of, slice_findings, write
-from auditor.tables.result import TabularResult, plain
-from auditor.tables.retrain import retrain
+from auditor.tables.record import Came, findings_of, plan_record, record_of, slice_findings, write
+from auditor.tables.result import TabularResult
+from auditor.tables.retrain import Retrained, retrain
 from auditor.tables.schema import Schema
 from auditor.tables.schemafile import dump
 
@@ -90,7 +91,7 @@ def check_plan(plan: TabularPlan) -> None:
     read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
 
 
-def options_of(plan: TabularPlan, schema: Schema, given: Given) -> dict[str, Any]:
+def options_of(plan: TabularPlan, schema: Schema, given: Given) -> dict[str, object]:
     """The options as a method takes them, with the given rows and the profile.
 
     Scores are about the rows as they are; a search starts from the codes that stand for them.
@@ -126,7 +127,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
                 stack.callback(model.close)
         evaluator = evaluator_of(plan, schema, model, asked, tell)
         try_one(evaluator, given, model)
-        for line in announced(plan, schema, expected(plan, schema, evaluator, len(given), options)):
+        for line in announced(plan, expected(plan, schema, evaluator, len(given), options)):
             tell(Progress(phase="tabular", done=0, message=line))
         run = import_module(METHODS[plan.method][0]).run
         result: TabularResult = run(evaluator, schema, options, np.random.default_rng(plan.seed))
@@ -135,23 +136,21 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         if plan.retrain:
             tell(Progress(phase="tabular", done=0, message="retraining"))
             retrained = _retrain(plan, schema, given, labels, model)
-        facts = inputs_of(plan, schema, len(given))
-        record = record_of(plan, schema, model, result, started, facts, folder)
-        if retrained is not None:
-            record["tabular"]["retraining"] = retrained.to_record()
+        findings = findings_of(plan.model, plan.delta, schema, result)
         if (found := slices_of(plan, evaluator, given)) is not None:
-            record["tabular"]["slices"] = plain(found)
-            record["findings"] += slice_findings(plan.model, schema, found, len(record["findings"]) + 1)
-        if asked is not None:
-            add_task(record, plan, asked, evaluator)
-            if not asked.model.deterministic:
-                sets = [columns_of(finding, schema.protected) for finding in record["findings"]]
-                noise = measure(book, asked, schema, sets, plan.seed, complete=whole(result, schema))
-                apply(record, noise, plan.replicates, schema.protected)
-        finish(record, plan, evaluator, started)
+            findings += slice_findings(plan.model, schema, found, len(findings) + 1)
+        noise = None
+        if asked is not None and not asked.model.deterministic:
+            sets = [columns_of(finding, schema.protected) for finding in findings]
+            noise = measure(book, asked, schema, sets, plan.seed, complete=result.whole_cases)
+            findings = against_noise(findings, noise, plan.replicates, schema.protected)
+        came = Came(
+            result=result, findings=findings, slices=found, retrained=retrained, noise=noise, asked=asked
+        )
+        record = record_of(plan, evaluator, model, came, started, len(given), folder)
         if folder is None:
             return TabularRun(record=record, result=result)
-        write(folder, record, plan, evaluator, result, retrained, started)
+        write(folder, record)
         model.close()
         return TabularRun(record=record, result=result, path=folder.path)
 
@@ -178,7 +177,9 @@ def _new_folder(plan: TabularPlan, schema: Schema, about: Mapping[str, object]) 
     return RunFolder.create(Path(plan.out), plan.as_dict() | {"schema_text": dump(schema)} | dict(about))
 
 
-def _retrain(plan: TabularPlan, schema: Schema, given: Given, labels: Any, model: TableModel) -> Any:
+def _retrain(
+    plan: TabularPlan, schema: Schema, given: Given, labels: NDArray[np.generic] | None, model: TableModel
+) -> Retrained:
     if labels is None:
         raise ConfigError("--retrain needs --data with the target column (--target NAME)")
     return retrain(

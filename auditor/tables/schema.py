@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,11 @@ from numpy.typing import NDArray
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.tables.column import Codes, Column, Raw, plain_values, what_is_wrong
 from auditor.tables.constraints import Constraint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Asked: TypeAlias = "NDArray[np.generic] | pd.DataFrame"  # rows as a model reads them
 
 ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
 MAX_COMBOS = 1_000_000
@@ -151,8 +156,8 @@ class Schema:
         return all(c.numeric for c in self.columns)
 
     @cached_property
-    def _tables(self) -> list[NDArray[Any]]:
-        kind: Any = np.float64 if self.numeric else object
+    def _tables(self) -> list[NDArray[np.generic]]:
+        kind = np.float64 if self.numeric else np.object_
         return [np.array(c.raw_values(), dtype=kind) for c in self.columns]
 
     @cached_property
@@ -168,15 +173,17 @@ class Schema:
         )
         return (lows, steps) if plain else None
 
-    def decode(self, codes: Codes, *, frame: bool = False, out: NDArray[Any] | None = None) -> Any:
-        """Rows of raw values, as the model reads them."""
-        if frame:
-            import pandas as pd
+    def frame(self, codes: Codes) -> pd.DataFrame:
+        """Rows of raw values with their columns' names."""
+        import pandas as pd
 
-            return pd.DataFrame(
-                {c.name: plain_values(c)[codes[:, j]] for j, c in enumerate(self.columns)},
-                columns=list(self.names),
-            )
+        return pd.DataFrame(
+            {c.name: plain_values(c)[codes[:, j]] for j, c in enumerate(self.columns)},
+            columns=list(self.names),
+        )
+
+    def decode(self, codes: Codes, *, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
+        """Rows of raw values, as the model reads them."""
         if out is None:
             out = np.empty(codes.shape, dtype=np.float64 if self.numeric else object)
         if self._affine is None:
@@ -186,9 +193,9 @@ class Schema:
         lows, steps = self._affine
         out[:] = codes
         for j in np.flatnonzero((steps != 1.0) & (self.cards > 1)).tolist():
-            out[:, j] *= steps[j]
+            np.multiply(out[:, j], steps[j], out=out[:, j])
         for j in np.flatnonzero(lows).tolist():
-            out[:, j] += lows[j]
+            np.add(out[:, j], lows[j], out=out[:, j])
         return out
 
     def row(self, codes: Codes) -> dict[str, Raw]:
@@ -222,7 +229,7 @@ def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
     """
     out = np.empty((schema.d, n), dtype=np.int32)  # column by column in memory: drawn and keyed faster
     for j, card in enumerate(schema.cards.tolist()):
-        kind: Any = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
+        kind = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
         out[j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
     return out.T
 

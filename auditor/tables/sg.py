@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.tables.column import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
+from auditor.tables.given import start_rows
 from auditor.tables.pairs import lattice, pairs_of
 from auditor.tables.result import TabularResult
 from auditor.tables.schema import Schema, uniform
@@ -34,12 +34,12 @@ STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the ran
 
 
 def run(
-    evaluator: Evaluator, schema: Schema, options: Mapping[str, Any], rng: np.random.Generator
+    evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator
 ) -> TabularResult:
     """Search for discriminatory cases with SG."""
     if not len(schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
-    search = Search(evaluator, schema, SgOptions.of(options), options.get("data"), rng)
+    search = Search(evaluator, schema, SgOptions.of(options), start_rows(options), rng)
     search.go()
     return search.result()
 

@@ -10,7 +10,8 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal
+from types import ModuleType
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,7 +178,7 @@ def seeds(
     return data[round_robin(kmeans.fit_predict(data.astype(np.float64)), limit)]
 
 
-def optional(module: str) -> Any:
+def optional(module: str) -> ModuleType:
     """A module of the extra ``tabular``; raises `MissingDependency`."""
     try:
         return import_module(module)
@@ -225,7 +226,7 @@ class Neighbourhood:
     def draw(self, row: Codes, samples: int) -> Codes:
         """The neighbourhood of ``row``, shape (samples, d); its first row is ``row`` itself."""
         rows = np.empty((samples, self._d), dtype=np.int32)
-        kind: Any = np.uint16 if self._n <= 2**16 else np.uint32
+        kind = np.uint16 if self._n <= 2**16 else np.uint32
         picks = self._rng.integers(0, self._n, (samples, len(self._nominal)), dtype=kind)
         rows[:, self._nominal] = self._columns[picks + self._starts]
         if len(self._numeric):

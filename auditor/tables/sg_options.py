@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
 from auditor.core.errors import ConfigError
 from auditor.tables.options import OptionSet
 
-PAPER: Mapping[str, Any] = {"neighbourhood": "marginal", "order": "confidence", "seed_share": 0.0, "batch": 1}
+PAPER: Mapping[str, object] = {
+    "neighbourhood": "marginal",
+    "order": "confidence",
+    "seed_share": 0.0,
+    "batch": 1,
+}
 
 
 class SgOptions(OptionSet):

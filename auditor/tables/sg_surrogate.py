@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,18 @@ ROWS = 10_000
 FOLDS = 5
 
 
+class _Tree(Protocol):
+    """A fitted decision tree of scikit-learn, as far as it is used."""
+
+    def apply(self, rows: NDArray[np.float32], /) -> object: ...
+    def get_n_leaves(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surrogate:
     """A decision tree that stands for the model, and how well it does."""
 
-    tree: Any  # fitted to codes and the model's labels
+    tree: _Tree  # fitted to codes and the model's labels
     fidelity: float  # share of held-out rows where tree and model agree, mean over ``FOLDS`` folds, in [0, 1]
     rows: int  # rows it was fitted to
 
@@ -76,7 +83,7 @@ class Surrogate:
             return np.zeros(0, dtype=np.int64)
         return np.asarray(self.tree.apply(codes.astype(np.float32)), dtype=np.int64)
 
-    def coverage(self, codes: Codes) -> dict[str, Any]:
+    def coverage(self, codes: Codes) -> dict[str, object]:
         """How many of the tree's paths some rows take."""
         return {
             "paths": len(np.unique(self.leaves(codes))),

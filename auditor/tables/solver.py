@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.tables.column import Codes, Column
@@ -18,16 +20,30 @@ CLASH_MS = 30_000  # for the question whether rules can hold together
 TIMEOUT_MS = 2000  # for one path
 
 
-def z3_module() -> Any:
+class Whole(Protocol):
+    """A whole-number variable of Z3."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ge__(self, other: object, /) -> object: ...
+    def __lt__(self, other: object, /) -> object: ...
+    def __le__(self, other: object, /) -> object: ...
+    def __sub__(self, other: int, /) -> Whole: ...
+    def __rsub__(self, other: int, /) -> Whole: ...
+    def __radd__(self, other: int, /) -> Whole: ...
+    def __rmul__(self, other: int, /) -> Whole: ...
+
+
+def z3_module() -> ModuleType:
     """The package z3; raises `MissingDependency`."""
     try:
         import z3  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
         raise MissingDependency("solving constraints between columns", "z3-solver", "tabular") from error
-    return z3
+    module: ModuleType = z3
+    return module
 
 
-def formulas(schema: Schema) -> tuple[list[Any], list[Any], list[Any]]:
+def formulas(schema: Schema) -> tuple[list[Whole], list[object], list[object]]:
     """The schema for the solver."""
     z3 = z3_module()
     variables = [z3.Int(f"c{i}") for i in range(schema.d)]
@@ -36,7 +52,7 @@ def formulas(schema: Schema) -> tuple[list[Any], list[Any], list[Any]]:
     return variables, bounds, [_formula(c.bind(schema.columns), named) for c in schema.constraints]
 
 
-def _formula(node: Node, named: dict[str, tuple[object, Column]]) -> object:
+def _formula(node: Node, named: dict[str, tuple[Whole, Column]]) -> object:
     z3 = z3_module()
     if isinstance(node, Compare):
         variable, column = named[node.left]
@@ -56,7 +72,7 @@ def _formula(node: Node, named: dict[str, tuple[object, Column]]) -> object:
     return {"and": z3.And, "or": z3.Or, "implies": z3.Implies}[node.op](left, right_)
 
 
-def _among(variable: Any, table: Any) -> Any:
+def _among(variable: Whole, table: NDArray[np.generic]) -> object:
     """``table[variable]`` as a union of ranges."""
     z3 = z3_module()
     edge = np.flatnonzero(np.diff(np.concatenate([[False], table, [False]]).astype(np.int8)))
@@ -66,7 +82,7 @@ def _among(variable: Any, table: Any) -> Any:
     return z3.Or(*ranges) if ranges else z3.BoolVal(False)
 
 
-def _columns(variable: Any, column: Column, op: str, other: Any, right: Column) -> Any:
+def _columns(variable: Whole, column: Column, op: str, other: Whole, right: Column) -> object:
     z3 = z3_module()
     if column.kind == right.kind == "integer":
         return COMPARE[op](column.low + column.step * variable, right.low + right.step * other)

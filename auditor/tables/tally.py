@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,7 +210,7 @@ class Tally:
 
     def group(
         self, level: float, interval: Interval | None, method: str, *, note: str = ""
-    ) -> tuple[Estimate, dict[str, Any]] | None:
+    ) -> tuple[Estimate, dict[str, object]] | None:
         """Largest minus smallest share of favourable labels over the groups.
 
         Intervals hold for all groups together (Bonferroni); the upper end also respects that the group

@@ -47,7 +47,7 @@ class ThemisOptions(OptionSet):
             return self.min_samples
         return 10 if self.protocol == "themis" else 1_000
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The options for the record: rows and profiles by size and name."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         values["data"] = None if self.data is None else plural(len(self.data), "row")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from auditor.tables.schema import Schema, enumerate_rows
 from auditor.tables.tally import Tally, counted_label, uncounted
 from auditor.tables.themis_options import EXACT_METHOD, ThemisOptions, sampler, walks
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 MAX_COLUMNS = 20
 
 
@@ -99,6 +100,8 @@ def search(
             "seconds": round(evaluator.seconds, 3),
         },
         minimal_sets=tuple(tests[s].score for s in minimal),
+        # Sampling asks about a row until its label changes; but the first two combinations are tried on every row.
+        whole_cases=exact or (len(schema.combos) <= 2 and tuple(names) == tuple(schema.protected)),
         details={"tests": [_row(schema, s, t) for s, t in tests.items()]},
         status="partial" if reason else "complete",
         status_reason=reason,
@@ -188,7 +191,7 @@ class _Exact:
         )
         return Tested(score, "above" if value > self._settings.theta else "below")
 
-    def _split(self, array: NDArray[np.generic], chosen: tuple[int, ...]) -> NDArray[Any]:
+    def _split(self, array: NDArray[Scalar], chosen: tuple[int, ...]) -> NDArray[Scalar]:
         """Shape (rest, combinations of the chosen columns)."""
         rest = [i for i in range(self._schema.d) if i not in chosen]
         width = int(np.prod([array.shape[i] for i in chosen], dtype=np.int64))

@@ -127,7 +127,8 @@ def _changes(evaluator: Evaluator, rows: Rows) -> NDArray[np.bool_]:
     """Which rows get another label with other protected values."""
     index = evaluator.schema.protected_index
     own = row_keys(binned(rows)[:, index], evaluator.schema.cards[index])
-    return evaluator.each(evaluator.grid(rows))[np.arange(len(rows)), own]
+    changes: NDArray[np.bool_] = evaluator.each(evaluator.grid(rows))[np.arange(len(rows)), own]
+    return changes
 
 
 def _group(

@@ -176,11 +176,11 @@ def test_limits_and_directed_searches_say_what_is_known() -> None:
 @pytest.mark.parametrize("always_valid", [True, False])
 def test_the_effect_is_what_so_many_draws_show(always_valid: bool) -> None:
     found = effect(400, 0.95, always_valid=always_valid)
-    assert 1 - (1 - found["share"]) ** 400 == pytest.approx(0.8)
+    assert 1 - (1 - found.share) ** 400 == pytest.approx(0.8)
     rng = np.random.default_rng(7)
-    seen = (rng.binomial(400, found["share"], 4000) > 0).mean()
+    seen = (rng.binomial(400, found.share, 4000) > 0).mean()
     assert seen == pytest.approx(0.8, abs=0.03)
-    assert 0 < found["bound"] < found["half_width"] < 1
+    assert 0 < found.bound < found.half_width < 1
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.core.types import Answer, Prompt, Response, Variant
+from auditor.core.types import Answer, Finding, Prompt, Response, Variant
 from auditor.tables.column import Column
-from auditor.tables.noise import Book, Dealt, Noise, apply, columns_of, measure, permuted
+from auditor.tables.noise import Book, Dealt, Noise, against_noise, columns_of, measure, permuted
 from auditor.tables.schema import Schema
 
 MODULE = """
@@ -172,26 +172,26 @@ def test_each_set_of_columns_has_its_own_test() -> None:
     assert noise.tests[BOTH].p_value == noise.tests["sex",].p_value == pytest.approx(0.001)
     assert noise.tests["race",].p_value > 0.05
     assert noise.tests["sex",].p_adjusted == pytest.approx(0.003)
-    findings = [
-        {"attributes": list(columns), "verdict": "shown", "notes": []}
-        for columns in (("sex",), ("race",), BOTH)
-    ]
-    record: dict[str, Any] = {"tabular": {"notes": []}, "findings": findings}
-    apply(record, noise, 3, SCHEMA.protected)
-    assert [f["verdict"] for f in findings] == ["shown", "not_determined", "shown"]
-    assert "within 80 sets of rows that differ in race alone: p = " in findings[1]["notes"][0]
-    assert record["tabular"]["noise"]["cases"] == 40
+    findings = against_noise([shown("sex"), shown("race"), shown(*BOTH)], noise, 3, SCHEMA.protected)
+    assert [f.verdict for f in findings] == ["shown", "not_determined", "shown"]
+    assert "within 80 sets of rows that differ in race alone: p = " in findings[1].notes[0]
+    assert noise.to_record(SCHEMA.protected)["cases"] == 40
+
+
+def shown(*attributes: str) -> Finding:
+    return Finding(
+        id="T1", kind="claim", code="tabular-causal", model="m", attributes=attributes, verdict="shown"
+    )
 
 
 def test_a_set_that_could_not_be_tested_is_not_called_shown() -> None:
-    finding: dict[str, Any] = {"attributes": ["race"], "verdict": "shown", "notes": []}
     noise = Noise(same_row=None, tests={("sex",): Dealt(0.001, 0.001, 9)})
-    apply({"tabular": {"notes": []}, "findings": [finding]}, noise, 3, SCHEMA.protected)
-    assert (finding["verdict"], finding["p_value"]) == ("not_determined", None)
-    assert "nothing was tested" in finding["notes"][0]
+    (finding,) = against_noise([shown("race")], noise, 3, SCHEMA.protected)
+    assert (finding.verdict, finding.p_value) == ("not_determined", None)
+    assert "nothing was tested" in finding.notes[0]
 
 
 def test_what_a_finding_is_about() -> None:
-    assert columns_of({"attributes": ["race", "sex"]}, BOTH) == BOTH
-    assert columns_of({"attributes": ["pay", "race"]}, BOTH) == ("race",)
-    assert columns_of({"attributes": []}, BOTH) == BOTH
+    assert columns_of(shown("race", "sex"), BOTH) == BOTH
+    assert columns_of(shown("pay", "race"), BOTH) == ("race",)
+    assert columns_of(shown(), BOTH) == BOTH

@@ -57,7 +57,7 @@ def test_codes_and_back() -> None:
     assert codes.dtype == np.int32
     assert codes.tolist() == [[0, 1, 0, 0, 0], [4, 0, 2, 1, 59], [1, 1, 1, 2, 7]]
     assert schema.decode(codes).tolist()[1] == [58, "Female", "other one", 20.5, 59]
-    frame = schema.decode(codes, frame=True)
+    frame = schema.frame(codes)
     assert list(frame.columns) == list(schema.names)
     assert frame["age"].dtype == np.int64
     assert schema.encode(frame).tolist() == codes.tolist()
@@ -250,7 +250,7 @@ def test_truth_values_reach_the_model_as_such(tmp_path: Path) -> None:
     table = read_table(written(tmp_path, "own,n,y", "True,1,0", "false,2,1", "TRUE,3,0"))
     assert table["own"].tolist() == [True, False, True]
     schema = infer(table, "y", ["n"])
-    rows = schema.decode(schema.encode(table), frame=True)
+    rows = schema.frame(schema.encode(table))
     assert rows["own"].dtype == bool
     assert rows["own"].tolist() == [True, False, True]
     file = tmp_path / "s.yaml"
@@ -268,10 +268,10 @@ def test_missing_values_reach_the_model_as_nan(tmp_path: Path) -> None:
     schema = infer(table, "y", ["sex"])
     assert [c.may_lack for c in schema.columns] == [True, True, True, False]
     codes = schema.encode(table)
-    last = schema.decode(codes, frame=True).iloc[-1]
+    last = schema.frame(codes).iloc[-1]
     assert last[["age", "job", "pay"]].isna().all()
     assert schema.row(codes[-1])["pay"] == "(missing)"
-    assert schema.decode(codes, frame=True)["age"].iloc[0] == 20
+    assert schema.frame(codes)["age"].iloc[0] == 20
     file = tmp_path / "s.yaml"
     file.write_text(dump(schema), encoding="utf-8")
     assert load(file).encode(table).tolist() == codes.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -203,12 +203,17 @@ class Tabular(Part, frozen=True, kw_only=True):
         return (self.mode == "search" and self.options.columns) or self.schema.protected
 
 
-class Range(Part, frozen=True, kw_only=True):
+class Range(Part, frozen=True, kw_only=True, omit_defaults=True):
     """At least and at most so many."""
 
     at_least: int | None = None
     at_most: int | None = None
     reason: str = ""
+
+    @classmethod
+    def exactly(cls, n: int) -> Self:
+        """Neither more nor less."""
+        return cls(at_least=n, at_most=n)
 
 
 class SeenEffect(Part, frozen=True, kw_only=True):
@@ -222,11 +227,14 @@ class SeenEffect(Part, frozen=True, kw_only=True):
     level: float = 0.95
 
 
-class ExpectedRows(Part, frozen=True, kw_only=True):
-    """What a search over rows was expected to ask and to show."""
+class ExpectedRows(Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rows"):
+    """What a search over rows is expected to ask and to show.
 
-    combinations: int
-    given_rows: int
+    ``evaluations`` are rows that the model is asked about: cases times combinations of protected values.
+    """
+
+    combinations: int = 1
+    given_rows: int = 0
     cases: Range = Range()
     evaluations: Range = Range()
     sets: Range | None = None
