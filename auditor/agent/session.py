@@ -249,14 +249,14 @@ class Session:
             values = run.estimate(parts)
         finally:
             run.run_sync(close)
-        rows = list(values["models"].values())
-        costs = [r["cost_usd"] for r in rows]
+        rows = list(values.models.values())
+        costs = [r.cost_usd for r in rows if r.cost_usd is not None]
         return Sized(
             texts=len(chosen),
-            cases=values["cases"],
-            valid=values["valid"],
-            calls=sum(r["calls"] + r["calls_canary"] for r in rows),
-            cost_usd=None if None in costs else round(sum(costs), 6),
+            cases=values.cases,
+            valid=values.valid,
+            calls=sum(r.calls + r.calls_canary for r in rows),
+            cost_usd=round(sum(costs), 6) if len(costs) == len(rows) else None,
         )
 
     def _chosen(self, request: Request, *, take: bool) -> list[SourceText]:

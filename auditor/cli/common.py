@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -21,6 +21,7 @@ from auditor.core.shown import quoted as quoted
 if TYPE_CHECKING:
     from auditor.run.result import Result
 
+Told = TypeVar("Told")
 # typer carries its own copy of click in some versions and uses the installed one in others.
 ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
@@ -211,12 +212,14 @@ def check_format(name: str) -> None:
         )
 
 
-def print_as(format: str, values: object, lines: Callable[[Any], Iterable[str]]) -> int:
+def print_as(format: str, values: Told, lines: Callable[[Told], Iterable[str]]) -> int:
     """Print ``values`` as JSON, or as the lines that ``lines`` makes of them; the exit code is 0."""
     import json
 
+    import msgspec
+
     if format == "json":
-        sys.stdout.write(json.dumps(values, indent=2, sort_keys=True) + "\n")
+        sys.stdout.write(json.dumps(msgspec.to_builtins(values), indent=2, sort_keys=True) + "\n")
     else:
         say(*lines(values))
     return 0

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke, say
 from auditor.core.counting import plural
+
+if TYPE_CHECKING:
+    from auditor.perturb.dictionaries import Dictionary
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -31,38 +35,54 @@ def list_dictionaries(
     common.check_format(format)
     if attribute is not None:
         return _list_one(attribute, format)
-    rows: list[dict[str, Any]] = []
-    for name in dictionaries.builtin():
-        one = dictionaries.load(name)
-        rows.append(
-            {
-                "attribute": one.attribute,
-                "default": one.default,
-                "groups": sorted(one.groups),
-                "terms": len(one.terms),
-                "words": len({t.text.lower() for t in one.terms}),
-            }
-        )
-    views: list[dict[str, Any]] = [
-        {"view": name, "attributes": list(parts), "words": _words(dictionaries.view(name))}
+    rows = [_listed(dictionaries.load(name)) for name in dictionaries.builtin()]
+    views = [
+        _View(view=name, attributes=tuple(parts), words=_words(dictionaries.view(name)))
         for name, parts in dictionaries.VIEWS.items()
     ]
     if format == "json":
-        sys.stdout.write(json.dumps([*rows, *views], indent=2) + "\n")
+        sys.stdout.write(json.dumps(msgspec.to_builtins([*rows, *views]), indent=2) + "\n")
         return 0
     for row in rows:
-        mark = "" if row["default"] else " (only with --attributes)"
-        groups = ", ".join(row["groups"][:12]) + (", …" if len(row["groups"]) > 12 else "")
-        size = f"{row['terms']:>5} terms, {plural(len(row['groups']), 'group')}"
-        say(f"{row['attribute']:<20}{size}: {groups}{mark}")
+        mark = "" if row.default else " (only with --attributes)"
+        groups = ", ".join(row.groups[:12]) + (", …" if len(row.groups) > 12 else "")
+        say(f"{row.attribute:<20}{row.terms:>5} terms, {plural(len(row.groups), 'group')}: {groups}{mark}")
     say("", "Views of --protocol hinter, unions of attributes:")
-    for one_view in views:
-        say(f"{one_view['view']:<20}{one_view['words']:>5} words: {', '.join(one_view['attributes'])}")
+    for view in views:
+        say(f"{view.view:<20}{view.words:>5} words: {', '.join(view.attributes)}")
     say(f"{'neutral':<20}{_words(dictionaries.neutral()):>5} words for placebo edits")
     return 0
 
 
-def _words(one: Any) -> int:
+class _Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A dictionary as it is listed."""
+
+    attribute: str
+    default: bool
+    groups: tuple[str, ...]
+    terms: int
+    words: int
+
+
+class _View(msgspec.Struct, frozen=True, kw_only=True):
+    """A union of attributes as it is listed."""
+
+    view: str
+    attributes: tuple[str, ...]
+    words: int
+
+
+def _listed(one: Dictionary) -> _Listed:
+    return _Listed(
+        attribute=one.attribute,
+        default=one.default,
+        groups=tuple(sorted(one.groups)),
+        terms=len(one.terms),
+        words=_words(one),
+    )
+
+
+def _words(one: Dictionary) -> int:
     return len({t.text.lower() for t in one.terms})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from auditor.cli import common
 from auditor.cli.common import invoke
 from auditor.cli.options import option, takes
 from auditor.core.plan import Plan
+
+if TYPE_CHECKING:
+    from auditor.run.doctor import Examined
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -45,24 +48,24 @@ def doctor(
         server=plan.server(model),
     )
     common.print_as(format, found, _lines)
-    return int(found["exit_code"])
+    return found.exit_code
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(found: Examined) -> list[str]:
     from auditor.report.words import encodable, plural, visible
 
     encoding = sys.stdout.encoding or "utf-8"
-    repeated = f", {found['repeated']} of them repeated" if found["repeated"] else ""
+    repeated = f", {found.repeated} of them repeated" if found.repeated else ""
     lines = [
-        f"{visible(found['model'])} on the task {found['task']}: {plural(found['calls'], 'call')}{repeated}",
+        f"{visible(found.model)} on the task {found.task}: {plural(found.calls, 'call')}{repeated}",
         "",
     ]
-    for check in found["checks"]:
-        text = visible(check["text"], newlines=False)
-        lines.append(f"{MARKS[check['status']]:<8}{check['name']:<18}{text}")
-        if check["next"]:
-            lines.append(f"{'':<26}{visible(check['next'], newlines=False)}")
-    return [encodable(line, encoding) for line in [*lines, "", found["summary"]]]
+    for check in found.checks:
+        text = visible(check.text, newlines=False)
+        lines.append(f"{MARKS[check.status]:<8}{check.name:<18}{text}")
+        if check.next:
+            lines.append(f"{'':<26}{visible(check.next, newlines=False)}")
+    return [encodable(line, encoding) for line in [*lines, "", found.summary]]
 
 
 def command(argv: list[str]) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,7 +15,10 @@ from auditor.cli import common
 from auditor.cli.common import invoke, say
 from auditor.cli.options import option
 from auditor.core.counting import plural
-from auditor.core.types import names
+from auditor.core.types import Case, Edit, names
+
+if TYPE_CHECKING:
+    from auditor.perturb.grammar.coverage import Coverage
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
@@ -30,19 +34,18 @@ def list_grammars(format: common.Format = "terminal") -> int:
     from auditor.perturb import grammar
 
     common.check_format(format)
-    rows: list[dict[str, Any]] = []
-    for name in grammar.available():
-        one = grammar.load(name)
-        rows.append(
-            {"name": name, "task": one.task, "attributes": list(one.attributes), "views": list(one.views)}
-        )
+    found = {name: grammar.load(name) for name in grammar.available()}
     if format == "json":
+        rows = [
+            {"name": name, "task": one.task, "attributes": list(one.attributes), "views": list(one.views)}
+            for name, one in found.items()
+        ]
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
         return 0
-    for row in rows:
-        say(f"{row['name']:<14}attributes: {', '.join(row['attributes'])}")
-        if row["views"]:
-            say(f"{'':<14}views: {', '.join(row['views'])}")
+    for name, one in found.items():
+        say(f"{name:<14}attributes: {', '.join(one.attributes)}")
+        if one.views:
+            say(f"{'':<14}views: {', '.join(one.views)}")
     return 0
 
 
@@ -85,14 +88,15 @@ def sample(
     return 0
 
 
-def _lines(case: Any) -> tuple[str, str, str]:
+def _lines(case: Case) -> tuple[str, str, str]:
     [variant] = case.variants
-    return (*_bracketed(case.original.input, variant.edits), "")
+    return (*_bracketed(str(case.original.input), variant.edits), "")
 
 
-def _bracketed(text: str, edits: Any) -> tuple[str, str]:
+def _bracketed(text: str, edits: Sequence[Edit]) -> tuple[str, str]:
     before, after, at = "", "", 0
     for edit in edits:
+        assert not isinstance(edit.where, str)
         start, end = edit.where
         before += f"{text[at:start]}[{edit.source}]"
         after += f"{text[at:start]}[{edit.target}]"
@@ -127,17 +131,17 @@ def check(file: GrammarFile, format: common.Format = "terminal") -> int:
             "problems": [{"line": p.line, "message": p.message} for p in problems],
             "attributes": list(one.attributes),
             "labels": list(one.labels),
-            "sizes": sizes,
+            "sizes": {name: dataclasses.asdict(size) for name, size in sizes.items()},
         }
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
         return 1 if problems else 0
     for problem in problems:
         say(f"{one.where(problem.line)}: {problem.message}")
     for name, size in sizes.items():
-        count = "too large to count" if size["sentences"] is None else f"{size['sentences']:,}"
+        count = "too large to count" if size.sentences is None else f"{size.sentences:,}"
         say(
-            f"{name}: {size['rules']} rules, {size['alternatives']} alternatives, {size['terminals']} terminals; "
-            f"{count} distinct sentences ({size['derivations']:,} derivations)"
+            f"{name}: {size.rules} rules, {size.alternatives} alternatives, {size.terminals} terminals; "
+            f"{count} distinct sentences ({size.derivations:,} derivations)"
         )
     say(f"Attributes: {', '.join(one.attributes) or 'none'}. Labels: {', '.join(one.labels) or 'none'}.")
     return 1 if problems else 0
@@ -155,30 +159,40 @@ def coverage(
     folder = Path(file)
     if not folder.is_dir() and (Path("reports") / file).is_dir():
         folder = Path("reports") / file
-    record = _of_run(folder) if folder.is_dir() else _of_grammar(file, n, seed)
+    found = _of_run(folder) if folder.is_dir() else _of_grammar(file, n, seed)
     if format == "json":
+        phases = {phase: reached.as_record() | {"cases": n} for phase, (n, reached) in found.phases.items()}
+        record = {"grammar": found.grammar, "outside": found.outside, "phases": phases}
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
         return 0
     say(f"{'phase':<8}{'cases':>8}{'terminals':>22}{'sensitive pairs':>22}")
-    for phase, row in record["phases"].items():
+    for phase, (cases, reached) in found.phases.items():
         say(
-            f"{phase:<8}{row['cases']:>8,}"
-            f"{_share(row['terminals_covered'], row['terminals']):>22}"
-            f"{_share(row['pairs_covered'], row['pairs']):>22}"
+            f"{phase:<8}{cases:>8,}"
+            f"{_share(reached.terminals_covered, reached.terminals):>22}"
+            f"{_share(reached.pairs_covered, reached.pairs):>22}"
         )
-        if row["unseen"]:
-            more = f" and {len(row['unseen']) - 8} more" if len(row["unseen"]) > 8 else ""
-            say(f"  not reached: {'; '.join(row['unseen'][:8])}{more}")
-    if record["outside"]:
-        say(f"Not sentences of this grammar: {plural(record['outside'], 'text')}.")
+        if reached.unseen:
+            more = f" and {len(reached.unseen) - 8} more" if len(reached.unseen) > 8 else ""
+            say(f"  not reached: {'; '.join(reached.unseen[:8])}{more}")
+    if found.outside:
+        say(f"Not sentences of this grammar: {plural(found.outside, 'text')}.")
     return 0
+
+
+class _Reached(NamedTuple):
+    """What a run, or cases that RAND would draw, reached of a grammar."""
+
+    grammar: str
+    outside: int  # texts that are no sentences of it
+    phases: dict[str, tuple[int, Coverage]]  # cases of each phase, and what they reached
 
 
 def _share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} ({100 * part / whole:.1f} %)" if whole else "none"
 
 
-def _of_grammar(name: str, n: int, seed: int) -> dict[str, Any]:
+def _of_grammar(name: str, n: int, seed: int) -> _Reached:
     from random import Random
 
     from auditor.perturb.grammar.suite import GrammarSuite
@@ -187,11 +201,11 @@ def _of_grammar(name: str, n: int, seed: int) -> dict[str, Any]:
     made = 0
     while cases := suite.ask(1000, Random(0)):
         made += len(cases)
-    row = suite.meters["iid"].result().as_record() | {"cases": made}
-    return {"grammar": suite.grammar.full_name, "outside": 0, "phases": {"rand": row}}
+    reached = suite.meters["iid"].result()
+    return _Reached(suite.grammar.full_name, 0, {"rand": (made, reached)})
 
 
-def _of_run(path: Path) -> dict[str, Any]:
+def _of_run(path: Path) -> _Reached:
     """Coverage from the cases of a run, each text read back with the run's grammar."""
     from auditor.core.errors import RunFolderError
     from auditor.perturb import grammar
@@ -219,11 +233,8 @@ def _of_run(path: Path) -> dict[str, Any]:
             continue
         counts[phase] = counts.get(phase, 0) + 1
         meters.setdefault(phase, Meter(space)).add(read[0], [r for r in read[1:] if r is not None])
-    return {
-        "grammar": one.full_name,
-        "outside": outside,
-        "phases": {p: m.result().as_record() | {"cases": counts[p]} for p, m in sorted(meters.items())},
-    }
+    phases = {p: (counts[p], m.result()) for p, m in sorted(meters.items())}
+    return _Reached(one.full_name, outside, phases)
 
 
 @app.command("format")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
+
+if TYPE_CHECKING:
+    from auditor.models.catalogue import Listed
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -22,25 +25,25 @@ def models(format: common.Format = "terminal") -> int:
     return common.print_as(format, kinds(), _lines)
 
 
-def _lines(rows: Sequence[dict[str, object]]) -> list[str]:
+def _lines(rows: Sequence[Listed]) -> list[str]:
     lines: list[str] = []
     for row in rows:
         lines += [*_kind(row), ""]
     return [*lines, "Try one in a handful of calls: audit doctor --model SPEC"]
 
 
-def _kind(row: dict[str, Any]) -> list[str]:
-    state = "installed" if row["installed"] else f"needs {', '.join(row['missing'])}"
-    lines = [f"{row['spec']:<26}{state}", f"    {row['what']}"]
-    if row["install"]:
-        lines.append(f"    Run: {row['install']}")
-    if row["environment"]:
-        lines.append("    environment: " + _told(row["environment"]))
-    for name, needs in row.get("providers", {}).items():
-        here = "installed" if needs["installed"] else f"Run: {needs['install']}"
-        key = f"; {_told(needs['environment'])}" if needs["environment"] else ""
+def _kind(row: Listed) -> list[str]:
+    state = "installed" if row.installed else f"needs {', '.join(row.missing)}"
+    lines = [f"{row.spec:<26}{state}", f"    {row.what}"]
+    if row.install:
+        lines.append(f"    Run: {row.install}")
+    if row.environment:
+        lines.append("    environment: " + _told(row.environment))
+    for name, needs in row.providers.items():
+        here = "installed" if needs.installed else f"Run: {needs.install}"
+        key = f"; {_told(needs.environment)}" if needs.environment else ""
         lines.append(f"    {name:<14}{here}{key}")
-    lines.append(f"    e.g. {row['example']}")
+    lines.append(f"    e.g. {row.example}")
     return lines
 
 

@@ -43,7 +43,7 @@ def _freeze(
     parts = planned(resolve(options, config))
     record = pipeline.plan_record(parts)
     expected = pipeline.estimate(parts, observe=Draw())
-    body = freeze.freeze(record, by=by, reason=reason, expected=expected)
+    body = freeze.freeze(record, by=by, reason=reason, expected=msgspec.to_builtins(expected))
     return _written(output, body, f"audit run --plan {common.quoted(output)}")
 
 
@@ -89,8 +89,7 @@ def _freeze_rows(
 
     _require_new(output)
     found = outlook(tabular.plan_of(options, config))
-    told = msgspec.to_builtins(found.expected)
-    body = freeze.freeze(found.record, by=by, reason=reason, expected=told)
+    body = freeze.freeze(found.record, by=by, reason=reason, expected=msgspec.to_builtins(found.expected))
     return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
 
 

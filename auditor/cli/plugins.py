@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import msgspec
 import typer
 
 from auditor.cli import common
@@ -20,14 +20,24 @@ def plugins(format: common.Format = "terminal") -> int:
     return common.print_as(format, listed(), _lines)
 
 
-def _lines(rows: Sequence[dict[str, object]]) -> list[str]:
+class _Plugin(msgspec.Struct, frozen=True, kw_only=True, rename={"origin": "from"}):
+    """One plugin; ``problem`` is why it does not load."""
+
+    kind: str
+    name: str
+    origin: str
+    where: str
+    problem: str = ""
+
+
+def _lines(rows: Sequence[_Plugin]) -> list[str]:
     lines: list[str] = []
-    for kind in dict.fromkeys(row["kind"] for row in rows):
-        mine = [row for row in rows if row["kind"] == kind]
+    for kind in dict.fromkeys(row.kind for row in rows):
         lines += [f"{kind}s"]
-        for row in mine:
-            lines.append(f"  {row['name']:<22}{row['from']:<28}{row['where']}".rstrip())
-            lines += [f"      {row['problem']}"] if row["problem"] else []
+        for row in rows:
+            if row.kind == kind:
+                lines.append(f"  {row.name:<22}{row.origin:<28}{row.where}".rstrip())
+                lines += [f"      {row.problem}"] if row.problem else []
         lines.append("")
     return [
         *lines,
@@ -37,7 +47,7 @@ def _lines(rows: Sequence[dict[str, object]]) -> list[str]:
     ]
 
 
-def listed() -> list[dict[str, Any]]:
+def listed() -> list[_Plugin]:
     """One row for each plugin; those of other packages are imported to see whether they load."""
     from auditor.core import registry
     from auditor.core.errors import PluginError
@@ -53,13 +63,7 @@ def listed() -> list[dict[str, Any]]:
                 except PluginError as error:
                     problem = str(error)
             rows.append(
-                {
-                    "kind": kind.kind,
-                    "name": name,
-                    "from": origin,
-                    "where": kind.where(name),
-                    "problem": problem,
-                }
+                _Plugin(kind=kind.kind, name=name, origin=origin, where=kind.where(name), problem=problem)
             )
     return rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from auditor.core.counting import plural, verb
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import inline
+
+if TYPE_CHECKING:
+    from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -116,47 +119,42 @@ def consent(plan: Plan, *, yes: bool) -> None:
     )
 
 
-def _show_estimate(values: dict[str, Any], format: str) -> str:
-    if format == "json":
-        import json
+def _show_estimate(told: ExpectedTexts, format: str) -> str:
+    import msgspec
 
-        return json.dumps(values, indent=2, sort_keys=True)
-    lines = [
-        f"Seeds with people-terms  {values['taken']:,} of {values['seeds']:,}",
-        *(
-            [
-                f"{f'Texts about {attribute}':<25}{', '.join(f'{n:,} by {c}' for c, n in sorted(by.items()))}"
-                for attribute, by in values["carried"].items()
-            ]
-            if any(c != "words" for by in values["carried"].values() for c in by)
-            else []
-        ),
-        f"Variants                 {values['variants']:,} "
-        f"({values['valid']:,} valid, {values['discarded']:,} discarded)",
-        f"Placebo variants         {values['placebos']:,} ({values['placebos_valid']:,} valid)",
-        *(
-            [f"Further wordings         {values['wordings']:,} ({values['wordings_valid']:,} valid)"]
-            if values["wordings"]
-            else []
-        ),
-        *([f"Not English, it seems    {values['not_english']:,} texts"] if values.get("not_english") else []),
+    from auditor.report.planned import reached
+
+    if format == "json":
+        return msgspec.json.format(msgspec.json.encode(told, order="sorted"), indent=2).decode()
+    lines = [f"Seeds with people-terms  {told.taken:,} of {told.seeds:,}"]
+    if any(carrier != "words" for by in told.carried.values() for carrier in by):
+        lines += [
+            f"{f'Texts about {attribute}':<25}{', '.join(f'{n:,} by {c}' for c, n in sorted(by.items()))}"
+            for attribute, by in told.carried.items()
+        ]
+    lines += [
+        f"Variants                 {told.variants:,} ({told.valid:,} valid, {told.discarded:,} discarded)",
+        f"Placebo variants         {told.placebos:,} ({told.placebos_valid:,} valid)",
+    ]
+    if told.wordings:
+        lines.append(f"Further wordings         {told.wordings:,} ({told.wordings_valid:,} valid)")
+    if told.not_english:
+        lines.append(f"Not English, it seems    {told.not_english:,} texts")
+    lines += [
         "",
         f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}"
         f"{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",
     ]
-    for name, row in values["models"].items():
-        cost = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.2f}"
+    for name, row in told.models.items():
+        lines.append(f"{name[:33]:<34}{row.prompts:>10,}{row.replicates:>12}{_spent(row)}")
+    if judge := told.judge:
+        lines.append(f"{'judge ' + judge.model[:24] + ', at most':<34}{'':>22}{_spent(judge)}")
+    lines += ["", *filter(None, [told.left_out]), *reached(told.power)]
+    if n := told.canaries:
         lines.append(
-            f"{name[:33]:<34}{row['prompts']:>10,}{row['replicates']:>12}{row['calls']:>10,}"
-            f"{row['tokens_in']:>12,}{row['tokens_out']:>12,}{cost:>12}"
+            f"{plural(n, 'further call')} {verb(n, 'repeats', 'repeat')} the first prompts, to see whether the model "
+            "stays the same."
         )
-    if judge := values.get("judge"):
-        cost = "unknown" if judge["cost_usd"] is None else f"{judge['cost_usd']:.2f}"
-        lines.append(
-            f"{'judge ' + judge['model'][:24] + ', at most':<34}{'':>22}{judge['calls']:>10,}"
-            f"{judge['tokens_in']:>12,}{judge['tokens_out']:>12,}{cost:>12}"
-        )
-    lines += ["", *([left] if (left := values.get("left_out")) else []), *_show_power(values)]
     lines += [
         "",
         "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked.",
@@ -164,20 +162,9 @@ def _show_estimate(values: dict[str, Any], format: str) -> str:
     return "\n".join(map(inline, lines))
 
 
-def _show_power(values: dict[str, Any]) -> list[str]:
-    """What the claims of the plan can show, in lines; and what is asked beside them."""
-    from auditor.core.record import part
-    from auditor.core.record.rows import Power
-    from auditor.report.planned import reached
-
-    lines = reached(part(values.get("power") or {}, Power))
-    canary = sum(row.get("calls_canary", 0) for row in values["models"].values())
-    if canary:
-        lines.append(
-            f"{plural(canary, 'further call')} {verb(canary, 'repeats', 'repeat')} the first prompts, to "
-            "see whether the model stays the same."
-        )
-    return lines
+def _spent(row: ExpectedModel | ExpectedJudge) -> str:
+    cost = "unknown" if row.cost_usd is None else f"{row.cost_usd:.2f}"
+    return f"{row.calls:>10,}{row.tokens_in:>12,}{row.tokens_out:>12,}{cost:>12}"
 
 
 def command(argv: list[str]) -> int:

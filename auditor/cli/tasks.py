@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from auditor.cli import common
 from auditor.cli.common import invoke
 from auditor.cli.options import option
 from auditor.core.counting import plural
+
+if TYPE_CHECKING:
+    from auditor.tasks.task import Task
 
 SHOWN = 8  # labels of a task, in the list of tasks
 
@@ -20,54 +25,59 @@ app = typer.Typer(
 )
 
 
+class _Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as it is listed."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    scale: tuple[float, float] | None
+    unit: str
+    formats: tuple[str, ...]
+    embedded_texts: int
+
+
 @app.command("list")
 def list_tasks(format: common.Format = "terminal") -> int:
     """List the tasks that come with the tool."""
-    import json
-
     from auditor import tasks
 
     common.check_format(format)
-    rows: list[dict[str, Any]] = []
-    for name in tasks.available():
-        task = tasks.load(name)
-        rows.append(
-            {
-                "name": name,
-                "kind": task.kind.name,
-                "labels": list(task.labels),
-                "scale": None if task.scale is None else list(task.scale),
-                "unit": task.unit,
-                "formats": list(task.formats),
-                "embedded_texts": len(task.seeds()) if task.seeds_path is not None else 0,
-            }
-        )
-    if format == "json":
-        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
-    else:
-        for row in rows:
-            common.say(
-                f"{row['name']:<14}{row['kind']:<16}{_answers(row)}; formats: {', '.join(row['formats'])}; "
-                f"{plural(row['embedded_texts'], 'embedded text')}"
-            )
-        sys.stdout.write(
-            "Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS\n"
-        )
-    return 0
+    return common.print_as(format, [_row(tasks.load(name)) for name in tasks.available()], _lines)
 
 
-def _answers(row: dict[str, Any]) -> str:
+def _row(task: Task) -> _Listed:
+    return _Listed(
+        name=task.name,
+        kind=task.kind.name,
+        labels=tuple(task.labels),
+        scale=task.scale,
+        unit=task.unit,
+        formats=tuple(task.formats),
+        embedded_texts=len(task.seeds()) if task.seeds_path is not None else 0,
+    )
+
+
+def _lines(rows: Sequence[_Listed]) -> list[str]:
+    lines = [
+        f"{row.name:<14}{row.kind:<16}{_answers(row)}; formats: {', '.join(row.formats)}; "
+        f"{plural(row.embedded_texts, 'embedded text')}"
+        for row in rows
+    ]
+    return [*lines, "Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS"]
+
+
+def _answers(row: _Listed) -> str:
     """What a task is answered with, in a few words."""
     from auditor.report.words import figure
 
-    if not row["labels"] and row["scale"] is None:
+    if row.scale is not None:
+        low, high = map(figure, row.scale)
+        return f"a number from {low} to {high}" + (f" {row.unit}" if row.unit else "")
+    if not row.labels:
         return "free text"
-    if row["scale"] is not None:
-        low, high = map(figure, row["scale"])
-        return f"a number from {low} to {high}" + (f" {row['unit']}" if row["unit"] else "")
-    few = row["labels"][:SHOWN]
-    more = len(row["labels"]) - len(few)
-    return f"labels: {', '.join(few)}" + (f", … and {more} more" if more else "")
+    more = len(row.labels) - SHOWN
+    return f"labels: {', '.join(row.labels[:SHOWN])}" + (f", … and {more} more" if more > 0 else "")
 
 
 @app.command("format")

@@ -7,13 +7,15 @@ difference comes from the draws, and from it the smallest difference that is sho
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
+from auditor.core.record.rows import Assumed, ExpectedClaim, Power
 from auditor.measure.adjustment import Adjustment, Unidentified
 from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, Question
 from auditor.measure.contrasts import Contrast, Versions
@@ -35,38 +37,9 @@ MOST_VERSIONS = 20_000  # a plan with more is worked out on a part of its texts
 ASSUMED_WORD = 0.02  # standard deviation of the effect of a word, on log odds; texts have 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reach:
-    """What one net claim of a plan can show.
-
-    Attributes
-    ----------
-    texts, words : int, float
-        Texts that have a version about both groups; effective number of words.
-    words_smallest, smallest : float or None
-        Smallest net difference (a share of the answers) that is shown with 80 %, for these words and for the group;
-        None where not even 30 points would be.
-    words_calls, calls : mapping of str to int or None
-        Net difference → calls about the attribute that show it with 80 %, for these words and for the group; None
-        where no number of texts does, because words vary.
-    why : str
-        Why the claim cannot be tested.
-    """
-
-    attribute: str
-    groups: tuple[str, str]
-    texts: int = 0
-    words: float = 0.0
-    words_smallest: float | None = None
-    smallest: float | None = None
-    words_calls: Mapping[str, int | None] = field(default_factory=dict)
-    calls: Mapping[str, int | None] = field(default_factory=dict)
-    why: str = ""
-
-
 @one_thread
-def reach(versions: Observations, question: Question, families: int = 1, seed: int = 0) -> dict[str, Any]:
-    """What the net claims of a plan can show, as plain data.
+def reach(versions: Observations, question: Question, families: int = 1, seed: int = 0) -> Power:
+    """What the net claims of a plan can show.
 
     Parameters
     ----------
@@ -105,22 +78,22 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
             ratio,
         )
         if one.reach.texts >= MIN_TEXTS
-        else replace(one.reach, why=f"fewer than {MIN_TEXTS} texts have a version about both")
+        else structs.replace(one.reach, why=f"fewer than {MIN_TEXTS} texts have a version about both")
         for one in laid_out
     ]
-    return {
-        "alpha": ALPHA,
-        "power": POWER,
-        "assumed": {"favourable": 0.5, "flips": ASSUMED_FLIPS, "word_sd": ASSUMED_WORD, "draws": DRAWS},
-        "part_of_texts": None if ratio == 1 else 1 / ratio,
-        "claims": [asdict(c) | {"groups": list(c.groups)} for c in claims],
-    }
+    return Power(
+        alpha=ALPHA,
+        power=POWER,
+        assumed=Assumed(flips=ASSUMED_FLIPS, word_sd=ASSUMED_WORD, draws=DRAWS),
+        part_of_texts=None if ratio == 1 else 1 / ratio,
+        claims=tuple(claims),
+    )
 
 
 class _LaidOut(NamedTuple):
     """A claim with the linear map from outcomes of versions to its contrasts."""
 
-    reach: Reach
+    reach: ExpectedClaim
     pair: Pair
     design: Design
     contrast: Contrast
@@ -134,7 +107,9 @@ class _LaidOut(NamedTuple):
     @classmethod
     def of(cls, made: tuple[Contrast, Design], attribute: str, pair: Pair, taken_out: Adjustment) -> _LaidOut:
         contrast, design = made
-        about = Reach(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
+        about = ExpectedClaim(
+            attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text)
+        )
         return cls(about, pair, design, contrast, taken_out)
 
 
@@ -170,7 +145,7 @@ def _reach(
     worded: Sequence[tuple[Rows, list[Known]]],
     level: float,
     ratio: float,
-) -> Reach:
+) -> ExpectedClaim:
     from scipy.stats import norm, t
 
     n = len(one.design.focal)
@@ -183,7 +158,7 @@ def _reach(
         other = one.taken_out.variance(one.design.covariates.mean(axis=0)) / ratio
         fits = [fit(rows, one.taken_out, told) for rows, told in worded]
     except Unidentified as error:
-        return replace(one.reach, why=str(error))
+        return structs.replace(one.reach, why=str(error))
     effective = float(np.median([f.words for f in fits]))
     # What a run adds for words that it does not know, and how few degrees of freedom that leaves: as it estimates
     # them, which differs from run to run, and as badly as in the share of runs that is not counted on.
@@ -225,7 +200,7 @@ def _reach(
             )
         return out
 
-    return replace(
+    return structs.replace(
         one.reach,
         texts=round(n * ratio),
         words=effective,

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+
+import msgspec
 
 _OPENAI_KEYS = (
     "OPENAI_API_KEY",
@@ -128,68 +129,75 @@ KINDS = (
 BY_NAME = {one.spec.partition(":")[0]: one for one in KINDS}
 
 
-def kinds() -> list[dict[str, Any]]:
-    """Every kind of spec, as plain data; plugins of other packages come last.
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kind of model, or a provider of one, needs, and whether it is here."""
 
-    Returns
-    -------
-    list of dict
-        ``spec``, ``what``, ``installed``, ``missing`` (packages), ``install`` (the line to run, or None), ``extra``,
-        ``environment`` (variable → whether it is set; never its value), ``providers`` (of LangChain: provider →
-        what it needs), ``network``, ``example``.
+    installed: bool
+    install: str | None = None  # the line to run
+    environment: dict[str, bool] = {}  # variable → whether it is set; never its value
+
+
+class Listed(Needs, frozen=True, kw_only=True):
+    """A kind of spec as `audit models` lists it."""
+
+    spec: str
+    what: str
+    example: str
+    missing: tuple[str, ...] = ()  # packages
+    extra: str | None = None
+    network: bool | None = None
+    providers: dict[str, Needs] = {}  # of LangChain
+
+
+def kinds() -> list[Listed]:
+    """Every kind of spec; plugins of other packages come last.
 
     Examples
     --------
-    >>> [k["installed"] for k in kinds() if k["spec"] == "reviews"]
+    >>> [k.installed for k in kinds() if k.spec == "reviews"]
     [True]
     """
     return [_row(kind) for kind in KINDS] + _plugins()
 
 
-def _row(kind: Kind) -> dict[str, object]:
+def _row(kind: Kind) -> Listed:
     missing = [package for package in kind.packages if not installed(package)]
-    row: dict[str, object] = {
-        "spec": kind.spec,
-        "what": kind.what,
-        "installed": not missing,
-        "missing": missing,
-        "extra": kind.extra,
-        "install": _line(missing, kind.extra),
-        "environment": {name: _set(name) for name in kind.environment},
-        "network": kind.network,
-        "example": kind.example,
-    }
-    if kind.spec.startswith("langchain:"):
-        row["providers"] = {name: _provider(*needs) for name, needs in sorted(LANGCHAIN.items())}
-    return row
+    providers = LANGCHAIN if kind.spec.startswith("langchain:") else {}
+    return Listed(
+        spec=kind.spec,
+        what=kind.what,
+        installed=not missing,
+        missing=tuple(missing),
+        extra=kind.extra,
+        install=_line(missing, kind.extra),
+        environment={name: _set(name) for name in kind.environment},
+        network=kind.network,
+        example=kind.example,
+        providers={name: _provider(*needs) for name, needs in sorted(providers.items())},
+    )
 
 
-def _provider(package: str, key: str | None) -> dict[str, object]:
+def _provider(package: str, key: str | None) -> Needs:
     here = installed(package)
-    return {
-        "installed": here,
-        "install": None if here else f"pip install {package.replace('_', '-')}",
-        "environment": {} if key is None else {key: _set(key)},
-    }
+    return Needs(
+        installed=here,
+        install=None if here else f"pip install {package.replace('_', '-')}",
+        environment={} if key is None else {key: _set(key)},
+    )
 
 
-def _plugins() -> list[dict[str, object]]:
+def _plugins() -> list[Listed]:
     """Models that other packages bring."""
     from auditor.core.registry import MODELS
 
     names = sorted({name.rpartition(".v")[0] or name for name in MODELS.names() if not MODELS.is_own(name)})
     return [
-        {
-            "spec": name,
-            "what": "plugin of an installed package",
-            "installed": True,
-            "missing": [],
-            "extra": None,
-            "install": None,
-            "environment": {},
-            "network": None,
-            "example": f"audit --task sentiment --model {name}",
-        }
+        Listed(
+            spec=name,
+            what="plugin of an installed package",
+            installed=True,
+            example=f"audit --task sentiment --model {name}",
+        )
         for name in names
     ]
 

@@ -9,17 +9,19 @@ from auditor.core.record.rows import ExpectedClaim, ExpectedRows, ExpectedTexts,
 from auditor.report import words
 
 
-def lines(expected: Plain | ExpectedRows | None) -> list[str]:
+def lines(expected: Plain | ExpectedRows | ExpectedTexts | None) -> list[str]:
     """Sentences about an expectation, of texts or of rows; none without one.
 
     Parameters
     ----------
-    expected : mapping or ExpectedRows, optional
+    expected : mapping, ExpectedRows or ExpectedTexts, optional
         What ``--dry-run`` counts for texts (`auditor.run.estimate`), or `auditor.tables.expect.expected`; plain as a
         frozen plan holds it.
     """
     if isinstance(expected, ExpectedRows):
         return _rows(expected)
+    if isinstance(expected, ExpectedTexts):
+        return _texts(expected)
     if not expected:
         return []
     if expected.get("kind") == "rows":

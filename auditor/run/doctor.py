@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from auditor.core import talk
 from auditor.core.counting import cut_off, plural
@@ -19,6 +20,7 @@ from auditor.core.types import Prompt, Request, Response
 
 if TYPE_CHECKING:
     from auditor.core.protocols import Model
+    from auditor.models.budget import Budget
     from auditor.models.prices import Price
     from auditor.tasks.task import Task
 
@@ -32,14 +34,26 @@ PLAIN = "The plot is thin, but the actors carry it to the end."  # for tasks wit
 Status = Literal["ok", "note", "failed", "skipped"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was looked at. ``next`` is what the user can do about it, or empty."""
 
     name: str
     status: Status
     text: str
     next: str = ""
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
+    """What an examination found."""
+
+    model: str
+    task: str
+    checks: tuple[Check, ...]
+    calls: int
+    repeated: int
+    facts: Mapping[str, object]  # figures behind the texts
+    exit_code: int  # 0, 2 or 3
+    summary: str
 
 
 class _Examination:
@@ -51,12 +65,12 @@ class _Examination:
         self.responses: list[Response] = []
         self.calls = self.repeated = 0
         self.usable = True  # something could be asked
-        self.facts: dict[str, Any] = {}
+        self.facts: dict[str, object] = {}
 
     def note(self, name: str, status: Status, text: str, next: str = "") -> None:
         self.checks.append(Check(name=name, status=status, text=text, next=next))
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> Examined:
         failed = [r for r in self.responses if r.error is not None]
         unreadable = any(c.status == "failed" for c in self.checks)
         code = UNUSABLE if not self.usable else INCOMPLETE if failed or unreadable else OK
@@ -65,16 +79,16 @@ class _Examination:
             INCOMPLETE: "The model answers, but not everything worked: see above.",
             UNUSABLE: "The model could not be asked: see above.",
         }[code]
-        return {
-            "model": self.spec,
-            "task": self.task.name,
-            "checks": [asdict(check) for check in self.checks],
-            "calls": self.calls,
-            "repeated": self.repeated,
-            "facts": self.facts,
-            "exit_code": code,
-            "summary": summary,
-        }
+        return Examined(
+            model=self.spec,
+            task=self.task.name,
+            checks=tuple(self.checks),
+            calls=self.calls,
+            repeated=self.repeated,
+            facts=self.facts,
+            exit_code=code,
+            summary=summary,
+        )
 
 
 def examine(
@@ -85,12 +99,12 @@ def examine(
     price_in: float | None = None,
     price_out: float | None = None,
     server: Mapping[str, object] | None = None,
-) -> dict[str, Any]:
+) -> Examined:
     """Examine one model; the sync face of `aexamine`.
 
     Examples
     --------
-    >>> examine("vader")["summary"]
+    >>> examine("vader").summary
     'The model can be audited.'
     """
     made = aexamine(spec, task=task, base_url=base_url, price_in=price_in, price_out=price_out, server=server)
@@ -105,7 +119,7 @@ async def aexamine(
     price_in: float | None = None,
     price_out: float | None = None,
     server: Mapping[str, object] | None = None,
-) -> dict[str, Any]:
+) -> Examined:
     """Examine one model in at most `MAX_CALLS` calls, and what has to be repeated of them.
 
     Parameters
@@ -120,12 +134,6 @@ async def aexamine(
         US dollars per million tokens.
     server : mapping or None
         How the server is asked (`auditor.core.plan.Plan.server`).
-
-    Returns
-    -------
-    dict
-        Plain data: ``model``, ``task``, ``checks`` (each ``name``, ``status`` ok | note | failed | skipped,
-        ``text``, ``next``), ``calls``, ``facts`` (figures behind the texts), ``exit_code`` (0, 2 or 3), ``summary``.
 
     Raises
     ------
@@ -167,7 +175,7 @@ def _prompts(task: Task, style: str) -> list[Prompt]:
 
 
 async def _ask(
-    found: _Examination, model: Model, budget: Any, asked: Sequence[tuple[Prompt, int]]
+    found: _Examination, model: Model, budget: Budget, asked: Sequence[tuple[Prompt, int]]
 ) -> list[Response]:
     from auditor.models.talks import client_of
 
@@ -179,7 +187,7 @@ async def _ask(
     return responses
 
 
-async def _first(found: _Examination, model: Model, budget: object, prompts: Sequence[Prompt]) -> bool:
+async def _first(found: _Examination, model: Model, budget: Budget, prompts: Sequence[Prompt]) -> bool:
     """The first call alone: what fails here is the key, the server or the model, and nothing else is asked."""
     try:
         (first,) = await _ask(found, model, budget, [(prompts[0], 0)])
@@ -188,7 +196,8 @@ async def _first(found: _Examination, model: Model, budget: object, prompts: Seq
             found.responses = [first, *await _ask(found, model, budget, rest)]
     finally:
         await model.aclose()
-    found.facts["reported"] = sorted({r.model_reported for r in found.responses if r.model_reported})
+    reported = sorted({r.model_reported for r in found.responses if r.model_reported})
+    found.facts["reported"] = reported
     if first.error is None:
         answered = sum(r.error is None for r in found.responses)
         lost = next((r for r in found.responses if r.error is not None), None)
@@ -200,7 +209,7 @@ async def _first(found: _Examination, model: Model, budget: object, prompts: Seq
             found.note("key and server", "failed", f"{told}; then: {lost.detail}")
         else:
             found.note("key and server", "ok", told)
-        names = ", ".join(found.facts["reported"])
+        names = ", ".join(reported)
         found.note(
             "model",
             "ok" if names else "skipped",

@@ -6,9 +6,10 @@ import dataclasses
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor.core.protocols import Model, Observer
+from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts, Power
 from auditor.core.types import Case, Check, Prompt, Variant, is_beside, is_wording
 from auditor.measure.enough import texts_needed
 from auditor.measure.observations import Observations, carrier_of
@@ -28,7 +29,7 @@ COUNTED = (
 )  # fmt: skip
 
 
-def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
+def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
     """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
     from auditor.core.types import Usage
 
@@ -41,7 +42,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
     pairs = 0
     carried: dict[str, Counter[str]] = {}
 
-    def add(text: Any, *, wording: bool = False) -> None:
+    def add(text: str, *, wording: bool = False) -> None:
         for i, tally in enumerate(tallies):
             for name in tally.formats:
                 bare = tally.model.style == "text"
@@ -65,7 +66,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
             }:
                 carried.setdefault(attribute, Counter())[carrier] += 1
             for variant in asked:
-                add(variant.input, wording=is_wording(variant) or loop.once(case))
+                add(str(variant.input), wording=is_wording(variant) or loop.once(case))
                 table.version(case.id, variant.edits)
             pairs += sum(
                 checks[variant.id].status != "invalid" for variant in case.variants if not is_wording(variant)
@@ -77,7 +78,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
             for text in pair.texts:
                 add(text)
     counts = loop.counts
-    models: dict[str, object] = {}
+    models: dict[str, ExpectedModel] = {}
     each = parts.task.calls  # of a conversation: one for each turn, and one for tools
     for tally, hashes, single, tokens_in in zip(tallies, seen, once, tokens, strict=True):
         calls = len(hashes) * tally.replicates - len(single) * (tally.replicates - 1)
@@ -97,27 +98,25 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> dict[str, Any]:
         cost = None if price is None else price.usd(Usage(tokens_in=total_in, tokens_out=out))
         if tally.model.style == "text":
             total_in, cost = 0, 0.0
-        models[tally.model.name] = {
-            "prompts": len(hashes),
-            "replicates": tally.replicates,
-            "calls": calls * each,
-            "calls_canary": canaries * each,
-            "tokens_in": total_in,
-            "tokens_out": out,
-            "cost_usd": cost,
-        }
-    others = parts.facts.get("seeds", {}).get("not_english", 0)
-    judge = {} if parts.judge is None else {"judge": _judge(parts, parts.judge, pairs, tallies)}
-    return {
-        "seeds": parts.seeds or counts["cases"],
+        models[tally.model.name] = ExpectedModel(
+            prompts=len(hashes),
+            replicates=tally.replicates,
+            calls=calls * each,
+            calls_canary=canaries * each,
+            tokens_in=total_in,
+            tokens_out=out,
+            cost_usd=cost,
+        )
+    return ExpectedTexts(
+        seeds=parts.seeds or counts["cases"],
         **{k: counts[k] for k in COUNTED},
-        "carried": {attribute: dict(sorted(by.items())) for attribute, by in sorted(carried.items())},
-        **({"not_english": others} if others else {}),
-        "models": models,
-        **judge,
-        **({"left_out": " ".join(left)} if (left := left_out(parts)) else {}),
-        "power": _power(parts, table, tallies),
-    }
+        carried={attribute: dict(sorted(by.items())) for attribute, by in sorted(carried.items())},
+        not_english=parts.facts.get("seeds", {}).get("not_english", 0),
+        models=models,
+        judge=None if parts.judge is None else _judge(parts, parts.judge, pairs, tallies),
+        left_out=" ".join(left_out(parts)),
+        power=_power(parts, table, tallies),
+    )
 
 
 def left_out(parts: Parts) -> list[str]:
@@ -139,14 +138,14 @@ def left_out(parts: Parts) -> list[str]:
     return said
 
 
-def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> dict[str, object]:
+def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> Power:
     """What the net claims of the plan can show; none are made of free text or under another protocol."""
     from auditor.measure.power import reach
     from auditor.run.observed import question
 
     task = parts.task
     if parts.plan.protocol != "default" or task.kind.text:
-        return {}
+        return Power()
     labels = dict.fromkeys(task.labels or (), 1)
     asked = question(task, parts.plan, parts.dictionaries, {}, labels)
     families = sum(len(tally.formats) for tally in tallies) * max(1, len(asked.outcomes))
@@ -213,7 +212,7 @@ def _price(parts: Parts, model: Model) -> Price | None:
     return half(price)
 
 
-def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> dict[str, object]:
+def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> ExpectedJudge:
     """The most that the judge is asked: both orders of each pair, and of the pairs with known answers.
 
     Answers that are alike are not asked about, and an answer may be shorter than its format allows.
@@ -238,14 +237,14 @@ def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> 
     if model.costs != "tokens":
         tokens_in = tokens_in if model.style == "chat" else 0
         tokens_out, cost = (tokens_out if model.style == "chat" else 0), 0.0
-    return {
-        "model": model.name,
-        "pairs": compared,
-        "calls": calls,
-        "tokens_in": tokens_in,
-        "tokens_out": tokens_out,
-        "cost_usd": cost,
-    }
+    return ExpectedJudge(
+        model=model.name,
+        pairs=compared,
+        calls=calls,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        cost_usd=cost,
+    )
 
 
 def _tokens(prompt: Prompt) -> int:

@@ -17,6 +17,7 @@ from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import RunRecord
+from auditor.core.record.rows import ExpectedTexts
 from auditor.core.types import Finding, SourceText
 from auditor.run.dryrun import FEW
 from auditor.run.enough import planned
@@ -261,8 +262,8 @@ def audit_plan(
     return result
 
 
-def dry_run(plan: Plan, *, observe: Observer = Silent) -> dict[str, Any]:
-    """What ``plan`` would ask and what it would cost, without asking; plain data."""
+def dry_run(plan: Plan, *, observe: Observer = Silent) -> ExpectedTexts:
+    """What ``plan`` would ask and what it would cost, without asking."""
     return pipeline.estimate(planned(plan), observe=observe)
 
 

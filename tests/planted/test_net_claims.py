@@ -94,9 +94,10 @@ def test_the_pairs_of_one_resume_are_one_text() -> None:
 
 def test_a_dry_run_keeps_its_word() -> None:
     table, question = power.plan("sentiment", ("gender",))
-    claim = next(c for c in reach(table, question)["claims"] if c["groups"] == ["female", "male"])
+    claim = next(c for c in reach(table, question).claims or () if c.groups == ("female", "male"))
+    assert claim.smallest is not None
     simulated = Simulated(table, "gender", power.PAIR)
-    effects = Effects(net=shift(claim["smallest"]), noise=spread(0.016), word=0.02)
+    effects = Effects(net=shift(claim.smallest), noise=spread(0.016), word=0.02)
     shown = 0
     for n in range(RUNS):
         simulated.draw(np.random.default_rng(n), effects)

@@ -324,17 +324,17 @@ def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     plan = Plan(models=("openai:gpt-4o-mini",), limit=6, attributes=("gender",))
-    (plain,) = estimate(prepare(plan))["models"].values()
-    (batch,) = estimate(prepare(plan.but(batch=True)))["models"].values()
-    assert plain["calls_canary"] > 0 == batch["calls_canary"]
-    assert batch["calls"] == plain["calls"]
+    (plain,) = estimate(prepare(plan)).models.values()
+    (batch,) = estimate(prepare(plan.but(batch=True))).models.values()
+    assert plain.calls_canary > 0 == batch.calls_canary
+    assert batch.calls == plain.calls
     listed = lookup("gpt-4o-mini", "api.openai.com")
     assert listed is not None
-    spent = batch["tokens_in"] * listed.input_usd + batch["tokens_out"] * listed.output_usd
-    assert batch["cost_usd"] == pytest.approx(spent / 2e6)
+    spent = batch.tokens_in * listed.input_usd + batch.tokens_out * listed.output_usd
+    assert batch.cost_usd == pytest.approx(spent / 2e6)
     given = plan.but(batch=True, price_in=1.0, price_out=2.0)
-    (own,) = estimate(prepare(given))["models"].values()
-    assert own["cost_usd"] == pytest.approx((own["tokens_in"] + 2 * own["tokens_out"]) / 1e6)
+    (own,) = estimate(prepare(given)).models.values()
+    assert own.cost_usd == pytest.approx((own.tokens_in + 2 * own.tokens_out) / 1e6)
 
 
 def test_a_parameter_that_the_batch_refuses_is_changed_in_the_next_one(

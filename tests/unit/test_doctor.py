@@ -81,17 +81,17 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     running.close()
 
 
-def statuses(found: dict[str, Any]) -> dict[str, str]:
-    return {check["name"]: check["status"] for check in found["checks"]}
+def statuses(found: doctor.Examined) -> dict[str, str]:
+    return {check.name: check.status for check in found.checks}
 
 
-def texts(found: dict[str, Any]) -> dict[str, str]:
-    return {check["name"]: check["text"] for check in found["checks"]}
+def texts(found: doctor.Examined) -> dict[str, str]:
+    return {check.name: check.text for check in found.checks}
 
 
 def test_an_embedded_model() -> None:
     found = doctor.examine("vader")
-    assert (found["exit_code"], found["calls"]) == (0, 5)
+    assert (found.exit_code, found.calls) == (0, 5)
     assert statuses(found)["repeats"] == "ok"
     assert statuses(found)["label scores"] == "ok"
     assert "nothing is charged" in texts(found)["price"]
@@ -103,26 +103,26 @@ def test_a_server_that_does_it_all(server: Server) -> None:
         completion("positive", **({"logprobs": label_tokens()} if body.get("logprobs") else {})),
     )
     found = doctor.examine("openai:m", base_url=server.url, price_in=2.0, price_out=10.0)
-    assert found["exit_code"] == 0
-    assert found["calls"] == server.calls == 5 <= doctor.MAX_CALLS
+    assert found.exit_code == 0
+    assert found.calls == server.calls == 5 <= doctor.MAX_CALLS
     assert set(statuses(found).values()) == {"ok"}
-    assert found["facts"]["reported"] == ["served-1"]
-    assert found["facts"]["label_scores"] == pytest.approx({"positive": 0.75, "negative": 0.25})
-    assert found["facts"]["tokens_per_call"]["in"] == 100
-    assert found["facts"]["usd_per_1000_calls"] == pytest.approx(0.3)  # 100 × 2 + 10 × 10 per million, × 1000
-    assert found["facts"]["rate_headers"] == {"x-ratelimit-remaining-requests": "42"}
-    assert SECRET not in json.dumps(found)
+    assert found.facts["reported"] == ["served-1"]
+    assert found.facts["label_scores"] == pytest.approx({"positive": 0.75, "negative": 0.25})
+    assert found.facts["tokens_per_call"]["in"] == 100
+    assert found.facts["usd_per_1000_calls"] == pytest.approx(0.3)  # 100 × 2 + 10 × 10 per million, × 1000
+    assert found.facts["rate_headers"] == {"x-ratelimit-remaining-requests": "42"}
+    assert SECRET not in str(found)
 
 
 def test_without_price_and_log_probabilities(server: Server) -> None:
     found = doctor.examine("openai:m", base_url=server.url)
-    assert found["exit_code"] == 0
+    assert found.exit_code == 0
     assert statuses(found)["price"] == "note"
     assert "none" in texts(found)["label scores"]
-    assert found["facts"]["label_scores"] is None
+    assert found.facts["label_scores"] is None
     server.answer = lambda n, body: (400 if body.get("logprobs") else 200, completion("positive"))
     refused = doctor.examine("openai:m", base_url=server.url)
-    assert refused["exit_code"] == 0
+    assert refused.exit_code == 0
     assert "refuses log-probabilities" in texts(refused)["label scores"]
 
 
@@ -131,13 +131,13 @@ def test_answers_that_waver(server: Server) -> None:
     found = doctor.examine("openai:m", base_url=server.url)
     assert statuses(found)["repeats"] == "note"
     assert "2 different answers" in texts(found)["repeats"]
-    assert found["facts"]["distinct_answers"] == 2
+    assert found.facts["distinct_answers"] == 2
 
 
 def test_answers_that_no_task_reads(server: Server) -> None:
     server.answer = lambda n, body: (200, completion("the weather is nice"))
     found = doctor.examine("openai:m", base_url=server.url)
-    assert found["exit_code"] == 3
+    assert found.exit_code == 3
     assert statuses(found)["task prompt"] == "failed"
     assert "weather" in texts(found)["task prompt"]
 
@@ -145,7 +145,7 @@ def test_answers_that_no_task_reads(server: Server) -> None:
 def test_some_calls_fail(server: Server) -> None:
     server.answer = lambda n, body: (200 if n != 4 else 400, completion("positive"))
     found = doctor.examine("openai:m", base_url=server.url)
-    assert found["exit_code"] == 3
+    assert found.exit_code == 3
     assert statuses(found)["key and server"] == "failed"
     assert server.calls <= doctor.MAX_CALLS
 
@@ -156,11 +156,11 @@ def test_some_calls_fail(server: Server) -> None:
 def test_what_fails_at_once_is_asked_once(server: Server, status: int, calls: int) -> None:
     server.answer = lambda n, body: (status, {"error": {"message": f"no {SECRET}"}})
     found = doctor.examine("openai:m", base_url=server.url)
-    assert found["exit_code"] == 2
-    assert server.calls == found["calls"] == calls
-    assert found["checks"][-1]["status"] == "failed"
-    assert f"HTTP {status}" in found["checks"][-1]["text"]
-    assert SECRET not in json.dumps(found)
+    assert found.exit_code == 2
+    assert server.calls == found.calls == calls
+    assert found.checks[-1].status == "failed"
+    assert f"HTTP {status}" in found.checks[-1].text
+    assert SECRET not in str(found)
 
 
 @pytest.mark.parametrize(("status", "calls"), [(429, 5), (500, 3)])
@@ -168,15 +168,15 @@ def test_what_fails_in_passing_is_asked_again_as_in_a_run(server: Server, status
     server.headers = {"retry-after": "0"}
     server.answer = lambda n, body: (status, {"error": {"message": f"no {SECRET}"}})
     found = doctor.examine("openai:m", base_url=server.url)
-    assert (found["exit_code"], server.calls, found["calls"]) == (2, calls, calls)
-    assert SECRET not in json.dumps(found)
+    assert (found.exit_code, server.calls, found.calls) == (2, calls, calls)
+    assert SECRET not in str(found)
 
 
 def test_one_refusal_for_too_many_calls_is_waited_for(server: Server) -> None:
     server.headers = {"retry-after": "0"}
     server.answer = lambda n, body: (429 if n == 1 else 200, completion("positive"))
     found = doctor.examine("openai:m", base_url=server.url)
-    assert (found["exit_code"], found["calls"], found["repeated"]) == (0, 6, 1)
+    assert (found.exit_code, found.calls, found.repeated) == (0, 6, 1)
 
 
 THINKING = {
@@ -215,7 +215,7 @@ def test_a_parameter_that_is_not_supported_is_changed_and_told(server: Server) -
 
     server.answer = answer
     found = doctor.examine("openai:m", base_url=server.url)
-    assert found["exit_code"] == 0
+    assert found.exit_code == 0
     assert (
         "max_tokens is sent as max_completion_tokens; temperature is left out" in texts(found)["parameters"]
     )
@@ -224,14 +224,14 @@ def test_a_parameter_that_is_not_supported_is_changed_and_told(server: Server) -
 
 def test_nobody_there(server: Server) -> None:
     found = doctor.examine("openai:m", base_url="http://127.0.0.1:9/v1")
-    assert found["exit_code"] == 2
+    assert found.exit_code == 2
     assert statuses(found)["key and server"] == "failed"
 
 
 @pytest.mark.parametrize("spec", ["openai:", "nobody:x", "http:none.yaml", "vader:large"])
 def test_specs_that_are_wrong_are_a_check_that_failed(spec: str) -> None:
     found = doctor.examine(spec)
-    assert (found["exit_code"], found["calls"]) == (2, 0)
+    assert (found.exit_code, found.calls) == (2, 0)
     assert statuses(found) == {"model spec": "failed"}
 
 
@@ -246,7 +246,7 @@ def test_within_a_running_loop() -> None:
     async def go() -> dict[str, Any]:
         return await doctor.aexamine("vader")
 
-    assert asyncio.run(go())["exit_code"] == 0
+    assert asyncio.run(go()).exit_code == 0
 
 
 def test_the_command(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

@@ -363,14 +363,16 @@ PLANNED: dict[str, Any] = {
 def test_a_dry_run_counts_the_judge() -> None:
     plan = Plan(**PLANNED, judge="openai:judge", limit=9, attributes=("gender",), price_in=1.0, price_out=2.0)
     told = estimate(prepare(plan))
-    assert told["judge"]["pairs"] == told["valid"] + told["placebos_valid"] > 5
-    assert told["judge"]["calls"] == 2 * (told["judge"]["pairs"] + 12)
-    spent = told["judge"]["tokens_in"] + 2 * told["judge"]["tokens_out"]
-    assert told["judge"]["cost_usd"] == pytest.approx(spent / 1e6)
+    assert told.judge is not None
+    assert told.judge.cost_usd is not None
+    assert told.judge.pairs == told.valid + told.placebos_valid > 5
+    assert told.judge.calls == 2 * (told.judge.pairs + 12)
+    spent = told.judge.tokens_in + 2 * told.judge.tokens_out
+    assert told.judge.cost_usd == pytest.approx(spent / 1e6)
     # Two letters of the longest kind stand in each question.
-    assert told["judge"]["tokens_in"] > told["judge"]["pairs"] * 2 * 2 * load("letter").max_tokens("plain")
-    assert told["models"]["openai:writer"]["calls_canary"] == 0
-    assert "judge" not in estimate(prepare(Plan(**PLANNED, limit=3)))
+    assert told.judge.tokens_in > told.judge.pairs * 2 * 2 * load("letter").max_tokens("plain")
+    assert told.models["openai:writer"].calls_canary == 0
+    assert estimate(prepare(Plan(**PLANNED, limit=3))).judge is None
 
 
 def test_a_judge_without_a_price_is_refused_before_anything_is_asked() -> None:

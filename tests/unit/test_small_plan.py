@@ -87,6 +87,6 @@ def test_only_some_texts_tell_the_noise_and_a_dry_run_counts_the_same() -> None:
     noise = result.record["controls"]["noise_floor"]["planted"]
     assert (noise["n"], noise["n_skipped"]) == (5, 15)
     seeds = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(texts)]
-    (told,) = estimate(prepare(plan, models=[model], seeds=seeds))["models"].values()
-    assert told["calls"] + told["calls_canary"] == result.record["counts"]["calls"]
-    assert told["calls"] < 2 * told["prompts"] < 3 * told["prompts"]
+    (told,) = estimate(prepare(plan, models=[model], seeds=seeds)).models.values()
+    assert told.calls + told.calls_canary == result.record["counts"]["calls"]
+    assert told.calls < 2 * told.prompts < 3 * told.prompts

@@ -247,24 +247,54 @@ class ExpectedRows(Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
 
 class ExpectedModel(Part, frozen=True, kw_only=True):
-    """What one model was expected to be asked."""
+    """What one model is expected to be asked; ``cost_usd`` None: not known."""
 
     prompts: int
     calls: int
+    replicates: int = 1
     calls_canary: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float | None = None
+
+
+class ExpectedJudge(Part, frozen=True, kw_only=True):
+    """The most that a judge is asked."""
+
+    model: str
+    pairs: int
+    calls: int
+    tokens_in: int = 0
+    tokens_out: int = 0
     cost_usd: float | None = None
 
 
 class ExpectedClaim(Part, frozen=True, kw_only=True):
-    """What one claim of a plan can show: the smallest difference, and calls by difference."""
+    """What one net claim of a plan can show.
+
+    Attributes
+    ----------
+    texts, words : int, float
+        Texts that have a version about both groups; effective number of words.
+    words_smallest, smallest : float or None
+        Smallest net difference (a share of the answers) that is shown with 80 %, for these words and for the group;
+        None where not even 30 points would be.
+    words_calls, calls : mapping of str to int or None
+        Net difference → calls about the attribute that show it with 80 %, for these words and for the group; None
+        where no number of texts does, because words vary.
+    why : str
+        Why the claim cannot be tested.
+    """
 
     attribute: str
     groups: tuple[str, ...]
-    texts: int
+    texts: int = 0
+    words: float = 0.0
     smallest: float | None = None
     words_smallest: float | None = None
     calls: dict[str, int | None] = msgspec.field(default_factory=dict)
     words_calls: dict[str, int | None] = msgspec.field(default_factory=dict)
+    why: str = ""
 
 
 class Assumed(Part, frozen=True, kw_only=True):
@@ -273,24 +303,43 @@ class Assumed(Part, frozen=True, kw_only=True):
     flips: float
     word_sd: float
     draws: int
+    favourable: float = 0.5
 
 
 class Power(Part, frozen=True, kw_only=True):
     """What the claims of a plan can show."""
 
     power: float = 0.8
+    alpha: float = 0.05
+    part_of_texts: float | None = None  # that a large plan was worked out on
     claims: tuple[ExpectedClaim, ...] | None = None
     assumed: Assumed | None = None
 
 
 class ExpectedTexts(Part, frozen=True, kw_only=True):
-    """What a run of texts was expected to ask and to show."""
+    """What a run of texts is expected to ask and to show.
+
+    ``carried`` has how many of its texts say each attribute in which way (words, a name line, a statement).
+    """
 
     cases: int
     seeds: int
     variants: int
     valid: int
+    taken: int = 0
+    discarded: int = 0
     placebos: int = 0
+    placebos_valid: int = 0
+    wordings: int = 0
+    wordings_valid: int = 0
+    not_english: int = 0
+    carried: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     models: dict[str, ExpectedModel] = msgspec.field(default_factory=dict)
+    judge: ExpectedJudge | None = None
     left_out: str = ""
     power: Power = Power()
+
+    @property
+    def canaries(self) -> int:
+        """Calls that repeat the first prompts, to see whether a model stays the same."""
+        return sum(model.calls_canary for model in self.models.values())

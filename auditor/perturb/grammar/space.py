@@ -6,6 +6,7 @@ import hashlib
 import itertools
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -236,15 +237,27 @@ def finite_bound(population: int, drawn: int, found: int, *, level: float = 0.95
     return low / population
 
 
-def summary(space: Space) -> dict[str, object]:
-    """The size of a grammar as plain data: rules, terminals, structures, derivations, sentences."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """The size of a grammar; ``sentences`` None: too many to count."""
+
+    rules: int
+    alternatives: int
+    terminals: int
+    structures: int
+    derivations: int
+    sentences: int | None
+
+
+def summary(space: Space) -> Size:
+    """Count the rules, terminals, structures, derivations and sentences of a grammar."""
     grammar = space.grammar
     reached = grammar.reachable()
-    return {
-        "rules": len(reached),
-        "alternatives": sum(len(grammar.rules[r].alternatives) for r in reached),
-        "terminals": sum(1 for _ in grammar.terminals()),
-        "structures": len(space.structures),
-        "derivations": space.derivations,
-        "sentences": space.sentences,
-    }
+    return Size(
+        rules=len(reached),
+        alternatives=sum(len(grammar.rules[r].alternatives) for r in reached),
+        terminals=sum(1 for _ in grammar.terminals()),
+        structures=len(space.structures),
+        derivations=space.derivations,
+        sentences=space.sentences,
+    )
