@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypedDict, TypeVar
 
 import typer
 
@@ -239,7 +239,7 @@ def read_rule(text: str | None) -> Any:
     return None if text is None else rules.parse(text)
 
 
-def with_waivers(record: dict[str, Any], path: Path | None = None) -> dict[str, Any]:
+def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[str, object]:
     """The record with the waivers of ``path``, or of ``waivers.toml`` here where there is one."""
     from datetime import UTC, datetime
 
@@ -252,7 +252,7 @@ def with_waivers(record: dict[str, Any], path: Path | None = None) -> dict[str, 
     return waivers.apply(record, waivers.load(file), today, source=file.name)
 
 
-def judge(record: dict[str, Any], rule: str | None, *, partial: bool) -> int:
+def judge(record: dict[str, object], rule: str | None, *, partial: bool) -> int:
     """The exit code of a record under ``--fail-on``: incomplete beats findings; says in one line on stderr why."""
     from auditor.cli.main import EXIT_INCOMPLETE
     from auditor.core import rules
@@ -293,7 +293,15 @@ def say_where(path: Path) -> None:
     say(f"Report: {path / 'report.html'}", f"Head: {head(RunFolder.open(path).record())}", to=sys.stderr)
 
 
-def screen() -> dict[str, Any]:
+class Screen(TypedDict):
+    """What is written to."""
+
+    width: int
+    encoding: str
+    color: bool
+
+
+def screen() -> Screen:
     """Width, encoding and colour of what is written to: 100 columns without colour where it is no terminal."""
     terminal = sys.stdout.isatty()
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"

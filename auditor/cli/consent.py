@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, TypedDict
+from typing import Annotated, Self, TypedDict
 
 import typer
 
 from auditor.cli.options import option
+from auditor.core.record import part
+from auditor.core.record.parts import Spec
 from auditor.core.secrets import hidden
 from auditor.core.shown import quoted
 
@@ -57,9 +59,10 @@ class Named:
         return cls(models=tuple(kept), addresses=tuple(dict.fromkeys(a for a in addresses if a)))
 
     @classmethod
-    def of_texts(cls, plan: Mapping[str, Any]) -> Self:
+    def of_texts(cls, plan: Mapping[str, object]) -> Self:
         """Of the plan of a run over texts."""
-        return cls.of([*(plan.get("models") or ()), plan.get("judge")], [plan.get("base_url")])
+        told = part(plan, Spec)
+        return cls.of([*told.models, told.judge], [told.base_url])
 
     def options(self) -> str:
         """The options that name it all."""

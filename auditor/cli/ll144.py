@@ -6,7 +6,7 @@ import datetime
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -195,7 +195,7 @@ def _ask_kind() -> str | None:
     return said.strip() or None
 
 
-def _plain(settings: Settings) -> dict[str, Any]:
+def _plain(settings: Settings) -> dict[str, object]:
     """The settings as plain data."""
     import dataclasses
 
@@ -213,7 +213,7 @@ def _refuse(options: Sequence[str], needed: str) -> None:
 
 def _from_data(
     path: Path, columns: Mapping[str, str | None], settings: Settings, map_file: Path | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     from auditor.contrib.ll144 import categories, people, record
     from auditor.core.errors import ConfigError
 
@@ -235,7 +235,7 @@ def _from_data(
 
 def _from_counts(
     path: Path, settings: Settings, map_file: Path | None, published: str | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     from auditor.contrib.ll144 import categories, people, record
 
     settings.check()
@@ -247,7 +247,7 @@ def _from_counts(
 
 def _from_rankings(
     path: Path, settings: Settings, leave_out: str | None, model: str | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     from auditor.contrib.ll144 import rankings, record
 
     return record.from_rankings(rankings.read(path, leave_out=leave_out, model=model), settings)
@@ -291,7 +291,7 @@ def _write_map(path: Path) -> int:
     return 0
 
 
-def _show(record: dict[str, Any], format: str, out: Path | None, full: bool) -> int:
+def _show(record: dict[str, object], format: str, out: Path | None, full: bool) -> int:
     from auditor.core.record import read
     from auditor.report import html, ll144_report, terminal
     from auditor.report.json import JsonReport

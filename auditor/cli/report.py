@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from auditor.cli import common
 from auditor.cli.common import find_intact, invoke
 from auditor.cli.options import option
+from auditor.core.record.parts import Spec
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
 from auditor.core.types import SHOWN
@@ -69,7 +70,7 @@ def report(
     if write_fill is not None:
         return _write_fill(RunFolder.open(path).record(), write_fill)
     record, make = _renderers(path, waivers, fill, sections=section or (), full=full)
-    if fail_on is not None and record.get("spec", {}).get("kind") == "ll144":
+    if fail_on is not None and Spec.of(record).kind == "ll144":
         raise ConfigError(
             "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
             "Read the figures from: audit report RUN --format json"
@@ -117,7 +118,7 @@ def _print(content: str | bytes) -> None:
         sys.stdout.write(content)
 
 
-def _github(record: dict[str, Any], summary: str | bytes, path: Path) -> None:
+def _github(record: dict[str, object], summary: str | bytes, path: Path) -> None:
     """Append the summary where GitHub wants it (else to a file of the run) and print the annotations."""
     from auditor.report.github import workflow_commands
 
@@ -139,7 +140,7 @@ def _own_fields() -> dict[str, dict[str, str]]:
     return {name: frameworks.load(name).fields for name in PAGES}
 
 
-def _write_fill(record: dict[str, Any], target: str) -> int:
+def _write_fill(record: dict[str, object], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
     from auditor.core.errors import ConfigError
     from auditor.core.record import read
@@ -160,7 +161,7 @@ def _write_fill(record: dict[str, Any], target: str) -> int:
 
 def _renderers(
     path: Path, waivers: Path | None, fill: Path | None, *, sections: Sequence[str], full: bool
-) -> tuple[dict[str, Any], Callable[[str], tuple[str | bytes, str]]]:
+) -> tuple[dict[str, object], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.core.registry import RENDERERS, SECTIONS
     from auditor.report.outcomes import OUTCOMES
@@ -177,11 +178,11 @@ def _renderers(
         record["sections"] = [SECTIONS.resolve(name) for name in sections]
     if outcomes.is_outcomes(record):
         return record, _of_outcomes(record, full)
-    if record.get("spec", {}).get("kind") == "tabular":
+    if Spec.of(record).kind == "tabular":
 
         def of_rows(name: str) -> tuple[str | bytes, str]:
             renderer = RENDERERS.create(
-                name, **(common.screen() | {"full": full} if name == "terminal" else {})
+                name, **({**common.screen(), "full": full} if name == "terminal" else {})
             )
             # These lay outcomes of people beside the run, where its folder holds them; rows have no other evidence.
             beside = SimpleNamespace(path=path) if (path / OUTCOMES).is_file() and name in BESIDE else None
@@ -214,7 +215,7 @@ BESIDE = (*(name for name in FORMS if name != "ai-verify-json"), "ll144-summary"
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 
 
-def _of_outcomes(record: dict[str, Any], full: bool) -> Callable[[str], tuple[str | bytes, str]]:
+def _of_outcomes(record: dict[str, object], full: bool) -> Callable[[str], tuple[str | bytes, str]]:
     """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
     from auditor.core.errors import ConfigError
     from auditor.core.record import read
@@ -224,7 +225,7 @@ def _of_outcomes(record: dict[str, Any], full: bool) -> Callable[[str], tuple[st
     def make(name: str) -> tuple[str | bytes, str]:
         if name == "csv":
             return ll144_report.to_csv(read(record)), ".csv"
-        renderer = RENDERERS.create(name, **(common.screen() | {"full": full} if name == "terminal" else {}))
+        renderer = RENDERERS.create(name, **({**common.screen(), "full": full} if name == "terminal" else {}))
         if name not in OF_OUTCOMES:
             raise ConfigError(
                 f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "

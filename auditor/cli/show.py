@@ -33,7 +33,7 @@ def show(run: common.RunArgument, id: AnyId = None, waivers: common.WaiversFile 
     if id is None:
         sys.stdout.write(list_findings(read(record), **common.screen()))
         return 0
-    if record.get("spec", {}).get("kind") == "tabular":
+    if read(record).spec.kind == "tabular":
         from auditor.report.tabular import finding_text
 
         sys.stdout.write(finding_text(read(record), id, **common.screen()))

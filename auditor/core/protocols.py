@@ -134,7 +134,7 @@ class Suite(ABC):
         """What the answers of one model to one case come to, by the names of ``figures``; None is left out."""
         return {}
 
-    def record(self) -> Mapping[str, Any]:
+    def record(self) -> Mapping[str, object]:
         """Sections of its own for the run record, by name."""
         return {}
 
@@ -281,7 +281,7 @@ class Renderer(ABC):
     suffix: str  # file ending, e.g. ".html"
 
     @abstractmethod
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str | bytes:
+    def render(self, record: Mapping[str, object], evidence: Any = None) -> str | bytes:
         """``record`` is run.json as plain data; ``evidence`` reads cases, prompts, answers by id."""
 
 
@@ -291,7 +291,7 @@ class ReportSection(ABC):
     name: str
 
     @abstractmethod
-    def build(self, record: Mapping[str, Any], evidence: Any) -> Any:
+    def build(self, record: Mapping[str, object], evidence: Any) -> Any:
         """An `auditor.report.document.Section`, or None where the run has nothing for it."""
 
 

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from auditor.core.data import PACKAGE
 from auditor.core.types import digest
 
@@ -81,7 +83,7 @@ def _left_out(path: Path) -> bool:
     return any(part == "_data" or part.startswith(("__pycache__", ".")) for part in path.parts)
 
 
-def of_inputs(described: Mapping[str, Any]) -> dict[str, Any]:
+def of_inputs(described: Mapping[str, object]) -> dict[str, object]:
     """What a record lacks beside task, texts, parser and grammar: the code, and the dictionaries of its suite.
 
     Parameters
@@ -90,7 +92,8 @@ def of_inputs(described: Mapping[str, Any]) -> dict[str, Any]:
         What the suite says of itself (`auditor.core.protocols.Suite.describe`).
     """
     found: dict[str, object] = {"code": code_sha256()}
-    if dictionaries := described.get("dictionaries"):
+    dictionaries = msgspec.convert(described.get("dictionaries") or (), tuple[dict[str, object], ...])
+    if dictionaries:
         found["dictionaries"] = [
             {k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries
         ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
 _WHOLE = '{"conversation":'
@@ -23,7 +23,7 @@ class Message:
     role: Role
     content: str
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """As chat servers take it."""
         return {"role": self.role, "content": self.content}
 
@@ -36,7 +36,7 @@ class Call:
     name: str
     arguments: str
 
-    def given(self) -> dict[str, Any] | None:
+    def given(self) -> dict[str, object] | None:
         """The arguments by name; None where they are no JSON object."""
         try:
             told = json.loads(self.arguments or "{}")
@@ -52,7 +52,7 @@ class Said(Message):
     calls: tuple[Call, ...] = ()
     answers: str = ""
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """As chat servers take it."""
         made: dict[str, object] = {"role": self.role, "content": self.content}
         if self.calls:
@@ -72,11 +72,11 @@ class Tool:
 
     name: str
     description: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     results: tuple[str, ...] = ("ok",)
     sets: Mapping[str, str] = field(default_factory=dict)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """As chat servers take it."""
         told = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
         return {"type": "function", "function": told}
@@ -140,8 +140,8 @@ def heard(text: str, turn: int = 0) -> list[Message]:
     ['Good morning.']
     """
     told = _object(text) if text.startswith('{"') else None
-    if told is not None and isinstance(told.get("messages"), list):
-        return [_message(m, turn + n) for n, m in enumerate(told["messages"]) if isinstance(m, dict)]
+    if told is not None and isinstance(messages := told.get("messages"), list):
+        return [_message(m, turn + n) for n, m in enumerate(messages) if isinstance(m, dict)]
     if told is not None and isinstance(told.get("tool_calls"), list):
         return [_message({**told, "role": "assistant"}, turn)]
     return [Message(role="assistant", content=text)]
@@ -155,9 +155,9 @@ def whole(messages: Sequence[Message]) -> str:
 def messages_of(output: str) -> list[Message] | None:
     """The messages of a conversation that `whole` wrote; None for any other text."""
     told = _object(output) if output.startswith(_WHOLE) else None
-    if told is None or not isinstance(told["conversation"], list):
+    if told is None or not isinstance(messages := told["conversation"], list):
         return None
-    return [_message(m, n) for n, m in enumerate(told["conversation"]) if isinstance(m, dict)]
+    return [_message(m, n) for n, m in enumerate(messages) if isinstance(m, dict)]
 
 
 def calls_of(messages: Sequence[Message]) -> list[Call]:
@@ -186,7 +186,7 @@ def shown(output: str) -> str:
     return "\n\n".join(parts)
 
 
-def _object(text: str) -> dict[str, Any] | None:
+def _object(text: str) -> dict[str, object] | None:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError):
@@ -194,12 +194,13 @@ def _object(text: str) -> dict[str, Any] | None:
     return told if isinstance(told, dict) else None
 
 
-def _message(raw: Mapping[str, Any], turn: int) -> Message:
+def _message(raw: Mapping[str, object], turn: int) -> Message:
     role = raw.get("role")
     known: Role = role if role in ("system", "user", "assistant", "tool") else "assistant"
     content = raw.get("content")
     text = content if isinstance(content, str) else "" if content is None else json.dumps(content)
-    calls = [_call(c, f"call-{turn}-{n}") for n, c in enumerate(raw.get("tool_calls") or ())]
+    made = raw.get("tool_calls")
+    calls = [_call(c, f"call-{turn}-{n}") for n, c in enumerate(made if isinstance(made, list) else ())]
     answers = raw.get("tool_call_id")
     if not calls and not answers:
         return Message(role=known, content=text)

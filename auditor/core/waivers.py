@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from auditor.core import userfile
 from auditor.core.decoded import from_toml
@@ -163,7 +163,7 @@ def _date(value: object, where: str) -> datetime.date:
 
 def apply(
     record: Mapping[str, object], waivers: Sequence[Waiver], today: datetime.date, *, source: str = FILE
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """A copy of the run record with the entry ``waivers``; findings stay as they are.
 
     ``waivers`` is ``{"source", "date", "items": [{"finding", "run", "reason", "owner", "expires", "line",

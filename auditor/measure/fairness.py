@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +84,7 @@ class GroupFairness:
     share_violating: float | None
     standing_out: int
     paired: bool
-    method: Mapping[str, Any] = field(default_factory=dict)
+    method: Mapping[str, object] = field(default_factory=dict)
 
 
 def groups_of(table: Observations, attribute: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,6 +240,6 @@ def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *turned, *moved)))[:EXEMPLARS]
 
 
-def as_records(found: Iterable[Finding]) -> list[dict[str, Any]]:
+def as_records(found: Iterable[Finding]) -> list[dict[str, object]]:
     """Findings as plain data for ``run.json``."""
     return [dataclasses.asdict(finding) for finding in found]

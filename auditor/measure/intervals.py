@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -266,7 +264,7 @@ def percent(share: float, *, up: bool = False) -> str:
     return "0" if share < 0.5 else "100"
 
 
-def with_interval(estimate: Estimate | Mapping[str, Any]) -> str:
+def with_interval(estimate: Estimate) -> str:
     """A rate with its interval, as reports print it.
 
     Examples
@@ -274,5 +272,4 @@ def with_interval(estimate: Estimate | Mapping[str, Any]) -> str:
     >>> with_interval(korn_graubard([0] * 12, [1] * 12))
     '0 % (0–26 %)'
     """
-    plain = dataclasses.asdict(estimate) if isinstance(estimate, Estimate) else estimate
-    return f"{percent(plain['value'])} % ({percent(plain['low'])}–{percent(plain['high'])} %)"
+    return f"{percent(estimate.value)} % ({percent(estimate.low)}–{percent(estimate.high)} %)"

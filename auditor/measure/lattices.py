@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +120,7 @@ def _of_text(versions: Sequence[tuple[int, Shape]]) -> Iterator[tuple[int, list[
             yield row, [original, *parts, row]
 
 
-def _key(shape: Shape) -> tuple[Any, ...]:
+def _key(shape: Shape) -> tuple[object, ...]:
     # A placebo may stand against edits of several attributes: its words say what it is.
     placebo = shape.arm == Arm.PLACEBO
     attributes = len(shape.attributes) if placebo else shape.attributes

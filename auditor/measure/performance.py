@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,7 +150,7 @@ def violations(originals: Iterable[Original], *, right: bool, level: float = 0.9
     )
 
 
-def measures(originals: Sequence[Original]) -> dict[str, Any]:
+def measures(originals: Sequence[Original]) -> dict[str, object]:
     """Accuracy, micro- and macro-F1 as plain data; None where nothing was answered."""
     return {
         "accuracy": _plain(accuracy(originals)),
@@ -159,7 +159,7 @@ def measures(originals: Sequence[Original]) -> dict[str, Any]:
     }
 
 
-def table(model: str, format: str, originals: Sequence[Original]) -> dict[str, Any]:
+def table(model: str, format: str, originals: Sequence[Original]) -> dict[str, object]:
     """One model in one format: overall, by group named in the original, and violations among right and wrong.
 
     Returns
@@ -249,8 +249,18 @@ def _sums(found: Iterable[Counts], texts: int) -> tuple[Ints, Ints]:
     return judged, changed
 
 
-def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> dict[str, Any]:
-    """Count gold labels: ``{"given", "mapped", "unmapped", "examples", "missing"}``.
+class Golds(NamedTuple):
+    """Gold labels of texts: how many there are, and how many the task knows."""
+
+    given: int
+    mapped: int
+    unmapped: int
+    examples: list[str]
+    missing: int
+
+
+def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> Golds:
+    """Count gold labels.
 
     Parameters
     ----------
@@ -260,13 +270,13 @@ def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> dict[str, Any]
     unknown = Counter(text for text, known in golds.values() if text is not None and not known)
     given = sum(text is not None for text, _ in golds.values())
     ranked = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))
-    return {
-        "given": given,
-        "mapped": given - unknown.total(),
-        "unmapped": unknown.total(),
-        "examples": [text[:80] for text, _ in ranked[:SHOWN]],
-        "missing": len(golds) - given,
-    }
+    return Golds(
+        given=given,
+        mapped=given - unknown.total(),
+        unmapped=unknown.total(),
+        examples=[text[:80] for text, _ in ranked[:SHOWN]],
+        missing=len(golds) - given,
+    )
 
 
 def _set(value: Value) -> frozenset[str]:
@@ -275,5 +285,5 @@ def _set(value: Value) -> frozenset[str]:
     return frozenset((value,))
 
 
-def _plain(estimate: Estimate | None) -> dict[str, Any] | None:
+def _plain(estimate: Estimate | None) -> dict[str, object] | None:
     return None if estimate is None else dataclasses.asdict(estimate)

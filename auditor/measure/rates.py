@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -155,7 +155,7 @@ def share(events: Ints, of: Ints, skipped: int = 0) -> Estimate | None:
     return korn_graubard(events[here], of[here], n_skipped=skipped + int((~here).sum()))
 
 
-def estimates(table: Observations, discarded: Observations | None = None) -> list[dict[str, Any]]:
+def estimates(table: Observations, discarded: Observations | None = None) -> list[dict[str, object]]:
     """The rates of a run as plain data, sorted; the names are those of the run record.
 
     For each model, format and attribute set: ``violation_rate`` (also by direction and by kind of edit),
@@ -181,7 +181,7 @@ def estimates(table: Observations, discarded: Observations | None = None) -> lis
     return [row(name, e, place, key) for place, key, name, e in rows if e is not None]
 
 
-def row(name: str, estimate: Estimate, place: Place, key: Key = Key(())) -> dict[str, Any]:  # noqa: B008
+def row(name: str, estimate: Estimate, place: Place, key: Key = Key(())) -> dict[str, object]:  # noqa: B008
     """One of the ``estimates`` of a run record."""
     return {
         "name": name,
@@ -195,7 +195,7 @@ def row(name: str, estimate: Estimate, place: Place, key: Key = Key(())) -> dict
     }
 
 
-def _rank(row: tuple[Place, Key, str, Estimate | None]) -> tuple[Any, ...]:
+def _rank(row: tuple[Place, Key, str, Estimate | None]) -> tuple[object, ...]:
     place, key = row[0], row[1]
     return (*place, len(key.attributes), key.attributes, key.kind or "", key.directions or ())
 
@@ -335,7 +335,7 @@ def noise_of_numbers(table: Observations, model: str) -> float | None:
     return float((np.bincount(at, mean) / np.bincount(at)).mean())
 
 
-def answers_by_group(table: Observations) -> list[dict[str, Any]]:
+def answers_by_group(table: Observations) -> list[dict[str, object]]:
     """What became of the answers to texts that name a group: by model, attribute and group; placebos left out."""
     columns, groups = table.columns(), table.version_groups()
     told = np.array([s.arm in (Arm.ORIGINAL, Arm.EDITED) for s in table.shapes.values], dtype=bool)
@@ -370,12 +370,12 @@ def label_counts(table: Observations) -> dict[str, int]:
     return out
 
 
-def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, Any]]:
+def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, object]]:
     """For each tolerance, the texts with a variant whose distance is beyond it, of the texts judged."""
     told = table.judged()
     arm = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
     known = arm[told.shape] & ~np.isnan(told.distance)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for model, name in itertools.product(range(len(table.models.values)), range(len(table.formats.values))):
         here = known & (told.model == model) & (told.format == name)
         worst = np.full(len(table.texts.values), -1.0)
@@ -401,7 +401,7 @@ def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, 
 # -- variants that the gate discarded -------------------------------------------------------------------------
 
 
-def discarded(table: Observations, aside: Observations) -> dict[str, Any]:
+def discarded(table: Observations, aside: Observations) -> dict[str, object]:
     """What the model said of variants that failed the validity check (HInter RQ3.2), beside valid ones.
 
     ``share_of_all_changes`` is the part of all changes that would have been reported wrongly without the check, the

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class Difference:
     exemplars: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Plain data for ``run.json``."""
         out = asdict(self) | self.place._asdict()
         out["directions"] = [list(d) for d in self.place.directions]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor.measure.change import Look
 
@@ -85,7 +85,7 @@ class Watched:
         """Whether a change was found at the last date."""
         return any(one.points[-1].look.changed for one in self.series if one.points)
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Plain data."""
         return {
             "folder": self.folder,

@@ -255,7 +255,7 @@ class OpenAIChat(Model):
         if request.prompt.format == WHOLE and request.prompt.text is not None:
             return {**json.loads(request.prompt.text), "model": self.model, **self._extra}
         if request.prompt.messages is None:
-            messages = [{"role": "user", "content": request.prompt.text or ""}]
+            messages: list[dict[str, object]] = [{"role": "user", "content": request.prompt.text or ""}]
         else:
             messages = [m.plain() for m in request.prompt.messages]
         limit = {self._limit_name: self.max_tokens(request.prompt.format)}

@@ -44,7 +44,7 @@ class AiVerifyJson(Renderer):
         return json.dumps(result(record), indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
-def result(record: RunRecord) -> dict[str, Any]:
+def result(record: RunRecord) -> dict[str, object]:
     """The test result as plain data."""
     spec, provenance = record.spec, record.provenance
     kind = facts.kind_of(record)
@@ -106,7 +106,7 @@ def result(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _rate(rate: Estimate | None) -> dict[str, Any] | None:
+def _rate(rate: Estimate | None) -> dict[str, object] | None:
     return None if rate is None else dataclasses.asdict(rate)
 
 

@@ -226,7 +226,7 @@ def read(path: Path) -> Framework:
     return found
 
 
-def _fields(raw: dict[str, object]) -> list[tuple[str, dict[str, Any], set[str]]]:
+def _fields(raw: dict[str, object]) -> list[tuple[str, dict[str, object], set[str]]]:
     found = [("the file", raw, set(Framework.__slots__))]
     for name, kind in (("clauses", Clause), ("grounds", Ground), ("retention", Retention)):
         listed = raw.get(name)

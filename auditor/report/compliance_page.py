@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from auditor.core.provenance import head
 from auditor.core.record import RunRecord
@@ -183,7 +182,7 @@ def to_json(page: Page) -> str:
     return json.dumps(plain(page), indent=2, sort_keys=True, allow_nan=False, default=str) + "\n"
 
 
-def plain(page: Page) -> dict[str, Any]:
+def plain(page: Page) -> dict[str, object]:
     """The page as plain data."""
     framework = page.framework
     return {

@@ -47,7 +47,7 @@ class EveryEvalEver(Renderer):
         )
 
 
-def _one(record: RunRecord, model: str, asked: Asked) -> dict[str, Any]:
+def _one(record: RunRecord, model: str, asked: Asked) -> dict[str, object]:
     ended = record.provenance.ended or record.provenance.finished or record.provenance.started or ""
     stamp = str(int(datetime.fromisoformat(ended).timestamp())) if ended else "0"
     id = model.replace(":", "/")
@@ -86,7 +86,7 @@ def _one(record: RunRecord, model: str, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _result(record: RunRecord, claim: Claim) -> dict[str, Any]:
+def _result(record: RunRecord, claim: Claim) -> dict[str, object]:
     group, reference = (*claim.groups, "", "")[:2]
     between = f"{claim.attribute}: {group}/{reference}" if group else claim.attribute
     seeds = record.provenance.seeds

@@ -26,7 +26,7 @@ class JsonReport(Renderer):
     name = "json.v1"
     suffix = ".json"
 
-    def render(self, record: Mapping[str, Any], evidence: Any = None) -> str:
+    def render(self, record: Mapping[str, object], evidence: Any = None) -> str:
         """Write the record as JSON text that ends in a line break.
 
         Raises

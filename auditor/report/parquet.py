@@ -74,7 +74,7 @@ class ParquetReport(Renderer):
         return file.getvalue()
 
 
-def _row(verdict: Verdict, evidence: object) -> dict[str, Any]:
+def _row(verdict: Verdict, evidence: object) -> dict[str, object]:
     case, variant = _texts(verdict, evidence)
     steps = variant.directions if variant is not None else ()
     return {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+
+import msgspec
 
 from auditor.core import data, yamlfile
 
 
 @cache
-def _file() -> dict[str, Any]:
+def _file() -> dict[str, object]:
     found = yamlfile.load(data.path("embedded", "report.yaml"))
     assert isinstance(found, dict)
     return found
@@ -22,14 +23,14 @@ def text(name: str) -> str:
 
 def lines(name: str) -> tuple[str, ...]:
     """A list."""
-    return tuple(_file()[name])
+    return msgspec.convert(_file()[name], tuple[str, ...])
 
 
 def named(name: str) -> dict[str, str]:
     """Texts by what they are about."""
-    return dict(_file()[name])
+    return msgspec.convert(_file()[name], dict[str, str])
 
 
 def rows(name: str) -> tuple[tuple[str, ...], ...]:
     """The rows of a table."""
-    return tuple(map(tuple, _file()[name]))
+    return msgspec.convert(_file()[name], tuple[tuple[str, ...], ...])

@@ -82,7 +82,7 @@ class SarifReport(Renderer):
         return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _frozen(record: RunRecord) -> dict[str, Any]:
+def _frozen(record: RunRecord) -> dict[str, object]:
     """The frozen plan and what was done otherwise."""
     frozen = record.frozen
     if not frozen:
@@ -100,9 +100,9 @@ def _frozen(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _rule(code: str) -> dict[str, Any]:
+def _rule(code: str) -> dict[str, object]:
     told = explain.find(code)
-    out: dict[str, Any] = {"id": _plain(code), "defaultConfiguration": {"level": "warning"}}
+    out: dict[str, object] = {"id": _plain(code), "defaultConfiguration": {"level": "warning"}}
     if told is not None:
         out |= {
             "shortDescription": {"text": told.title},
@@ -112,11 +112,11 @@ def _rule(code: str) -> dict[str, Any]:
     return out
 
 
-def _result(row: exchange.Row, codes: list[str], seen: dict[str, int]) -> dict[str, Any]:
+def _result(row: exchange.Row, codes: list[str], seen: dict[str, int]) -> dict[str, object]:
     seen[row.key] = seen.get(row.key, 0) + 1
     digest = hashlib.sha256(f"{row.key}\n{seen[row.key]}".encode("utf-8", "backslashreplace")).hexdigest()
     f = row.finding
-    result: dict[str, Any] = {
+    result: dict[str, object] = {
         "ruleId": _plain(row.code),
         "ruleIndex": codes.index(row.code),
         "kind": KINDS.get(row.verdict, "review"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from auditor.core.record import Controls, RunRecord
 from auditor.core.types import FORMAT_VERSION
@@ -15,7 +14,7 @@ ALWAYS = (
 )  # fmt: skip
 
 
-def run_schema() -> dict[str, Any]:
+def run_schema() -> dict[str, object]:
     """JSON Schema (draft 2020-12) of the run record.
 
     What a record holds beyond its types is allowed and not described: new entries come without a new
@@ -36,7 +35,7 @@ def run_schema() -> dict[str, Any]:
     defs["Estimate"]["properties"]["level"] |= {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
     for name in ("n", "n_skipped"):
         defs["Estimate"]["properties"][name] |= {"minimum": 0}
-    made: dict[str, Any] = {
+    made: dict[str, object] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID.format(version=FORMAT_VERSION),
         **record,
@@ -49,9 +48,9 @@ def run_schema() -> dict[str, Any]:
 def text() -> str:
     """The schema as the file holds it: a line for each definition and each entry of the record."""
 
-    def lines(value: dict[str, Any], *deep: str) -> str:
+    def lines(value: dict[str, object], *deep: str) -> str:
         told = (
-            f"{json.dumps(k)}: {lines(v) if k in deep else json.dumps(v, sort_keys=True)}"
+            f"{json.dumps(k)}: {lines(v) if k in deep and isinstance(v, dict) else json.dumps(v, sort_keys=True)}"
             for k, v in sorted(value.items())
         )
         return "{\n" + ",\n".join(told) + "\n}"
@@ -59,7 +58,7 @@ def text() -> str:
     return lines(run_schema(), "$defs", "properties") + "\n"
 
 
-def _control(kind: type) -> dict[str, Any]:
+def _control(kind: type) -> dict[str, object]:
     """Controls by name: figures, tests, declarations, reasons, or these by model."""
     if kind is Controls:
         return {"type": "object"}

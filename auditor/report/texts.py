@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from auditor.contrib.hinter import report as hinter
 from auditor.core.provenance import head
@@ -40,7 +39,7 @@ from auditor.report.document import (
     facts,
 )
 
-Data = Mapping[str, Any]
+Data = Mapping[str, object]
 MAX_CARDS = 16  # findings with their texts; the others are listed
 MAX_GROUPS = 12  # groups whose lost answers are listed
 RANK = {"claim": 0, "hidden": 1, "violation": 2}

@@ -193,11 +193,11 @@ def _performance(loop: Loop) -> dict[str, Any]:
     gold = performance.gold_summary(
         {case: (text, case in read and read[case].status == "ok") for case, text in golds.items()}
     )
-    if not gold["given"]:
+    if not gold.given:
         return {"status": "not_tested", "reason": "the texts carry no gold labels"}
-    if not gold["mapped"]:
-        names = ", ".join(repr(text) for text in gold["examples"])
-        reason = f"none of the {gold['given']} gold labels names a label of the task (such as {names})"
+    if not gold.mapped:
+        names = ", ".join(repr(text) for text in gold.examples)
+        reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
         return {"status": "not_tested", "reason": reason, "gold": gold}
     given = {case: told.value for case, told in read.items() if isinstance(told.value, str | tuple)}
     originals = performance.originals(table, given, loop.parts.oracle.answer)

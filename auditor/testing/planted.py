@@ -6,10 +6,12 @@ found, and nothing else. An answer depends on the prompt, the replicate and the 
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from auditor.core.errors import BadRequest, CallError, ConfigError
@@ -129,24 +131,21 @@ class Planted(Model):
             "cacheable": cacheable,
         } | _parse(spec)
         chosen, cached = given.pop("style"), given.pop("cacheable")
-        rules = {key: _canonical(key, value) for key, value in given.items()}
+        rules = _Rules(**{key: _canonical(key, value) for key, value in given.items()})
         _check(rules, chosen)
         self._rules = rules
-        self._labels: tuple[str, ...] = tuple(rules["labels"])
+        self._labels: tuple[str, ...] = tuple(rules.labels)
         self._blanked = sorted(
-            (
-                form
-                for group in ("interaction", "additive", "fail", "refuse", "ignore")
-                for term in rules[group]
-                for form in _forms(term)
-            ),
+            (form for _, terms in rules.terms() for term in terms for form in _forms(term)),
             key=lambda form: (-len(form), form),
         )
         self.name = name or (f"planted:{spec}" if spec else "planted")
         self.style: Literal["text", "chat"] = chosen
-        self.deterministic = rules["wobble"] == 0
+        self.deterministic = rules.wobble == 0
         self.cacheable = bool(cached)
-        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **rules}, size=16)
+        self.fingerprint = "planted:" + digest(
+            {"adapter": "planted.v1", **dataclasses.asdict(rules)}, size=16
+        )
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer by the rules; see `auditor.core.protocols.Model`."""
@@ -156,15 +155,15 @@ class Planted(Model):
         """Answer one request: a pure function of prompt, replicate and seed."""
         words = _words(user_text(request.prompt))
         draw = (request.prompt.sha256, request.replicate)
-        if self._chance("fail", *draw) < _any(self._rules["fail"], words):
+        if self._chance("fail", *draw) < _any(self._rules.fail, words):
             return BadRequest("planted failure")
-        if self._chance("refuse", *draw) < _any(self._rules["refuse"], words):
+        if self._chance("refuse", *draw) < _any(self._rules.refuse, words):
             return Reply(text=REFUSAL)
         label, margin = self._label(words)
-        if self._chance("wobble", *draw) < self._rules["wobble"]:
+        if self._chance("wobble", *draw) < self._rules.wobble:
             label, margin = (label + 1) % len(self._labels), -margin
         scores = None
-        if self._rules["scores"]:
+        if self._rules.scores:
             first = 1 / (1 + math.exp(-margin if label == 0 else margin))
             scores = {self._labels[0]: first, self._labels[1]: 1 - first}
         return Reply(text=self._labels[label], scores=scores)
@@ -172,17 +171,17 @@ class Planted(Model):
     def _label(self, words: str) -> tuple[int, float]:
         """Decide the index of the label, and how far the answer is from the other side (>= 0)."""
         rules = self._rules
-        total = math.fsum(weight for term, weight in rules["additive"].items() if _has(term, words))
-        distance = rules["threshold"] - total
+        total = math.fsum(weight for term, weight in rules.additive.items() if _has(term, words))
+        distance = rules.threshold - total
         flips = distance <= 1e-9
-        if rules["interaction"] and all(_has(term, words) for term in rules["interaction"]):
+        if rules.interaction and all(_has(term, words) for term in rules.interaction):
             flips, distance = not flips, -distance
         return (self._base(words) + flips) % len(self._labels), abs(distance)
 
     def _base(self, words: str) -> int:
-        if self._rules["base"] == "constant":
+        if self._rules.base == "constant":
             return 0
-        if self._rules["base"] == "hash":
+        if self._rules.base == "hash":
             for form in self._blanked:
                 # Twice, because two neighbours share the space between them.
                 words = words.replace(f" {form} ", "  ").replace(f" {form} ", "  ")
@@ -192,11 +191,33 @@ class Planted(Model):
         return int(sum(t in DOWNWARD for t in tokens) > sum(t in UPWARD for t in tokens))
 
     def _chance(self, purpose: str, sha256: str, replicate: int) -> float:
-        return _unit(purpose, str(self._rules["seed"]), sha256, str(replicate))
+        return _unit(purpose, str(self._rules.seed), sha256, str(replicate))
 
 
-def _parse(spec: str) -> dict[str, object]:
-    read: dict[str, object] = {}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rules:
+    """What a planted model goes by, as it is compared and fingerprinted."""
+
+    interaction: list[str]
+    additive: dict[str, float]
+    threshold: float
+    wobble: float
+    fail: dict[str, float]
+    refuse: dict[str, float]
+    labels: list[str]
+    base: str
+    ignore: list[str]
+    scores: bool
+    seed: int
+
+    def terms(self) -> tuple[tuple[str, Collection[str]], ...]:
+        """The terms that rules name, by the option that names them."""
+        named = ("interaction", "additive", "fail", "refuse", "ignore")
+        return tuple((name, getattr(self, name)) for name in named)
+
+
+def _parse(spec: str) -> dict[str, Any]:
+    read: dict[str, Any] = {}
     for pair in filter(None, (part.strip() for part in spec.split(","))):
         key, equals, value = (piece.strip() for piece in pair.partition("="))
         if not equals or key not in _READERS:
@@ -220,25 +241,27 @@ def _canonical(key: str, value: Any) -> Any:
     return list(value) if key == "labels" else value
 
 
-def _check(rules: Mapping[str, Any], style: str) -> None:
-    probabilities = {"wobble": rules["wobble"]} | {
-        f"{group} {term!r}": p for group in ("fail", "refuse") for term, p in rules[group].items()
+def _check(rules: _Rules, style: str) -> None:
+    probabilities = {"wobble": rules.wobble} | {
+        f"{group} {term!r}": p
+        for group, chances in (("fail", rules.fail), ("refuse", rules.refuse))
+        for term, p in chances.items()
     }
     for what, p in probabilities.items():
         if not 0 <= p <= 1:
             raise ConfigError(f"model planted: {what} is {p}; expected a probability from 0 to 1")
-    if not rules["threshold"] > 0:
-        raise ConfigError(f"model planted: threshold is {rules['threshold']}; expected more than 0")
-    if len(set(rules["labels"])) < 2 or len(set(rules["labels"])) != len(rules["labels"]):
-        raise ConfigError(f"model planted: labels are {rules['labels']}; expected two or more different ones")
-    if rules["scores"] and len(rules["labels"]) != 2:
+    if not rules.threshold > 0:
+        raise ConfigError(f"model planted: threshold is {rules.threshold}; expected more than 0")
+    if len(set(rules.labels)) < 2 or len(set(rules.labels)) != len(rules.labels):
+        raise ConfigError(f"model planted: labels are {rules.labels}; expected two or more different ones")
+    if rules.scores and len(rules.labels) != 2:
         raise ConfigError("model planted: scores need exactly two labels")
-    if rules["base"] not in ("keywords", "hash", "constant"):
-        raise ConfigError(f"model planted: base is {rules['base']!r}; expected keywords, hash or constant")
+    if rules.base not in ("keywords", "hash", "constant"):
+        raise ConfigError(f"model planted: base is {rules.base!r}; expected keywords, hash or constant")
     if style not in ("text", "chat"):
         raise ConfigError(f"model planted: style is {style!r}; expected text or chat")
-    for group in ("interaction", "additive", "fail", "refuse", "ignore"):
-        for term in rules[group]:
+    for group, terms in rules.terms():
+        for term in terms:
             if not all(_forms(term)):
                 raise ConfigError(f"model planted: {group} holds {term!r}, which is not a word")
 
@@ -282,7 +305,7 @@ def _flag(text: str) -> bool:
     return text.lower() == "true"
 
 
-_READERS: dict[str, Any] = {
+_READERS: dict[str, Callable[[str], object]] = {
     "interaction": _terms,
     "ignore": _terms,
     "additive": _weights,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from auditor.core.types import ClaimVerdict
 
@@ -72,7 +72,7 @@ class Claim:
     carriers: Mapping[str, int] = field(default_factory=dict)
     examples: tuple[str, ...] = ()
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Plain data for ``run.json``."""
         out = dataclasses.asdict(self)
         out["groups"] = list(self.groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -46,6 +46,11 @@ class Spec(Part, frozen=True, kw_only=True):
     max_calls: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
+
+    @classmethod
+    def of(cls, record: Mapping[str, object]) -> Self:
+        """The plan of a record that is plain data."""
+        return msgspec.convert(record.get("spec") or {}, cls)
 
 
 class Source(Part, frozen=True, kw_only=True):
@@ -307,7 +312,7 @@ class Frozen(Part, frozen=True, kw_only=True):
     frozen_by: str = ""
     reason: str = ""
     file: str = ""
-    expected: dict[str, Any] = msgspec.field(default_factory=dict)
+    expected: dict[str, object] = msgspec.field(default_factory=dict)
     deviations: tuple[Deviation, ...] = ()
 
 

@@ -78,7 +78,7 @@ class _Reader:
     def fail(self, where: str, what: str) -> NoReturn:
         raise DataFileError(f"{self.path}, field {where}: {what}. The format: audit dictionary format")
 
-    def mapping(self, value: object, where: str) -> Mapping[str, Any]:
+    def mapping(self, value: object, where: str) -> Mapping[str, object]:
         if not isinstance(value, dict):
             self.fail(where, f"expected fields with values, got {type(value).__name__}")
         for key in value:
@@ -94,6 +94,12 @@ class _Reader:
             if not any(c.isalnum() for c in one) and one != "*":
                 self.fail(where, f"{one!r} holds no letter or digit")
         return [one.strip() for one in values]
+
+    def word(self, meta: Mapping[str, object], key: str, where: str, otherwise: str = "") -> str:
+        value = meta.get(key, otherwise)
+        if not isinstance(value, str | None):
+            self.fail(f"{where}.{key}", f"{value!r} is not text; put it in quotation marks")
+        return value or ""
 
     def dictionary(self, text: str) -> Dictionary:
         attribute = self.strings(self.content["attribute"], "attribute")[0]
@@ -137,7 +143,8 @@ class _Reader:
             }
         out: dict[str, Group] = dict(self.base.groups) if self.base else {}
         for name, value in self.mapping(self.content["groups"], "groups").items():
-            info = self.mapping(value or {}, f"groups.{name}")
+            where = f"groups.{name}"
+            info = self.mapping(value or {}, where)
             for key in info:
                 if key not in {"label", "unmarked", "fallback", "agrees", "source"}:
                     self.fail(
@@ -145,11 +152,11 @@ class _Reader:
                     )
             out[name] = Group(
                 name=name,
-                label=info.get("label", name),
+                label=self.word(info, "label", where, name),
                 unmarked=bool(info.get("unmarked", False)),
-                fallback=info.get("fallback"),
-                agrees=info.get("agrees"),
-                source=info.get("source", ""),
+                fallback=self.word(info, "fallback", where) or None,
+                agrees=self.word(info, "agrees", where) or None,
+                source=self.word(info, "source", where, ""),
             )
         for group in out.values():
             if group.fallback is not None and group.fallback not in out:
@@ -210,7 +217,7 @@ class _Reader:
         group: str,
         text: str,
         tag: str | None,
-        meta: Mapping[str, Any],
+        meta: Mapping[str, object],
     ) -> Term:
         where = f"slots.{slot}"
         if group not in groups:
@@ -234,11 +241,13 @@ class _Reader:
             attribute=attribute,
             group=group,
             slot=slot,
-            pos=meta.get("pos", ""),
-            number=meta.get("number", ""),
-            role=meta.get("role", ""),
-            register=meta.get("register", "neutral"),
-            source=meta.get("source") or groups[group].source or self.content.get("source", ""),
+            pos=self.word(meta, "pos", where, ""),
+            number=self.word(meta, "number", where, ""),
+            role=self.word(meta, "role", where, ""),
+            register=self.word(meta, "register", where, "neutral"),
+            source=self.word(meta, "source", where)
+            or groups[group].source
+            or self.word(self.content, "source", "the file"),
             tags=frozenset(tags),
             not_before=self.near("not_before", text, meta),
             not_after=self.near("not_after", text, meta),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from auditor.perturb.grammar.model import Grammar
 from auditor.perturb.grammar.shape import Choice, Derivation
@@ -26,7 +25,7 @@ class Coverage:
     pairs_covered: int
     unseen: tuple[str, ...]
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Plain data, with the shares."""
         return {
             "terminals": self.terminals,

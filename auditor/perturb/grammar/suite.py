@@ -213,11 +213,11 @@ class GrammarSuite(Suite):
             "seed": self._seed,
         }
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """The section of the generator in the run record."""
         return {"generation": self.report()}
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """Return what the phases came to: distinct cases, violations, coverage, and the bound, as plain data.
 
         ``bound`` stands where sentences were drawn uniformly: with 95 % confidence at most this share of
@@ -227,7 +227,7 @@ class GrammarSuite(Suite):
             {"model": model, "phase": self._phase(sampling), "sampling": sampling} | dataclasses.asdict(tally)
             for (model, sampling), tally in sorted(self.tallies.items())
         ]
-        out: dict[str, Any] = {
+        out: dict[str, object] = {
             **self.describe(),
             "sentences": self.space.sentences,
             "derivations": self.space.derivations,
@@ -245,7 +245,7 @@ class GrammarSuite(Suite):
     def _phase(self, sampling: str) -> str:
         return "rand" if sampling == "iid" else "bandit" if self.generation == "bandit" else "prob"
 
-    def _bound(self, tally: Count) -> dict[str, Any]:
+    def _bound(self, tally: Count) -> dict[str, object]:
         assert self._uniform is not None
         # What was drawn and never told of, since the run was stopped, was not judged either.
         found = tally.violating_cases + tally.unjudged_cases + len(self._open)
