@@ -216,7 +216,7 @@ def _tools(operations: Operations) -> list[Any]:
     """The operations as LangChain tools; their arguments are checked by `Operations`, not by LangChain."""
     from langchain_core.tools import StructuredTool
 
-    def make(name: str, description: str, schema: dict[str, Any]) -> Any:
+    def make(name: str, description: str, schema: dict[str, object]) -> Any:
         def call(**arguments: Any) -> str:
             return operations.call(name, arguments)
 

@@ -107,10 +107,10 @@ class Planned(msgspec.Struct, kw_only=True):
     run: str
     request: Request
     reason: str
-    figures: dict[str, Any]
+    figures: dict[str, object]
     level: float | None
     texts_sha256: str
-    plan: dict[str, Any]
+    plan: dict[str, object]
     format_version: int = FORMAT_VERSION
 
 

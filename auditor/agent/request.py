@@ -56,7 +56,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Whether cases come from the grammar of the task."""
         return self.suite == "grammar"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain data, in the form that `checked` reads."""
         return plain(self)
 

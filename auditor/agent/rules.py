@@ -8,8 +8,8 @@ names the figures it read.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ class Next(NamedTuple):
 
     request: Request
     reason: str
-    figures: dict[str, Any]
+    figures: Mapping[str, object]
 
 
 class Rules:

@@ -61,7 +61,7 @@ class Served(Operations):
         super().__init__(session)
         self._by_name |= {"show_finding": self._show, "write_report": self._report}
 
-    def _show(self, asked: ShowFinding) -> dict[str, Any]:
+    def _show(self, asked: ShowFinding) -> dict[str, object]:
         from auditor.core.record import read
         from auditor.report.finding import render_finding
         from auditor.run.result import load
@@ -72,7 +72,7 @@ class Served(Operations):
         told = render_finding(read(result.record), result.evidence, asked.finding, width=WIDTH)
         return {"run": entry.name, "text": told}
 
-    def _report(self, asked: WriteReport) -> dict[str, Any]:
+    def _report(self, asked: WriteReport) -> dict[str, object]:
         entry = self.session.find(asked.run)
         path = (self.session.path / str(entry.folder)).resolve()
         return {"run": entry.name, "page": str(path / REPORT), "data": str(path / "run.json")}

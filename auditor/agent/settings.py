@@ -55,7 +55,7 @@ class Settings:
     """
 
     goal: Goal
-    models: tuple[Any, ...]
+    models: tuple[object, ...]
     names: tuple[str, ...]
     out: Path
     data: str | None = None
@@ -70,7 +70,8 @@ class Settings:
     @property
     def specs(self) -> tuple[str, ...] | None:
         """The models where all of them are named by texts."""
-        return tuple(self.models) if all(isinstance(m, str) for m in self.models) else None
+        named = tuple(m for m in self.models if isinstance(m, str))
+        return named if len(named) == len(self.models) else None
 
     @classmethod
     def of(

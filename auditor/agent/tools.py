@@ -84,7 +84,7 @@ TOOLS: Mapping[str, type[msgspec.Struct]] = {
 
 
 @lru_cache(maxsize=1)
-def schemas() -> Mapping[str, tuple[str, dict[str, Any]]]:
+def schemas() -> Mapping[str, tuple[str, dict[str, object]]]:
     """Name → description and JSON schema of the arguments of each tool."""
     return described(TOOLS)
 
@@ -110,7 +110,7 @@ class Operations:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._by_name: dict[str, Callable[[Any], dict[str, Any]]] = {
+        self._by_name: dict[str, Callable[[Any], dict[str, object]]] = {
             "list_tasks": self._tasks,
             "list_attributes": self._attributes,
             "dry_run": self._dry_run,
@@ -181,11 +181,11 @@ class Operations:
         self.session.step("dry_run", "the planner counted a run", request=request, figures=values)
         return values
 
-    def _run(self, asked: RunAudit) -> dict[str, Any]:
+    def _run(self, asked: RunAudit) -> dict[str, object]:
         request = self._request(asked)
         return summary(self.session.run(request, "the planner asked for it", planner_note=_note(asked.why)))
 
-    def _read(self, asked: ReadResults) -> dict[str, Any]:
+    def _read(self, asked: ReadResults) -> dict[str, object]:
         entry = self.session.find(asked.run)
         self.session.step("look", "the planner read a run again", run=entry.name)
         return summary(entry)

@@ -68,8 +68,8 @@ def take_in(
         return 0
     lines = []
     for name in ("valid", "discarded"):
-        if result[name] is not None:
-            lines += _lines(name, result[name])
+        if (arm := result[name]) is not None:
+            lines += _lines(name, arm)
     lines.append(
         f"Written: {path / review.RESULT}. In the report: audit report {common.quoted(path)} --format terminal,html"
     )

@@ -210,7 +210,7 @@ class Batched(Model):
         found: str | None = await self._call(look)
         return found
 
-    async def _submit(self, wanted: _Batch, bodies: Mapping[str, Mapping[str, Any]]) -> str:
+    async def _submit(self, wanted: _Batch, bodies: Mapping[str, Mapping[str, object]]) -> str:
         missing = [i for i in wanted.ids if i not in bodies]
         if missing:
             # It was never sent, and this run no longer asks all of it: what it asks goes into a new batch.

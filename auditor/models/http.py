@@ -71,7 +71,7 @@ class HttpTemplate(Model):
         self.price = price or template.price
         self._temperature = float(getattr(task, "temperature", 0.0))
         self._limits = {f: int(task.max_tokens(f)) for f in sorted(getattr(task, "formats", ()))}
-        facts: dict[str, Any] = {"adapter": "http.v1", "template": template.facts(), "style": self.style}
+        facts: dict[str, object] = {"adapter": "http.v1", "template": template.facts(), "style": self.style}
         holes = json.dumps([template.request, template.query])
         if "max_tokens" in holes:
             facts["limits"] = self._limits
@@ -183,10 +183,10 @@ class HttpTemplate(Model):
         )
         return self._refused(response.status_code, shown, response.headers)
 
-    def _given(self, request: Request) -> dict[str, Any] | CallError:
+    def _given(self, request: Request) -> dict[str, object] | CallError:
         """The values of the placeholders."""
         prompt = request.prompt
-        given: dict[str, Any] = {
+        given: dict[str, object] = {
             "max_tokens": self.max_tokens(prompt.format),
             "temperature": self._temperature,
         }

@@ -90,7 +90,7 @@ class Template:
         """``text`` with the values of its ``${NAME}``."""
         return _VARIABLE.sub(lambda match: self.variables[match.group(1)], text)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What shapes the answers: names of variables, never their values, beside the host that is asked."""
         host = urlsplit(self.fill(self.url))
         return {
@@ -119,7 +119,7 @@ class _Reader:
         line = next((n for i in range(len(where), 0, -1) if (n := self.lines.get(where[:i]))), None)
         return DataFileError(f"{self.path}{'' if line is None else f', line {line}'}: {text}")
 
-    def load(self) -> dict[str, Any]:
+    def load(self) -> dict[str, object]:
         value, self.lines = yamlfile.read(self.path, largest=LARGEST, missing=f" {EXAMPLE}")
         if not isinstance(value, dict):
             raise DataFileError(f"{self.path}: a mapping with url, request and answer is needed")
@@ -164,7 +164,7 @@ class _Reader:
             self.variables[name] = value.strip()
             secrets.know(value)
 
-    def text_map(self, raw: Mapping[str, object], key: str) -> dict[str, Any]:
+    def text_map(self, raw: Mapping[str, object], key: str) -> dict[str, object]:
         value: dict[str, object] = self.expect(raw, key, dict, {})
         for name, item in value.items():
             if not isinstance(name, str) or isinstance(item, bool) or not isinstance(item, str | int | float):

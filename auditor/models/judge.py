@@ -130,7 +130,7 @@ class PairJudge:
         """Whether it got at least three in four of the control pairs right."""
         return self.calibration.n > 0 and self.calibration.right >= TRUSTED * self.calibration.n
 
-    def as_record(self, *, priced: bool = True) -> dict[str, Any]:
+    def as_record(self, *, priced: bool = True) -> dict[str, object]:
         """Plain data for ``run.json``; ``priced`` says whether what it costs is known."""
         return {
             "model": self.model.name,

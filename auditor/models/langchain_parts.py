@@ -79,7 +79,7 @@ class Spec:
             settings["base_url"] = revealed(str(address))
         return cls(provider=provider, name=name, **settings)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What shapes the answers."""
         address = self.base_url and re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0].rstrip("/")
         return {

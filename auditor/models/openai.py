@@ -267,7 +267,7 @@ class OpenAIChat(Model):
         from openai import OpenAIError
 
         sent = self.body(request)
-        rest: dict[str, Any] = {k: v for k, v in sent.items() if k not in ("model", "messages")}
+        rest: dict[str, object] = {k: v for k, v in sent.items() if k not in ("model", "messages")}
         try:
             async with asyncio.timeout(self._timeout_s):
                 raw = await client.chat.completions.with_raw_response.create(

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from auditor.core import secrets, userfile
@@ -134,7 +133,7 @@ def secret_headers(given: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-def json_object(given: str | Path | Mapping[str, object] | None, flag: str) -> dict[str, Any]:
+def json_object(given: str | Path | Mapping[str, object] | None, flag: str) -> dict[str, object]:
     """The JSON object in a file, or as it is given; empty without one."""
     if given is None or isinstance(given, Mapping):
         return dict(given or {})

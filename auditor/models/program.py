@@ -34,7 +34,7 @@ TIMEOUT_S = 300.0  # for one answer
 STDERR_LINES = 12
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
 
-Entry = Mapping[str, Any]  # the JSON object of one answer
+Entry = Mapping[str, object]  # the JSON object of one answer
 Promise = Future[Entry | CallError]
 
 

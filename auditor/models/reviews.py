@@ -25,7 +25,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from auditor.core import data
 from auditor.core.errors import CallError, DataFileError
@@ -122,7 +122,7 @@ class Reviews(Model):
         return Reply(text="positive" if p >= 0.5 else "negative", scores={"positive": p, "negative": 1.0 - p})
 
 
-def _header(lines: Sequence[str], path: Path) -> dict[str, Any]:
+def _header(lines: Sequence[str], path: Path) -> dict[str, float]:
     try:
         header = json.loads(lines[0])
         if header["format"] != WEIGHTS_FORMAT:

@@ -15,7 +15,7 @@ from auditor.run.tally import Tally
 MAX_CONFIRM = 200  # hidden candidates that are replicated, per model
 
 
-async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, Any]]:
+async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, object]]:
     """Ask the cells of each hidden candidate five more times; a model that wobbles makes them by chance.
 
     Returns
@@ -24,7 +24,7 @@ async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, Any]]:
         (model, variant id, format) → ``{"confirmed": bool | None, "p_value": float | None, "cells": {variant id:
         {label: count}}}``; None where answers are missing. Models declared deterministic need none.
     """
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    found: dict[tuple[str, str, str], dict[str, object]] = {}
     for tally, client in zip(loop.tallies, loop.clients, strict=True):
         if tally.model.deterministic or loop.plan.protocol != "default" or loop.status_reason:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor.core.types import Estimate
 
@@ -19,7 +19,7 @@ HINTER = "the protocol has none"
 NO_TWO = "no prompt has two answers that could be read"
 
 
-def noise(loop: Loop, tally: Tally) -> Estimate | dict[str, Any]:
+def noise(loop: Loop, tally: Tally) -> Estimate | dict[str, object]:
     """The same-prompt noise of one model: an estimate, a declaration, or why there is none."""
     from auditor.measure.rates import noise_floor
 
@@ -33,7 +33,7 @@ def noise(loop: Loop, tally: Tally) -> Estimate | dict[str, Any]:
     return estimate or none("no prompt was asked twice" if tally.replicates == 1 else NO_TWO)
 
 
-def of_run(loop: Loop, noise: Mapping[str, Estimate | dict[str, object]]) -> dict[str, Any]:
+def of_run(loop: Loop, noise: Mapping[str, Estimate | dict[str, object]]) -> dict[str, object]:
     """All controls of a run by name; one that was not run says why."""
     from auditor.measure import rates
 
@@ -57,7 +57,7 @@ def of_run(loop: Loop, noise: Mapping[str, Estimate | dict[str, object]]) -> dic
     }
 
 
-def _plain(told: Mapping[str, object]) -> dict[str, Any]:
+def _plain(told: Mapping[str, object]) -> dict[str, object]:
     """Estimates, at any depth, as plain data; what has none is left out."""
     out = {
         name: dataclasses.asdict(value)
@@ -74,17 +74,17 @@ def _no_placebo(loop: Loop) -> str:
     return "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
 
 
-def none(reason: str) -> dict[str, Any]:
+def none(reason: str) -> dict[str, object]:
     """What stands for a control that was not run."""
     return {"status": "not_tested", "reason": reason}
 
 
-def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+def _positive(loop: Loop, *, hinter: bool) -> dict[str, object]:
     """On what share of the control pairs the answers differed, by model and format."""
     from auditor.measure.intervals import clopper_pearson
     from auditor.run.controls import SEEN, seen_by_format
 
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for tally in loop.tallies:
         for name, (seen, hits, of) in seen_by_format(tally).items():
             rate = dataclasses.replace(
@@ -100,13 +100,13 @@ def _positive(loop: Loop, *, hinter: bool) -> dict[str, Any]:
     return none(loop.status_reason or "the task brings no control texts, or their answers were not recorded")
 
 
-def _canary(loop: Loop, *, hinter: bool) -> dict[str, Any]:
+def _canary(loop: Loop, *, hinter: bool) -> dict[str, object]:
     """Whether the first prompts were answered alike at the start, in the middle and at the end."""
     import numpy as np
 
     from auditor.measure.drift import shift
 
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for tally in loop.tallies:
         if tally.model.deterministic:
             out[tally.model.name] = none("the model is declared deterministic")

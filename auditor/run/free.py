@@ -25,7 +25,11 @@ def is_free(loop: State) -> bool:
 
 
 async def prefer(
-    loop: State, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Mapping[str, Any]
+    loop: State,
+    tally: Tally,
+    cases: Sequence[Case],
+    checks: Mapping[str, Check],
+    answers: Mapping[str, Mapping[str, Sequence[Answer]]],
 ) -> None:
     """Let the judge compare the first answer for each variant with the first one for its original."""
     if loop.judge is None:
@@ -70,7 +74,7 @@ class FreeText(NamedTuple):
 
     claims: Sequence[Claim]
     findings: list[Finding]
-    sections: dict[str, Any]
+    sections: dict[str, object]
 
 
 def study(loop: State, claims: Sequence[Claim]) -> FreeText | None:
@@ -145,7 +149,7 @@ def _texts(loop: State) -> FreeText:
     from auditor.measure import findings
 
     found, section = _pairs(loop)
-    sections = {"generation_pairs": section}
+    sections: dict[str, object] = {"generation_pairs": section}
     table = loop.observed.table
     if loop.plan.protocol != "default" or not len(table):
         return FreeText([], found, sections)
@@ -156,7 +160,7 @@ def _texts(loop: State) -> FreeText:
     return FreeText(studied.claims, [*claims, *found], sections | told)
 
 
-def _pairs(loop: State) -> tuple[list[Finding], dict[str, Any]]:
+def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
     from auditor.measure import pairs, scores
 
     found = pairs.study(

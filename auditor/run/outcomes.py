@@ -19,7 +19,7 @@ from auditor.core.types import FORMAT_VERSION
 KIND = "ll144"
 
 
-def is_outcomes(record: Mapping[str, object]) -> bool:
+def is_outcomes(record: Mapping[str, Any]) -> bool:
     """Whether a run record or the plan of a run folder is of recorded outcomes."""
     return KIND in record or record.get("kind") == KIND
 

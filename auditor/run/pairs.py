@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
@@ -221,7 +221,7 @@ class Pairs(Suite):
         asked = {v.input: v.id in self.doubted for v in case.variants if v.id in answers}
         return {DOUBTED.name: sum(asked.values()) / len(asked) if asked else None}
 
-    def record(self) -> Mapping[str, Any]:
+    def record(self) -> Mapping[str, object]:
         """How many pairs the check doubted, and why."""
         reasons = Counter(self.doubted.values())
         return {"pairs": {"texts": self.texts, "rows": self.rows, "doubted": dict(reasons.most_common(20))}}

@@ -239,7 +239,7 @@ def _oracle(plan: Plan, task: Task) -> Oracle:
     if of_package(plan.oracle):
         return plugins.create(ORACLES, plan.oracle, {"task": task})
     if plan.oracle != "probability":
-        options: dict[str, Any] = {}
+        options: dict[str, object] = {}
         if "tolerance" in task.kind.options:
             options["tolerance"] = task.tolerance if plan.tolerance is None else plan.tolerance
         if "embedding" in task.kind.options:
@@ -259,7 +259,7 @@ def _oracle(plan: Plan, task: Task) -> Oracle:
     )
 
 
-def _embedding(plan: Plan) -> dict[str, Any]:
+def _embedding(plan: Plan) -> dict[str, object]:
     if plan.embedding is None:
         return {}
     from auditor.models.judge import embedder

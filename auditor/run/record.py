@@ -29,7 +29,7 @@ SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_
 PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
 
 
-def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, Any]:
+def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, object]:
     """The run record as plain data.
 
     Parameters
@@ -141,7 +141,7 @@ def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
     return interactions(table, loop.question(), rows, seed=loop.plan.seed)
 
 
-def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
+def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, object]]:
     """Hidden candidates of the directed search, and how many came again when their prompts were repeated."""
     rows = []
     for tally in loop.tallies:
@@ -156,7 +156,7 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, Any]]:
     return rows
 
 
-def _weighted(loop: Loop) -> dict[str, Any]:
+def _weighted(loop: Loop) -> dict[str, object]:
     """Rates over all joint changes that the search knows, and what each that was asked stands for."""
     from auditor.contrib.adaptive.suite import AdaptiveSuite
     from auditor.contrib.adaptive.weighted import rates
@@ -171,7 +171,7 @@ def _weighted(loop: Loop) -> dict[str, Any]:
     return {"rates": rates(tables, stands, label, asked.primary), "weights": weights}
 
 
-def _probability(loop: Loop) -> dict[str, Any]:
+def _probability(loop: Loop) -> dict[str, object]:
     """For every tolerance, the distinct cases with a variant beyond it; directed cases are left out."""
     from auditor.measure.rates import exceeding
 
@@ -180,7 +180,7 @@ def _probability(loop: Loop) -> dict[str, Any]:
     return {"label": oracle.label, "reference": loop.plan.reference, "rows": rows}
 
 
-def _performance(loop: Loop) -> dict[str, Any]:
+def _performance(loop: Loop) -> dict[str, object]:
     """Answers against the gold labels, where the texts carry some: a description, never a filter."""
     from auditor.measure import performance
 
@@ -198,12 +198,12 @@ def _performance(loop: Loop) -> dict[str, Any]:
     if not gold.mapped:
         names = ", ".join(repr(text) for text in gold.examples)
         reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
-        return {"status": "not_tested", "reason": reason, "gold": gold}
+        return {"status": "not_tested", "reason": reason, "gold": gold._asdict()}
     given = {case: told.value for case, told in read.items() if isinstance(told.value, str | tuple)}
     originals = performance.originals(table, given, loop.parts.oracle.answer)
     models = [performance.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
-    return {"source": source, "gold": gold, "models": models}
+    return {"source": source, "gold": gold._asdict(), "models": models}
 
 
 def _why_partial(loop: Loop) -> str:
@@ -238,7 +238,7 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
     )
 
 
-def _counts(loop: Loop) -> dict[str, Any]:
+def _counts(loop: Loop) -> dict[str, object]:
     orders = range(1, loop.plan.order + 1)
     violations, hidden = loop.observed.changes()
     return {
@@ -271,7 +271,7 @@ def _cost(loop: Loop) -> float | None:
     return None if judged is None else round(judged + sum(t.cost_usd for t in loop.tallies), 6)
 
 
-def _model(loop: Loop, tally: Tally) -> dict[str, Any]:
+def _model(loop: Loop, tally: Tally) -> dict[str, object]:
     many = cautions.too_many_unreadable(tally.lost, len(tally.seen))
     return (
         ({"unread": msgspec.to_builtins(_unread(loop, tally))} if many else {})
@@ -333,7 +333,7 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
     return rows
 
 
-def _tokens(loop: Loop) -> list[dict[str, Any]]:
+def _tokens(loop: Loop) -> list[dict[str, object]]:
     """Error rates of words, for each model and format: terminals of a grammar, or the terms put in."""
     from auditor.measure.rates import Place
     from auditor.perturb.grammar.suite import GrammarSuite
@@ -374,7 +374,7 @@ def _drawn_again(suite: GrammarSuite, verdicts: list[Verdict]) -> tuple[GrammarS
     return again, cases
 
 
-def _hinter(loop: Loop) -> dict[str, Any]:
+def _hinter(loop: Loop) -> dict[str, object]:
     """The paper's own measures for each model, raw (mutants are the units, nothing is controlled), and its figures."""
     from auditor.contrib.hinter import figures, statistics
 
@@ -386,7 +386,7 @@ def _hinter(loop: Loop) -> dict[str, Any]:
     }
 
 
-def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, Any]:
+def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, object]:
     from auditor.core.provenance import of_inputs, surroundings
 
     return {

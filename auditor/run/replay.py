@@ -18,7 +18,7 @@ from auditor.store.folder import RunFolder
 NAMED = 10  # findings that a message lists
 
 
-async def replay(result: Any, wanted: str, replicates: int) -> dict[str, Any]:
+async def replay(result: Any, wanted: str, replicates: int) -> dict[str, object]:
     """Ask the cells of one finding or variant again, past every cache; see `auditor.run.result.replay`."""
     from auditor.models.talks import client_of
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
@@ -183,7 +183,7 @@ class Spread:
     def __init__(
         self,
         parts: Parts,
-        submit: Callable[[Mapping[str, Any], Sequence[SourceText]], Awaitable[Made]],
+        submit: Callable[[Mapping[str, object], Sequence[SourceText]], Awaitable[Made]],
         *,
         workers: int,
         close: Callable[[], None],

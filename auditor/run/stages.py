@@ -22,7 +22,7 @@ def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:
 
 
 def stages(
-    plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, object]
+    plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, Any]
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants."""
     from auditor.core.registry import CHECKS, SUITES
@@ -41,8 +41,8 @@ def stages(
     if not plugins.is_own(plan):
         return plugins.stages(plan, task, list(texts), facts, dictionaries_of(plan))
     # A worker sees a part of the texts, and there are several: each remembers less.
-    few: dict[str, Any] = {} if isinstance(texts, Sequence) else {"max_sentences": WORKER_MEMORY}
-    parser = Parser(plan.parser, **few)
+    whole = isinstance(texts, Sequence)
+    parser = Parser(plan.parser) if whole else Parser(plan.parser, max_sentences=WORKER_MEMORY)
     remembered = "max_pairs" if plan.checked_by == "dependency" else "max_sentences"
     memory = {} if isinstance(texts, Sequence) else {remembered: WORKER_MEMORY}
     gate = plugins.create(CHECKS, plan.checked_by, {"parser": parser, **memory})

@@ -48,7 +48,7 @@ class Tally:
     canaries: dict[tuple[str, str], dict[str, list[object]]] = field(
         default_factory=dict
     )  # (prompt, format) -> time -> answers
-    control: dict[str, Any] = field(default_factory=dict)  # of the positive control
+    control: dict[str, object] = field(default_factory=dict)  # of the positive control
 
     def count(self, name: str, value: Any) -> None:
         """Count an answer that was read in the format ``name``."""

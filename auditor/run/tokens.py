@@ -237,7 +237,7 @@ def of_swaps(grammar: Any, cases: Iterable[Case], verdicts: Iterable[Verdict]) -
     ]
 
 
-def as_record(model: str, format: str, unit: str, tallies: Sequence[Tally]) -> dict[str, Any]:
+def as_record(model: str, format: str, unit: str, tallies: Sequence[Tally]) -> dict[str, object]:
     """The diagnosis of one model as plain data, for the run record."""
     import dataclasses
 

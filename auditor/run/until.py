@@ -13,7 +13,7 @@ import dataclasses
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.core.types import (
     DECIDED,
@@ -97,7 +97,7 @@ class Until:
         share = 1.0 if planned_end else self.share()
         return self._now() if self.done or share <= self._seen else self._look(share)
 
-    def record(self) -> list[dict[str, Any]]:
+    def record(self) -> list[dict[str, object]]:
         """The looks as ``run.json`` has them."""
         return [
             {"texts": row.look.texts, "calls": row.calls, "share": row.look.share}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -123,13 +124,14 @@ def case_line(case: Case, checks: Mapping[str, Check]) -> bytes:
 
 
 def _variant(one: Variant, check: Check | None) -> VariantLine:
+    line: Callable[..., VariantLine] = partial(
+        VariantLine, one.id, one.input, one.groups, one.order, one.edits
+    )
     if check is None:
-        said: tuple[Any, ...] = (True, "no validity check was run", None)
-    elif check.status == "unknown":
-        said = (True, check.reason, check.check, "unknown")
-    else:
-        said = (check.status == "valid", check.reason, check.check)
-    return VariantLine(one.id, one.input, one.groups, one.order, one.edits, *said)
+        return line(True, "no validity check was run", None)
+    if check.status == "unknown":
+        return line(True, check.reason, check.check, "unknown")
+    return line(check.status == "valid", check.reason, check.check)
 
 
 def prompt_line(variant_id: str, prompt: Prompt) -> bytes:

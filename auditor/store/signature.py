@@ -51,7 +51,7 @@ def sign(path: Path, key: Path) -> Path:
     if not isinstance(private, ed25519.Ed25519PrivateKey):
         raise ConfigError(f"--sign {key}: an Ed25519 key is needed; this one is of another kind")
     report = folder.path / REPORT
-    told: dict[str, Any] = {
+    told: dict[str, object] = {
         "run": folder.id,
         "head": head(folder.record()),
         "report_sha256": file_sha256(report) if report.is_file() else None,

@@ -95,7 +95,7 @@ def require_intact(path: Path) -> None:
         )
 
 
-def ends_of(path: Path) -> list[dict[str, Any]]:
+def ends_of(path: Path) -> list[dict[str, object]]:
     """Every end that the register names of a run, oldest first."""
     return [event for event in _events(RunFolder.open(path)) if event["event"] == "ended"]
 
@@ -117,7 +117,7 @@ def compare_head(path: Path, given: str) -> list[Problem]:
     return [] if noted == now else [_whole(RUN, f"the head is {now}, not {noted}: this is another record")]
 
 
-def _events(folder: RunFolder) -> list[dict[str, Any]]:
+def _events(folder: RunFolder) -> list[dict[str, object]]:
     return [event for event in events(folder.path.parent) if event["run"] == folder.id]
 
 
@@ -130,7 +130,7 @@ def _chains(folder: RunFolder, heads: Mapping[str, Head]) -> list[Problem]:
 
 def _ends(folder: RunFolder, own: Iterable[Mapping[str, Any]]) -> list[Problem]:
     """Where journals do not hold any more what they held at an end of the run: they are only ever appended to."""
-    wanted: dict[str, dict[int, Mapping[str, Any]]] = {name: {} for name in GROWING}
+    wanted: dict[str, dict[int, Mapping[str, object]]] = {name: {} for name in GROWING}
     for event in own:
         for name, kept in (event.get("journal") or {}).items():
             if name in wanted and kept["records"]:

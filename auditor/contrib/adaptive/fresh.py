@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from auditor.contrib.adaptive.pools import FITS, Pool, fit
 from auditor.contrib.adaptive.states import Arm
@@ -64,7 +63,7 @@ class Trials:
         self._tried[arm][same][1] += 1
         return hidden
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """One row for each arm that was tried, as plain data."""
         return [self._row(arm, hits, self._tried[arm]) for arm, hits in self._ranked() if arm in self._tried]
 

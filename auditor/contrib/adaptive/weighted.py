@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,9 @@ def _shares(rows: _Rows) -> Iterator[tuple[str, dict[str, object], Estimate]]:
             )
 
 
-def _net(rows: _Rows, label: str | None, primary: Primary) -> Iterator[tuple[str, dict[str, Any], Estimate]]:
+def _net(
+    rows: _Rows, label: str | None, primary: Primary
+) -> Iterator[tuple[str, dict[str, object], Estimate]]:
     """What moving a text from one group to another does, both ways, while another attribute is changed too."""
     for attribute, (group, reference) in sorted(primary.items()) if label is not None else ():
         ways = [[d[1:] for d in shape.directions if d[0] == attribute] for shape in rows.shapes]
@@ -173,6 +175,10 @@ def _net(rows: _Rows, label: str | None, primary: Primary) -> Iterator[tuple[str
         )
         here = way != 0
         if all(len(np.unique(rows.texts[way == one])) >= LEAST_TEXTS for one in (1, -1)):
-            about = {"attributes": [attribute], "groups": [group, reference], "label": label}
+            about: dict[str, object] = {
+                "attributes": [attribute],
+                "groups": [group, reference],
+                "label": label,
+            }
             values = (moved * way)[here]
             yield "net", about, weighted_change(values, rows.weights[here], rows.texts[here], way[here])

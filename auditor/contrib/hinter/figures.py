@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 from auditor.contrib.hinter.statistics import Level, Mutant, Split, is_error, level, split
 
@@ -30,7 +29,7 @@ class Regions:
     attributes: tuple[str, str]
     counts: Mapping[str, int]
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Plain data."""
         return {"attributes": list(self.attributes), "counts": dict(self.counts)}
 
@@ -68,7 +67,7 @@ class Totals:
         """Both orders together; a text with mutants of both orders counts twice among its originals."""
         return _added([self.joint, self.atomic])
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Counts and shares as plain data."""
         both = self.every.as_record()
         for name in ("originals", "originals_with_error", "originals_with_error_share"):
@@ -156,7 +155,7 @@ def regions(mutants: Iterable[Mutant]) -> list[Regions]:
     return out
 
 
-def record(models: Mapping[str, Sequence[Mutant]]) -> dict[str, Any]:
+def record(models: Mapping[str, Sequence[Mutant]]) -> dict[str, object]:
     """Everything that the tables and figures show, as plain data.
 
     Parameters

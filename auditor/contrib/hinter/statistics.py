@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,7 @@ class Level:
     discarded_tested: int = 0
     discarded_errors: int = 0
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Counts and shares as plain data."""
         return {
             **asdict(self),
@@ -150,7 +149,7 @@ class PairMeasures:
     atomic_errors_both: int
     originals: Mapping[str, int]
 
-    def as_record(self) -> dict[str, Any]:
+    def as_record(self) -> dict[str, object]:
         """Counts and shares as plain data, with the note that says how they are counted."""
         return {
             "attributes": list(self.attributes),

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from auditor.core import yamlfile
 from auditor.core.errors import DataFileError
@@ -149,7 +148,7 @@ def _texts(file: Path, name: str, values: object) -> list[str]:
     return [str(v) for v in values]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, object]:
     value = yamlfile.load(file)
     if not isinstance(value, dict):
         raise DataFileError(f"{file}: expected the fields {', '.join([*_FIELDS, 'unknown'])}")

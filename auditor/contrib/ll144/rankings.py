@@ -167,7 +167,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
 
 
-def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _objects(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
     """Where each ranking stands, and its fields."""
     files = _files(path) if path.is_dir() else [path]
     if not files:
@@ -192,7 +192,7 @@ def _hint(value: object) -> str:
     return ""
 
 
-def _fields(value: object) -> dict[str, Any]:
+def _fields(value: object) -> dict[str, object]:
     """The fields of a ranking, also from what a provider of a model sent, with who was shown in ``context``."""
     if not isinstance(value, dict):
         return {}

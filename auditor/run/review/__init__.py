@@ -150,7 +150,7 @@ def sample(folder: Any, out: Path, *, n: int = 100, seed: int = 7, discarded: bo
     return taken
 
 
-def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, Any]]:
+def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, object]]:
     """The readings of a filled sheet, and the sample it was drawn as.
 
     Raises
@@ -284,17 +284,17 @@ def take_in(folder: Any, path: Path) -> dict[str, Any]:
     return result
 
 
-def controls(path: Path) -> dict[str, Any] | None:
+def controls(path: Path) -> dict[str, object] | None:
     """What ``validity.json`` of the run folder ``path`` adds to the controls of a report; None without one."""
     if not (path / RESULT).is_file():
         return None
     from auditor.store.files import read_json
 
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name, data in read_json(path / RESULT).items():
         if name not in ("valid", "discarded") or data is None:
             continue
-        found[name] = {
+        told: dict[str, object] = {
             key: value
             if value is not None
             else {"status": "not_tested", "reason": "no row was decided by both readers"}
@@ -307,9 +307,8 @@ def controls(path: Path) -> dict[str, Any] | None:
             "unsure": f"{data['unsure']} of {data['n']}",
         }
         kappa = data["kappa"]
-        found[name]["Cohen's kappa"] = (
-            f"{kappa:.2f}" if kappa is not None else f"undefined: {data['kappa_reason']}"
-        )
+        undefined = f"undefined: {data['kappa_reason']}"
+        found[name] = told | {"Cohen's kappa": undefined if kappa is None else f"{kappa:.2f}"}
     return found
 
 
@@ -321,7 +320,7 @@ def _samples(path: Path) -> list[dict[str, Any]]:
     return list(read_json(path / SAMPLES)["samples"])
 
 
-def _sample_of(folder: Any, path: Path, ids: set[str]) -> Mapping[str, Any]:
+def _sample_of(folder: Any, path: Path, ids: set[str]) -> Mapping[str, object]:
     """The sample whose ids the sheet holds, all of them."""
     possible = [s for s in _samples(folder.path) if ids <= set(s["ids"])]
     if not possible:
