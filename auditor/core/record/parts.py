@@ -312,7 +312,7 @@ class Frozen(Part, frozen=True, kw_only=True):
     frozen_by: str = ""
     reason: str = ""
     file: str = ""
-    expected: dict[str, object] = msgspec.field(default_factory=dict)
+    expected: dict[str, Any] = msgspec.field(default_factory=dict)
     deviations: tuple[Deviation, ...] = ()
 
 

@@ -26,7 +26,7 @@ class SchemaTold(Part, frozen=True, kw_only=True):
 class GroupRate(Part, frozen=True, kw_only=True):
     """How often a label is given to one group."""
 
-    group: dict[str, object]
+    group: dict[str, Any]
     rate: float
     n: int
 
@@ -63,8 +63,8 @@ class ColumnSet(Part, frozen=True, kw_only=True):
 class RowPair(Part, frozen=True, kw_only=True):
     """Two rows that differ in protected columns only, with different labels."""
 
-    row: dict[str, object]
-    other: dict[str, object]
+    row: dict[str, Any]
+    other: dict[str, Any]
     changed: tuple[str, ...]
     label: str
     other_label: str
