@@ -119,22 +119,28 @@ def _directions(record: Record) -> list[Block]:
     return [Text(what), Items(tuple(items))]
 
 
+class _Step(msgspec.Struct):
+    """What the report reads of a step; ``figures`` of a run are `Figures`, others are counts by name."""
+
+    kind: str
+    reason: str
+    run: str = ""
+    error: str = ""
+    figures: dict[str, object] = {}
+
+
 def _steps(steps: Sequence[Step]) -> list[Block]:
     items: list[str | Items] = []
-    for number, step in enumerate(steps, 1):
-        figures = step.get("figures") or {}
-        text = f"{number}. {step['kind']}"
-        if step.get("run"):
-            text += f" {step['run']}"
-        text += f": {step['reason']}"
-        if step["kind"] != "read" and (listed := _in_words(figures)):
+    for number, step in enumerate(msgspec.convert(steps, list[_Step]), 1):
+        text = f"{number}. {' '.join(filter(None, (step.kind, step.run)))}: {step.reason}"
+        if step.kind != "read" and (listed := _in_words(step.figures)):
             text += f" [{'; '.join(listed)}]"
-        if step.get("error"):
-            text += f" [{step['error']}]"
-        if note := figures.get("planner_note"):
+        if step.error:
+            text += f" [{step.error}]"
+        if note := step.figures.get("planner_note"):
             text += f" — the planner's own words, no result: “{note}”"
         items.append(text)
-        if step["kind"] == "read" and (below := reading.lines(msgspec.convert(figures, Figures))):
+        if step.kind == "read" and (below := reading.lines(msgspec.convert(step.figures, Figures))):
             items.append(Items(tuple(below)))
     return [Items(tuple(items))]
 

@@ -47,7 +47,7 @@ def verify(
     say(*problems)
     if problems:
         for n, end in enumerate(ends_of(path), 1):
-            say(f"End {n} in the register: {end['time']}, {end.get('status') or 'no status'}.")
+            say(f"End {n} in the register: {end.time}, {end.status or 'no status'}.")
         return 1
     say(
         f"{path}: nothing that was checked was changed.", *checked(path), *signed, *_code(path), *_input(path)

@@ -11,10 +11,26 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from auditor.store.journal import Journal, genesis, read
+import msgspec
+
+from auditor.core.errors import RunFolderError
+from auditor.store.journal import Head, Journal, genesis, read
 from auditor.store.lock import hold
 
 FILE = "runs.jsonl"
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One line of the register; ``journal`` holds the heads of the journals at an end. Empty: the line names none."""
+
+    run: str
+    event: str
+    time: str
+    status: str = ""
+    plan_sha256: str = ""
+    run_sha256: str = ""
+    report_sha256: str = ""
+    journal: dict[str, Head] = {}
 
 
 def register(root: Path, event: str, run_id: str, **fields: object) -> None:
@@ -49,6 +65,16 @@ def register(root: Path, event: str, run_id: str, **fields: object) -> None:
         journal.append(record)
 
 
-def events(root: Path) -> Iterator[dict[str, object]]:
-    """All events, oldest first; none if there is no register."""
-    yield from read(root / FILE)
+def events(root: Path) -> Iterator[Event]:
+    """All events, oldest first; none if there is no register.
+
+    Raises
+    ------
+    RunFolderError
+        A line has another form.
+    """
+    for record in read(root / FILE):
+        try:
+            yield msgspec.convert(record, Event)
+        except msgspec.ValidationError as error:
+            raise RunFolderError(f"{root / FILE} cannot be read: {error}") from None

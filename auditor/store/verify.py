@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, RunFolderError
@@ -25,7 +24,7 @@ from auditor.store.folder import (
     RunFolder,
 )
 from auditor.store.journal import Head, genesis, read
-from auditor.store.register import FILE, events
+from auditor.store.register import FILE, Event, events
 
 
 def verify_folder(path: Path) -> list[Problem]:
@@ -82,7 +81,7 @@ def require_intact(path: Path) -> None:
     """
     folder = RunFolder.open(path)
     own = _events(folder)
-    cut_off = not folder.has_record() or bool(own and own[-1]["event"] == "resumed")
+    cut_off = not folder.has_record() or bool(own and own[-1].event == "resumed")
     problems = _chains(folder, {} if cut_off else folder.heads())
     problems += _ends(folder, own) if cut_off else _register(folder) + _named(folder)
     # A line that was cut off by a kill is no change, and a report that was edited is not read again.
@@ -95,9 +94,9 @@ def require_intact(path: Path) -> None:
         )
 
 
-def ends_of(path: Path) -> list[dict[str, object]]:
+def ends_of(path: Path) -> list[Event]:
     """Every end that the register names of a run, oldest first."""
-    return [event for event in _events(RunFolder.open(path)) if event["event"] == "ended"]
+    return [event for event in _events(RunFolder.open(path)) if event.event == "ended"]
 
 
 def compare_head(path: Path, given: str) -> list[Problem]:
@@ -117,8 +116,8 @@ def compare_head(path: Path, given: str) -> list[Problem]:
     return [] if noted == now else [_whole(RUN, f"the head is {now}, not {noted}: this is another record")]
 
 
-def _events(folder: RunFolder) -> list[dict[str, object]]:
-    return [event for event in events(folder.path.parent) if event["run"] == folder.id]
+def _events(folder: RunFolder) -> list[Event]:
+    return [event for event in events(folder.path.parent) if event.run == folder.id]
 
 
 def _chains(folder: RunFolder, heads: Mapping[str, Head]) -> list[Problem]:
@@ -128,20 +127,20 @@ def _chains(folder: RunFolder, heads: Mapping[str, Head]) -> list[Problem]:
     return problems
 
 
-def _ends(folder: RunFolder, own: Iterable[Mapping[str, Any]]) -> list[Problem]:
+def _ends(folder: RunFolder, own: Iterable[Event]) -> list[Problem]:
     """Where journals do not hold any more what they held at an end of the run: they are only ever appended to."""
-    wanted: dict[str, dict[int, Mapping[str, object]]] = {name: {} for name in GROWING}
+    wanted: dict[str, dict[int, tuple[str, str]]] = {name: {} for name in GROWING}
     for event in own:
-        for name, kept in (event.get("journal") or {}).items():
-            if name in wanted and kept["records"]:
-                wanted[name][kept["records"]] = {"hash": kept["hash"], "time": event["time"]}
+        for name, kept in event.journal.items():
+            if name in wanted and kept.records:
+                wanted[name][kept.records] = kept.hash, event.time
     problems = []
     for name, ends in wanted.items():
         found = _hashes(folder.path / name, set(ends))
-        for records, kept in sorted(ends.items()):
-            if found.get(records) != kept["hash"]:
+        for records, (last, time) in sorted(ends.items()):
+            if found.get(records) != last:
                 message = (
-                    f"the {plural(records, 'record')} that were there when the run ended at {kept['time']} are not "
+                    f"the {plural(records, 'record')} that were there when the run ended at {time} are not "
                     "there any more: they were deleted or made anew since"
                 )
                 problems.append(_whole(name, message))
@@ -171,7 +170,7 @@ def checked(path: Path) -> list[str]:
     empty = [name for name, n in records.items() if not n]
     told = (folder.record().get("provenance") or {}) if folder.has_record() else {}
     own = _events(folder)
-    by_run, by_register = "plan_sha256" in told, any("plan_sha256" in e for e in own)
+    by_run, by_register = "plan_sha256" in told, any(e.plan_sha256 for e in own)
     sources = [name for name, there in ((RUN, by_run), (FILE, by_register)) if there]
     found = [
         f"{PLAN}: the SHA-256 is that in {' and '.join(sources)}."
@@ -179,7 +178,7 @@ def checked(path: Path) -> list[str]:
         else f"{PLAN}: nothing names its SHA-256, so it was not checked by itself."
     ]
     if folder.has_record():
-        entered = any("run_sha256" in e for e in own)
+        entered = any(e.run_sha256 for e in own)
         found.append(
             f"{RUN}: the SHA-256 is that in {FILE}."
             if entered
@@ -191,7 +190,7 @@ def checked(path: Path) -> list[str]:
     if empty:
         found.append(f"Empty journals, in which there was nothing to check: {', '.join(empty)}.")
     if (folder.path / REPORT).is_file():
-        named = any("report_sha256" in e for e in own)
+        named = any(e.report_sha256 for e in own)
         found.append(
             f"{REPORT}: the SHA-256 is that in {FILE}."
             if named
@@ -200,7 +199,7 @@ def checked(path: Path) -> list[str]:
     return found + _history(folder, own)
 
 
-def _history(folder: RunFolder, own: Sequence[Mapping[str, object]]) -> list[str]:
+def _history(folder: RunFolder, own: Sequence[Event]) -> list[str]:
     """How often the run ended, as the register tells it, or that none does."""
     if not own:
         there = (folder.path.parent / FILE).is_file()
@@ -211,10 +210,10 @@ def _history(folder: RunFolder, own: Sequence[Mapping[str, object]]) -> list[str
         )
         return [f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
     found = [
-        f"End {n}: {event['time']}, {event.get('status') or 'no status'}, SHA-256 of {RUN} {event['run_sha256']}."
-        for n, event in enumerate((e for e in own if e["event"] == "ended"), 1)
+        f"End {n}: {event.time}, {event.status or 'no status'}, SHA-256 of {RUN} {event.run_sha256}."
+        for n, event in enumerate((e for e in own if e.event == "ended"), 1)
     ]
-    started = plural(sum(e["event"] == "resumed" for e in own), "time")
+    started = plural(sum(e.event == "resumed" for e in own), "time")
     return [
         f"The register names {plural(len(found), 'end')} of this run, which was resumed {started}.",
         *found,
@@ -228,26 +227,22 @@ def _register(folder: RunFolder) -> list[Problem]:
     problems = verify(register, genesis(FILE, ""))
     if problems:
         return problems
-    plan = run = report = None
+    plan = run = report = ""
     own = _events(folder)
     for event in own:
-        plan, run = event.get("plan_sha256", plan), event.get("run_sha256", run)
-        report = event.get("report_sha256", report)
+        plan, run = event.plan_sha256 or plan, event.run_sha256 or run
+        report = event.report_sha256 or report
     problems += _ends(folder, own)
-    if (
-        report is not None
-        and (folder.path / REPORT).is_file()
-        and file_sha256(folder.path / REPORT) != report
-    ):
+    if report and (folder.path / REPORT).is_file() and file_sha256(folder.path / REPORT) != report:
         problems.append(
             _whole(REPORT, f"is not the file whose hash {FILE} names: it was changed after the run")
         )
-    if plan is not None and run is None and (folder.path / RUN).is_file():
+    if plan and not run and (folder.path / RUN).is_file():
         message = f"it names the start of this run and not its end, but {RUN} is there: lines at the end are missing"
         problems.append(Problem(file=FILE, line=None, kind="missing", message=message))
-    if plan is not None and plan != folder.plan_sha256:
+    if plan and plan != folder.plan_sha256:
         problems.append(_whole(PLAN, f"is not the plan that {FILE} names for this run: it was changed"))
-    if run is not None:
+    if run:
         path = folder.path / RUN
         if not path.is_file():
             problems.append(

@@ -341,11 +341,11 @@ def test_the_register_names_runs_that_did_not_end(tmp_path: Path) -> None:
         fill(done)
     with RunFolder.create(tmp_path, {}) as aborted:
         pass
-    events = [(e["run"], e["event"]) for e in runs.events(tmp_path)]
+    events = [(e.run, e.event) for e in runs.events(tmp_path)]
     assert events == [(done.id, "started"), (done.id, "ended"), (aborted.id, "started")]
     with RunFolder.open(aborted.path, write=True) as again:
         fill(again)
-    assert [e["event"] for e in runs.events(tmp_path)][3:] == ["resumed", "ended"]
+    assert [e.event for e in runs.events(tmp_path)][3:] == ["resumed", "ended"]
 
 
 def test_verify_names_what_was_changed(tmp_path: Path) -> None:
