@@ -312,13 +312,15 @@ class _Sites:
         picks = []
         for number in (*fixed, *sorted(self._rng.sample(self._free, left))):
             site = self._all[number]
+            offered = [w.text for w in site.words]
             word = chosen.get(site.term.text)
             if word is None:
-                words = [w.text for w in site.words if w.text not in chosen.values()]
+                words = [w for w in offered if w not in chosen.values()]
                 if not words:
                     continue
                 word = chosen[site.term.text] = words[int(self._rng.random() * len(words))]
-            picks.append((number, next(i for i, w in enumerate(site.words) if w.text == word)))
+            if word in offered:  # one spelling may have two senses, each with words of its own
+                picks.append((number, offered.index(word)))
         return tuple(picks)
 
 

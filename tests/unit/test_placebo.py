@@ -282,3 +282,12 @@ def test_a_wording_is_another_arm_of_the_same_comparison() -> None:
         if shape.arm == Arm.REWORDED:
             assert shape.attributes == ("gender",)
             assert [d[1] for d in shape.directions] == ["female"]
+
+
+def test_one_spelling_has_other_words_at_another_place() -> None:
+    """*But* that opens a sentence has two of the three words that it has behind a comma."""
+    text = "The woman told the man, but he left her. But nobody saw him, and she was sad."
+    case = one_case(text, ["gender"])
+    made = [v.input for n in range(40) for v in Placebos(dictionaries=ALL).placebos(case, None, Random(n))]
+    assert any("but as it happens" in one for one in made if isinstance(one, str))
+    assert not any("But as it happens" in one for one in made if isinstance(one, str))
