@@ -227,9 +227,33 @@ def _after_pair(scan: Scan, hit: Hit) -> Word | None:
     return tokens[j] if j < len(tokens) else None
 
 
+# Verbs that end as nouns do, and are none: *the man who taught her sits down*.
+_VERBS = frozenset(
+    (
+        "asks",
+        "begins",
+        "comes",
+        "gets",
+        "gives",
+        "goes",
+        "keeps",
+        "knows",
+        "says",
+        "seems",
+        "sits",
+        "takes",
+        "tells",
+    )
+)
+
+
 def _owned(scan: Scan, hit: Hit, following: Word) -> bool:
     """Whether the word after a pronoun says that something is owned (*her whole time*, *his next film*)."""
     then = next((w.key for w in scan.tokens[hit.token + 2 : hit.token + 3]), "")
+    if following.key in ("on", "off") and then in ("screen", "stage", "camera"):
+        return True  # *his on screen presence*
+    if following.key == "need" and then == "for":
+        return True
     return following.key in _WHOSE and then[:1].isalnum() and then not in FUNCTION_WORDS | _TIMES
 
 
@@ -244,7 +268,8 @@ def _one_slot(scan: Scan, hit: Hit, tag: str | None) -> Hit:
     closed = ends or (following is not None and following.key in FUNCTION_WORDS - _OWNED and not owned)
     before = scan.tokens[hit.token - 1].key if hit.token else ""
     other = "pronoun.object" if low == "her" else "pronoun.independent"
-    if closed and (ends or low == "his" or tag != "PRP$"):
+    verb = low == "her" and following is not None and following.key in _VERBS
+    if verb or (closed and (ends or low == "his" or tag != "PRP$")):
         slot = other
     elif low == "his" or (owned and before not in _LETS):
         slot = "pronoun.possessive"

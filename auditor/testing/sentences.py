@@ -198,6 +198,27 @@ SENTENCES: tuple[Sentence, ...] = (
         subject=True,
     ),
     Sentence(
+        id="title without capitals",
+        text="i loved the english patient more than the english nurse did .",
+        never=("the somali patient", "the polish patient", "the french patient"),
+    ),
+    Sentence(
+        id="only one",
+        text="She was the only woman in the room, and the men remember it in another way.",
+        never=("woman in the room, and the women",),
+    ),
+    Sentence(
+        id="noun before a person",
+        text="The party girl left early.",
+        never=("party trans", "party nonbinary", "party transgender"),
+    ),
+    Sentence(
+        id="her before a verb",
+        text="The woman who taught her sits in the last row.",
+        kept=("The man who taught him sits in the last row.",),
+        never=("taught his sits",),
+    ),
+    Sentence(
         id="bystanders of a race",
         text="A landscaper with an eye for drains. The Native American elders on the council hired her twice.",
         kept=(

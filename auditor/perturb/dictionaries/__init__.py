@@ -9,7 +9,7 @@ from auditor.perturb.dictionaries.checks import check
 from auditor.perturb.dictionaries.entries import TAGS, Dictionary, Group, Term
 from auditor.perturb.dictionaries.files import VIEWS, builtin, load, load_options, neutral, parse_option, view
 from auditor.perturb.dictionaries.pairs import load_pairs
-from auditor.perturb.dictionaries.people import gendered, nations, persons, single_nationals
+from auditor.perturb.dictionaries.people import gendered, nations, persons, single_nationals, titles
 
 __all__ = [
     "TAGS",
@@ -28,5 +28,6 @@ __all__ = [
     "parse_option",
     "persons",
     "single_nationals",
+    "titles",
     "view",
 ]

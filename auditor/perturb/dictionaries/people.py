@@ -25,6 +25,17 @@ def persons() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 
 @lru_cache(maxsize=1)
+def titles() -> dict[str, tuple[str, ...]]:
+    """Return titles of films, books and the like, in lower case, by each of their words."""
+    content: Any = yamlfile.load(data.path("dictionaries", "shared", "titles.yaml"))
+    out: dict[str, list[str]] = {}
+    for title in content["titles"].splitlines():
+        for word in dict.fromkeys(title.replace("'s", "").split()):
+            out.setdefault(word, []).append(title)
+    return {word: tuple(found) for word, found in out.items()}
+
+
+@lru_cache(maxsize=1)
 def gendered() -> frozenset[str]:
     """Return the words, in lower case, that name a gender (she, Mr, wife): the marked terms of one word."""
     gender = load("gender")

@@ -6,6 +6,7 @@ Each rule takes the place of one change and says in a few words what is wrong th
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import takewhile
 
 from auditor.core.types import NEUTRAL
 from auditor.perturb.dictionaries import builtin, load
@@ -99,9 +100,13 @@ def capital(place: Place) -> str:
     return f"capital letter on {first.text!r}"
 
 
+_ENDS = frozenset(("(", ")", '"', "”", "''", "``"))  # where a title is over
+
+
 def heading_ahead(place: Place) -> bool:
     """Whether the next two words that are no function words have capitals, as in a title."""
-    ahead = [u for u in place.units[place.last :] if u.text[:1].isalpha() and u.low not in FUNCTION_WORDS][:2]
+    line = takewhile(lambda unit: unit.text not in _ENDS, place.units[place.last :])
+    ahead = [u for u in line if u.text[:1].isalpha() and u.low not in FUNCTION_WORDS][:2]
     return len(ahead) == 2 and all(u.text[0].isupper() for u in ahead)
 
 

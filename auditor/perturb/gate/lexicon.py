@@ -60,7 +60,7 @@ ONE_OF: Mapping[str, frozenset[str]] = {
 GENERIC_AFTER = word_set("half between of to on against for than by from")
 IN_PERSON = word_set("in per first second third")
 OF_A_PLACE = word_set(
-    "alps riviera coast embassy columbia guiana samoa southwest southeast midwest northwest northeast isles dream"
+    "alps riviera coast embassy columbia guiana samoa southwest southeast midwest northwest northeast isles dream new"
 )
 
 # Names.
@@ -93,10 +93,17 @@ SPOKEN = word_set(
 OWNERS = word_set("my your his her their our")
 
 NOT_ALWAYS_PERSONS = word_set(
-    """wheelchair male female model lead champion host guide native master party couple characters family
+    """wheelchair male female model models lead champion host guide native master party couple characters family
     household audience public crowd people defendant defendants plaintiff plaintiffs complainant complainants
     appellant appellants respondent respondents petitioner petitioners claimant claimants owner owners employer
     employers"""
+)
+# *to see the dentist*: whoever works there.
+ANY_OF_A_TRADE = word_set(
+    "dentist doctor hairdresser barber vet butcher baker chemist pharmacist optician police"
+)
+CALLS_ON = word_set(
+    "see sees seeing saw visit visits visiting attend attending to at call calling phone fear of"
 )
 OF_ANY_AGE = word_set(
     """man woman men women person patient patients customer customers neighbor neighbors neighbour neighbours
@@ -114,6 +121,7 @@ TRADES = word_set(
     surgeon surveyor teacher teachers technician therapist tutor veteran welder widow widower"""
 )
 # Who a man is with these before the noun: *hit man*, *con men*.
+COUNTS = word_set("twenty thirty forty fifty sixty seventy eighty ninety hundred thousand dozen")
 OF_A_TRADE = word_set("hit con straw stunt best yes bag pit")
 PHRASES = re.compile(
     r"\bking of the (?:hill|castle|road|jungle)\b|\bman of the (?:match|house|hour)\b"
@@ -122,8 +130,27 @@ PHRASES = re.compile(
     r"|\bladies' man\b|\bmother (?:tongue|nature|lode)\b|\bbig brother\b|\bbest man\b|\bman in the moon\b"
     r"|\b(?:m[ae]n|wom[ae]n) of (?:his|her|their) word\b"
     r"|\bgender identity is (?:fe)?male\b|\bassigned (?:fe)?male\b"
+    r"|\bgood ol['’d]?e? (?:boys?|girls?)\b|\byou (?:guys|men|boys|girls|ladies)\b|\bmother ?f[\w* ]*\*"
+    r"|\b(?:expectant|surrogate|nursing|birth|lactating) (?:mother|woman|wom[ae]n)s?\b"
     r"|\bband of brothers\b|\bfather christmas\b|\b(?:drama|beauty|prom) queen\b",
     re.IGNORECASE,
+)
+
+# Languages that a text may call a person's own, by the groups whose they are.
+_LANGUAGES_OF = """
+Spanish=argentine,chilean,colombian,cuban,mexican,peruvian,spanish Portuguese=brazilian,portuguese
+Arabic=egyptian,iraqi,lebanese,moroccan,palestinian,syrian Mandarin=chinese Cantonese=chinese Farsi=iranian
+Persian=iranian Hebrew=israeli Urdu=pakistani Hindi=indian German=german,austrian,swiss
+French=french,belgian,swiss,haitian
+Creole=haitian,jamaican Tagalog=filipino Russian=russian,ukrainian Polish=polish Turkish=turkish Vietnamese=vietnamese
+Japanese=japanese Korean=south_korean Italian=italian,swiss Dutch=dutch,belgian Bengali=bangladeshi Somali=somali
+"""
+LANGUAGES_OF: Mapping[str, frozenset[str]] = {
+    language: frozenset(groups.split(","))
+    for language, _, groups in (row.partition("=") for row in _LANGUAGES_OF.split())
+}
+OWN_LANGUAGE = re.compile(
+    rf"\b({'|'.join(LANGUAGES_OF)})(?: |-)(?:accents?|speak\w+)\b|\baccent is ({'|'.join(LANGUAGES_OF)})\b"
 )
 
 ALL_OF_IT = word_set(
@@ -446,23 +473,14 @@ WITHOUT_ARTICLE = {
     "everyone",
     "someone",
     "money",
-    "north",
     "colour.sg",
     "dialogue.sg",
     "thing.bus.sg",
     "thing.boat.sg",
-    "thing.rain.sg",
     "thing.lunch.sg",
-    "thing.letter.sg",
     "thing.bicycle.sg",
     "thing.phone.sg",
-    "thing.summer.sg",
-    "thing.week.sg",
-    "thing.radio.sg",
-    "thing.soup.sg",
     "thing.cake.sg",
     "thing.coffee.sg",
     "thing.taxi.sg",
-    "thing.truck.sg",
-    "thing.coat.sg",
 }

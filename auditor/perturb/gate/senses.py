@@ -32,8 +32,11 @@ def compound(place: Place) -> str:
     if not _noun(place):
         return ""
     after, low = place.after(), place.units[place.last - 1].low
-    if place.before().low in lexicon.OF_A_TRADE and low not in ("woman", "women"):
-        return f"{place.change.edit.source!r} is a part of a compound with {place.before().text!r}"
+    before = place.before()
+    if before.low in lexicon.OF_A_TRADE and low not in ("woman", "women"):
+        return f"{place.change.edit.source!r} is a part of a compound with {before.text!r}"
+    if " " in place.change.text.strip() and _kind(before) and not place.units[place.first].joined:
+        return f"{place.change.edit.source!r} may be a part of a compound with {before.text!r}"
     if after.joined and after.low in {"-", "/"} and place.after(2).text[:1].isalpha():
         return f"{low!r} is a part of a hyphenated word" if after.low == "-" else ""
     if after.joined and after.low in {"'s", "'", "’s", "’"}:
@@ -55,6 +58,18 @@ def compound(place: Place) -> str:
     return ""
 
 
+def _kind(unit: Unit) -> bool:
+    """Whether a noun may say what kind of person follows (*party girl*, *corner man*), and names nobody."""
+    told = (
+        unit.tag == "NN"
+        and unit.text.islower()
+        and unit.change is None
+        and not unit.joined
+        and unit.low not in lexicon.COUNTS
+    )
+    return told and not (_is_person(unit.low) or unit.low in proper() or unit.low in persons()[2])
+
+
 def _activity(place: Place) -> bool:
     return (
         place.before().tag not in ("DT", "JJ", "CD", "PRP$") and place.after(2).low in lexicon.AFTER_ACTIVITY
@@ -69,7 +84,7 @@ def people(place: Place) -> str:
         return f"{edit.target!r} before {noun!r}"
     if (
         edit.attribute == "age"
-        and edit.kind == "swap"
+        and edit.kind != "agreement"
         and (first.low, before.low) in (("as", "a"), ("as", "an"))
     ):
         return f"{edit.source!r} after 'as a' is a role, or a time of life"
@@ -312,6 +327,15 @@ def insertion(place: Place) -> str:
     if edit.kind != "insertion":
         return ""
     noun, after = place.after(), place.after(2)
+    negated = place.before(2) if place.before().low in ("a", "an") else place.before()
+    if negated.low in ("without", "no", "neither", "nor"):
+        return f"{negated.text!r} {edit.target!r} leaves the others"
+    if (
+        place.before().low == "the"
+        and noun.low in lexicon.ANY_OF_A_TRADE
+        and place.before(2).low in lexicon.CALLS_ON
+    ):
+        return f"'the {noun.low}' is whoever works there"
     if noun.low in lexicon.ALSO_ADJECTIVES | {"juvenile"} and after.low in ("and", "or"):
         return f"{noun.text!r} may be an adjective"
     if place.change.edit.attribute == "sexual_orientation" and noun.low in lexicon.CHILDREN:
@@ -322,6 +346,13 @@ def insertion(place: Place) -> str:
         return f"{noun.text!r} is a part of a pair"
     if noun.low in lexicon.NOT_ALWAYS_PERSONS or not _is_person(noun.low):
         return f"{noun.text!r} need be no person"
+    if (
+        noun.tag == "NNS"
+        and after.joined
+        and after.low in {"'s", "'", "’s", "’"}
+        and place.after(3).text[:1].isalpha()
+    ):
+        return f"{noun.text + after.text!r} may say what kind of {place.after(3).text!r}"
     if noun.low == "couple" and after.low == "of":
         return "'couple of' counts"
     if after.tag in ("NN", "NNS") and not after.joined:
