@@ -49,7 +49,14 @@ def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
 
 @pytest.mark.parametrize(
     ("half", "least_precision"),
-    [("fresh_1", 0.95), ("fresh_2", 0.97), ("fresh_3", 0.95), ("fresh_4", 0.92), ("fresh_5", 0.91), ("fresh_6", 0.91)],
+    [
+        ("fresh_1", 0.95),
+        ("fresh_2", 0.97),
+        ("fresh_3", 0.95),
+        ("fresh_4", 0.92),
+        ("fresh_5", 0.91),
+        ("fresh_6", 0.91),
+    ],
 )
 def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precision: float) -> None:
     found = read(half, shared=False, file="fresh.jsonl", made=True)
