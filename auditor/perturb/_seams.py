@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from auditor.core.types import Edit
 from auditor.perturb.dictionaries import builtin, load, nations, persons
-from auditor.text.english import stands_alone, words
+from auditor.text.english import keys, stands_alone
 
 _AROUND = 60  # characters on each side that are looked at
 _BLANK_LINE = re.compile(r"\n\s*\n")  # no term reaches over one
@@ -72,7 +72,7 @@ def _doubtful(edit: Edit) -> bool:
 
 def _clashes(text: str, edits: Sequence[Edit], edit: Edit) -> bool:
     before, after = _beside(text, edits, edit)
-    own = [word.key for word in words(edit.target)]
+    own = keys(edit.target)
     elsewhere = edit.attribute != "nationality" and not nations().isdisjoint(own)
     if elsewhere and not nations().isdisjoint((*_phrase(before), *_phrase(after))):
         return True
@@ -89,7 +89,7 @@ def _beside(text: str, edits: Sequence[Edit], edit: Edit) -> tuple[list[str], li
     after = [e for e in _from(edits, end, right) if _span(e)[1] <= right and e is not edit]
     back = _BLANK_LINE.split(_made(text, left, start, before))[-1]
     ahead = _BLANK_LINE.split(_made(text, end, right, after))[0]
-    return [word.key for word in words(back)][::-1], [word.key for word in words(ahead)]
+    return keys(back)[::-1], keys(ahead)
 
 
 def _from(edits: Sequence[Edit], first: int, last: int) -> Sequence[Edit]:
@@ -137,13 +137,13 @@ def _terms() -> dict[tuple[str, ...], set[tuple[str, str]]]:
     out: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for name in builtin():
         for term in load(name).sources:
-            keys = tuple(word.key for word in words(term.text))
-            if len(keys) == 2:
-                out.setdefault(keys, set()).add((term.attribute, term.group))
+            found = tuple(keys(term.text))
+            if len(found) == 2:
+                out.setdefault(found, set()).add((term.attribute, term.group))
     return out
 
 
 @lru_cache(maxsize=1)
 def _edges() -> frozenset[str]:
     """Words that a term of two words begins or ends with, and nations: others cannot clash."""
-    return nations() | {key for keys in _terms() for key in keys}
+    return nations() | {key for found in _terms() for key in found}

@@ -80,6 +80,17 @@ def words(text: str) -> list[Word]:
     return out
 
 
+def keys(text: str) -> list[str]:
+    """Only the keys of `words`, in less time.
+
+    >>> keys("She's in.")
+    ['she', "'", 's', 'in', '.']
+    """
+    if opaque_spans(text):
+        return [word.key for word in words(text)]
+    return _TOKEN.findall(text.replace("’", "'").lower())
+
+
 def opaque_spans(text: str) -> list[tuple[int, int]]:
     """Spans of web addresses, mail addresses and markup tags, in order."""
     if "<" not in text and "@" not in text and "://" not in text and "www." not in text:

@@ -26,12 +26,11 @@ def persons() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def titles() -> dict[str, tuple[str, ...]]:
-    """Return titles of films, books and the like, in lower case, by each of their words."""
+    """Return titles of films, books and the like, in lower case, by their longest words."""
     content: Any = yamlfile.load(data.path("dictionaries", "shared", "titles.yaml"))
     out: dict[str, list[str]] = {}
     for title in content["titles"].splitlines():
-        for word in dict.fromkeys(title.replace("'s", "").split()):
-            out.setdefault(word, []).append(title)
+        out.setdefault(max(title.split(), key=len), []).append(title)
     return {word: tuple(found) for word, found in out.items()}
 
 

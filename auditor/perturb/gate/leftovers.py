@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from auditor.core.types import NEUTRAL
-from auditor.perturb.dictionaries import neutral, persons, titles
+from auditor.perturb.dictionaries import neutral, persons
 from auditor.perturb.gate import lexicon
 from auditor.perturb.gate.contradictions import WORD, Text
+from auditor.perturb.gate.fixed import fixed
 from auditor.perturb.gate.units import Change
-from auditor.perturb.gate.words import PRONOUNS
 
 _AGES: Mapping[str, tuple[int, int]] = {
     "adolescent": (11, 20),
@@ -75,50 +75,6 @@ def age(text: Text, changes: Sequence[Change]) -> str:
     return ""
 
 
-_QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”")
-_FEW = re.compile(r"\s?(?:[\w'’-]+ ){1,4}[\w'’-]+\s?,?\s?")
-
-
-_VERBS = frozenset(("is", "are", "was", "were", "has", "have", "had", "can", "will"))  # of a sentence
-
-
-@lru_cache(maxsize=16)
-def _quoted_titles(text: str) -> tuple[tuple[int, int], ...]:
-    """Where a few words stand in quotation marks that are no sentence, or more of which each has a capital."""
-    out = []
-    for found in _QUOTED.finditer(text):
-        inside = found[1] or found[2] or ""
-        long = [word for word in inside.split() if len(word) > 3 and word.isalpha()]
-        if (_FEW.fullmatch(inside) and not _VERBS & set(inside.lower().split())) or (
-            len(long) > 2 and all(word[0].isupper() for word in long)
-        ):
-            out.append(found.span())
-    return tuple(out)
-
-
-_LONGEST = 60  # characters of a title, and more
-
-
-def title(text: Text, changes: Sequence[Change]) -> str:
-    """Find a change in a title: one that is known, or a few quoted words that are no sentence."""
-    for edit in changes:
-        if edit.edit.kind == "agreement":
-            continue
-        first = max(0, edit.start - _LONGEST)
-        around = text.text[first : edit.end + _LONGEST]
-        start, end, low = edit.start - first, edit.end - first, around.lower()
-        for word in edit.edit.source.lower().split() or low[end:].split()[:1]:
-            for known in titles().get(word, ()):
-                at = low.find(known, max(0, end - len(known)), start + len(known))
-                inside = f" {low} "[at : at + len(known) + 2]
-                if at >= 0 and not inside[0].isalnum() and not inside[-1].isalnum():
-                    return f"{known!r} is a title"
-        for start, end in _quoted_titles(text.text) if edit.edit.source.lower() not in PRONOUNS else ():
-            if start < edit.start and edit.end < end:
-                return f"{text.text[start:end]!r} may be a title"
-    return ""
-
-
 _TWICE = re.compile(r"\b([a-z][\w'’-]+) (?:and|or|nor|in) \1\b", re.IGNORECASE)
 
 
@@ -129,9 +85,6 @@ def phrase(text: Text, changes: Sequence[Change], made: str) -> str:
         return repr(twice)
     if not any(e.edit.attribute in ("age", "gender") for e in changes):
         return ""
-    for found in lexicon.PHRASES.finditer(text.text):
-        if any(found.start() <= e.start < found.end() and e.edit.attribute == "gender" for e in changes):
-            return f"{found[0]!r} is a phrase"
     new = [m[0] for m in _AGE_PHRASE.finditer(made)]
     if not new:
         return ""
@@ -260,44 +213,4 @@ def _things() -> frozenset[str]:
     )  # fmt: skip
 
 
-_COUPLE = re.compile(r"\blesbian (?:couple|pair|parents)\b", re.IGNORECASE)
-_OF_ONE = re.compile(r"mother|mom|mum|father|dad|wife|husband", re.IGNORECASE)  # of whom one has one
-_ONLY = re.compile(r"\bthe only (woman|girl|man|boy)\b", re.IGNORECASE)
-_MORE = {"woman": "women ladies girls", "girl": "girls", "man": "men gentlemen guys", "boy": "boys"}
-
-
-def among(text: Text, changes: Sequence[Change]) -> str:
-    """Find who cannot be of the rest: a man of a lesbian couple, several women beside the only one."""
-    couple, only = _COUPLE.search(text.text), _ONLY.search(text.text)
-    for edit in changes:
-        if edit.edit.attribute != "gender" or edit.edit.kind == "agreement":
-            continue
-        if couple and edit.edit.target_group in ("male", "trans_male"):
-            return f"{edit.text!r} and {couple[0]!r}"
-        kin = _OF_ONE.fullmatch(edit.text)
-        for found in re.finditer(rf"\b(?:your|my) {kin[0]}\b", text.text, re.IGNORECASE) if kin else ():
-            if not any(e.start < found.end() and found.start() < e.end for e in changes):
-                return f"{edit.text!r} and {found[0]!r}"
-        last = edit.text.lower().split()[-1:]
-        if (
-            only
-            and not edit.start <= only.start(1) < edit.end
-            and last
-            and last[0] in _MORE[only[1].lower()].split()
-        ):
-            return f"{edit.text!r} beside {only[0]!r}"
-    return ""
-
-
-def accent(text: Text, changes: Sequence[Change]) -> str:
-    """Find the language of a nation beside somebody who is now of another (*of Somali origin … Spanish accent*)."""
-    for edit in changes if any(e.edit.attribute == "nationality" for e in changes) else ():
-        for found in lexicon.OWN_LANGUAGE.finditer(text.text):
-            groups = lexicon.LANGUAGES_OF[found[1] or found[2]]
-            lost = edit.edit.source_group in groups and edit.edit.target_group not in groups
-            if lost and not edit.start <= found.start() < edit.end:
-                return f"{edit.text!r} and {found[0]!r}"
-    return ""
-
-
-RULES = (title, among, accent, age, career, counted, belief, newborn, country, again)
+RULES = (fixed, age, career, counted, belief, newborn, country, again)
