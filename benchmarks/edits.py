@@ -1,7 +1,8 @@
 """What default runs edit: the shape of placebos beside that of edits, and how many words stand for an attribute.
 
     python benchmarks/edits.py                                # all tasks with embedded texts
-    python benchmarks/edits.py --tasks hiring sentiment --markdown
+    python benchmarks/edits.py --tasks hiring sentiment
+    python benchmarks/edits.py --gates                        # what either gate leaves
 
 Variants that the gate keeps, with the defaults of a run; no model is asked. For each task and attribute:
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ from auditor.run.stages import stages
 
 JOINT = "two together"
 NEAR = 2  # characters
+TASKS = ["hiring", "sentiment", "lending", "triage", "letter", "salary", "rating", "advice", "support"]
+SHOWN = ("gender", "race", "nationality")
 
 
 class Form(NamedTuple):
@@ -107,34 +110,66 @@ def written(edits: Iterable[Edit]) -> set[str]:
     return {e.target.lower() for e in edits if e.kind != "agreement"}
 
 
-def measure(task: str, attributes: list[str] | None) -> tuple[dict[str, Arms], Counter[str]]:
-    """The arms of one task by attribute, and why texts have no placebo."""
-    plan = Plan(task=task, attributes=tuple(attributes) if attributes else None)
-    loaded = tasks.load(task)
+def versions(plan: Plan, passed_over: Counter[str]) -> Iterator[tuple[str, Variant, Arm, bool]]:
+    """Case, version, arm and whether the gate keeps it, of edits and placebos of the embedded texts."""
+    loaded = tasks.load(plan.task)
     suite, gate, _, _, placebos = stages(plan, loaded, list(loaded.seeds()), {})
-    rng, out = Random(plan.seed), dict[str, Arms]()
+    rng = Random(plan.seed)
     while cases := suite.ask(64, rng):
         cases, checks = gated(plan, cases, gate, placebos, {})
         for case in cases:
             for variant in case.variants:
                 arm = shape_of(variant.edits).arm
-                if checks[variant.id].status == "invalid" or arm not in (Arm.EDITED, Arm.PLACEBO):
-                    continue
-                name = variant.attributes[0] if len(variant.attributes) == 1 else JOINT
-                arms = out.setdefault(name, Arms())
-                text = arms.texts.setdefault(case.id, Text())
-                (text.edits if arm == Arm.EDITED else text.placebos).append(form(variant))
-                if arm == Arm.EDITED:
-                    arms.words.update(written(variant.edits))
-    return out, Counter({k: n for k, n in suite.passed_over.items() if k.startswith("placebo")})
+                if arm in (Arm.EDITED, Arm.PLACEBO):
+                    yield case.id, variant, arm, checks[variant.id].status != "invalid"
+    passed_over.update({k: n for k, n in suite.passed_over.items() if k.startswith("placebo")})
+
+
+def measure(task: str, attributes: list[str] | None) -> tuple[dict[str, Arms], Counter[str]]:
+    """The arms of one task by attribute, and why texts have no placebo."""
+    out, why = dict[str, Arms](), Counter[str]()
+    plan = Plan(task=task, attributes=tuple(attributes) if attributes else None)
+    for case, variant, arm, kept in versions(plan, why):
+        if not kept:
+            continue
+        name = variant.attributes[0] if len(variant.attributes) == 1 else JOINT
+        arms = out.setdefault(name, Arms())
+        text = arms.texts.setdefault(case, Text())
+        (text.edits if arm == Arm.EDITED else text.placebos).append(form(variant))
+        if arm == Arm.EDITED:
+            arms.words.update(written(variant.edits))
+    return out, why
+
+
+def left(task: str, gate: str) -> tuple[int, int, float, str]:
+    """Texts that keep an edit, edits made, share of them kept in %, effective words of `SHOWN`."""
+    texts, words, kept = set[str](), {name: Counter[str]() for name in SHOWN}, []
+    for case, variant, arm, good in versions(Plan(task=task, gate=gate), Counter()):
+        if arm != Arm.EDITED:
+            continue
+        kept.append(good)
+        if good:
+            texts.add(case)
+            if variant.attributes in [(name,) for name in SHOWN]:
+                words[variant.attributes[0]].update(written(variant.edits))
+    told = "; ".join(f"{effective(counts):.1f}" for counts in words.values())
+    return len(texts), len(kept), 100 * sum(kept) / len(kept), told
 
 
 def main() -> None:
     """Print one table, and why placebos are missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--tasks", nargs="+", default=["hiring", "sentiment", "lending", "triage", "letter"])
+    parser.add_argument("--tasks", nargs="+", default=TASKS)
     parser.add_argument("--attributes", nargs="+")
+    parser.add_argument("--gates", action="store_true", help="what either gate leaves of the edits")
     args = parser.parse_args()
+    if args.gates:
+        for task in args.tasks:
+            (texts, n, share, words), after = left(task, "dependency"), left(task, "constructs")
+            print(
+                f"| {task} | {texts} → {after[0]} | {share:.1f} → {after[2]:.1f} % of {n:,} | {words} | {after[3]} |"
+            )
+        return
     rows, reasons = [HEAD, ["---"] * len(HEAD)], Counter[str]()
     for task in args.tasks:
         found, why = measure(task, args.attributes)
