@@ -219,6 +219,16 @@ SENTENCES: tuple[Sentence, ...] = (
         never=("taught his sits",),
     ),
     Sentence(
+        id="what a body says",
+        text="The pregnant teacher said she would be back. Her uncle strokes his beard.",
+        never=("teacher said he", "strokes her beard"),
+    ),
+    Sentence(
+        id="what belongs to a belief",
+        text="The Hindu priest lit a lamp in the temple and blessed his guests.",
+        never=("the christian priest", "the protestant priest", "the roman catholic priest"),
+    ),
+    Sentence(
         id="bystanders of a race",
         text="A landscaper with an eye for drains. The Native American elders on the council hired her twice.",
         kept=(

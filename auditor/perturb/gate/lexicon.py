@@ -158,7 +158,7 @@ ALL_OF_IT = word_set(
 )  # before a noun, and after no object: *devotes her whole time*
 
 # Words that say a gender and that the gender dictionary does not have.
-WOMEN = word_set("dame mistress maiden ballerina governess mademoiselle señora señorita")
+WOMEN = word_set("dame mistress maiden ballerina spinster governess mademoiselle señora señorita")
 MEN = word_set("lord fella bro hubby bachelor sire monsieur señor abbot")
 NO_MEN = word_set(
     """german roman human woman women norman ottoman human shaman talisman specimen regimen omen abdomen yemen
@@ -385,6 +385,7 @@ BELONGS: Mapping[str, tuple[tuple[re.Pattern[str], frozenset[str]], ...]] = {
             (r"synagogues?|rabbis?|torah|kosher|bar mitzvah|hanukkah|kippah|yarmulke", "jewish"),
             (r"israelis?|israel", "jewish muslim christian catholic"),
             (r"turbans?|gurdwaras?|kirpan", "sikh"),
+            (r"temples?", "hindu buddhist jewish sikh jain mormon"),
             (
                 r"church|churches|bible|gospel|christmas|easter|baptis(?:ed|m)|cross|crucifix|communion|congregation|pastors?|vicars?|jesus|christ",
                 "christian catholic protestant mormon jehovahs_witness",
@@ -420,6 +421,17 @@ BELONGS: Mapping[str, tuple[tuple[re.Pattern[str], frozenset[str]], ...]] = {
                 r"|years of experience",
                 "young middle_aged old",
             ),
+        )
+    ),
+    "gender": tuple(
+        (_pattern(text), frozenset(groups.split()))
+        for text, groups in (
+            (
+                r"pregnan(?:t|cy)|miscarriages?|womb|uterus|ovar(?:y|ies|ian)|menstrua\w+|last period|cervi(?:x|cal)"
+                r"|breastfe\w+|g(?:a|i)ve(?:s|n)? birth|contractions|menopaus\w+",
+                "female trans_male nonbinary",
+            ),
+            (r"prostate|testic\w+|beards?|moustaches?", "male trans_female trans_male nonbinary"),
         )
     ),
     "sexual_orientation": tuple(
