@@ -354,7 +354,7 @@ FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
         (
             (word, f"{word} {more}")
             for word in ("and", "but")
-            for more in ("in fact", "of course", "as it happens")
+            for more in ("in fact", "of course", "as it happens", "moreover")
         ),
         _clause_ahead,
     ),
