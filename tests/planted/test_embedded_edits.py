@@ -42,7 +42,9 @@ def arms(case: Case, checks: dict[str, Check]) -> dict[Arm, set[str]]:
     return out
 
 
-@pytest.mark.parametrize("task", ["hiring", "sentiment", "lending", "triage", "letter", "salary", "rating"])
+@pytest.mark.parametrize(
+    "task", ["hiring", "sentiment", "lending", "triage", "letter", "salary", "rating", "support"]
+)
 def test_texts_with_an_edit_have_a_placebo(task: str) -> None:
     edited, beside = Counter[str](), Counter[str]()
     for case, checks in made(task):
@@ -52,9 +54,28 @@ def test_texts_with_an_edit_have_a_placebo(task: str) -> None:
     shares = {name: beside[name] / n for name, n in edited.items() if n >= ENOUGH}
     assert {"gender", "race", JOINT} <= set(shares)
     few = {name: round(share, 3) for name, share in shares.items() if share < SHARE}
-    # In 28 texts of "rating" two have no second word that may be exchanged.
-    assert set(few) <= ({JOINT} if task == "rating" else set()), few
-    assert all(share > 0.9 for share in few.values())
+    assert not few
+
+
+@pytest.mark.parametrize(
+    ("task", "least"), [("hiring", 0.75), ("letter", 0.65), ("salary", 0.78), ("rating", 0.72)]
+)
+def test_most_edits_of_gender_have_a_placebo_that_adds_as_many_words(task: str, least: float) -> None:
+    edits = alike = 0
+    for case, checks in made(task):
+        shapes: dict[Arm, list[int]] = {Arm.EDITED: [], Arm.PLACEBO: []}
+        for variant in case.variants:
+            shape = shape_of(variant.edits)
+            if (
+                variant.attributes == ("gender",)
+                and shape.arm in shapes
+                and checks[variant.id].status != "invalid"
+            ):
+                shapes[shape.arm].append(shape.more_words)
+        edits += len(shapes[Arm.EDITED])
+        alike += sum(words in shapes[Arm.PLACEBO] for words in shapes[Arm.EDITED])
+    assert edits > 100
+    assert alike >= least * edits
 
 
 @pytest.mark.parametrize("attribute", ["gender", "race"])
