@@ -46,28 +46,12 @@ MODELS: Mapping[str, Callable[[], Any]] = {
     "planted: women and Black": lambda: Planted(interaction={WOMEN, "black"}, name="planted-pair"),
     "planted: women and young": lambda: Planted(interaction={WOMEN, YOUNG}, name="planted-young"),
     "planted: weights that add up": lambda: Planted(
-        additive={
-            "she": 0.6,
-            "woman": 0.6,
-            "black": 0.5,
-            "asian": 0.5,
-            "young": 0.5,
-            "nigerian": 0.5,
-            "old": 0.2,
-        },
+        additive={"she": 0.6, "woman": 0.6, "black": 0.5, "asian": 0.5, "young": 0.5, "nigerian": 0.5, "old": 0.2},
         name="planted-additive",
     ),
     "planted: men and Asian": lambda: Planted(interaction={MEN, "asian"}, name="planted-men"),
     "planted: weights that add up, with scores": lambda: Planted(
-        additive={
-            "he": 0.6,
-            "man": 0.6,
-            "black": 0.5,
-            "german": 0.5,
-            "old": 0.5,
-            "elderly": 0.5,
-            "rich": 0.3,
-        },
+        additive={"he": 0.6, "man": 0.6, "black": 0.5, "german": 0.5, "old": 0.5, "elderly": 0.5, "rich": 0.3},
         scores=True,
         name="planted-scores",
     ),
@@ -118,8 +102,7 @@ def confirmed(loop: Loop, told: Mapping[Any, Mapping[str, Any]], first: int | No
     found = {
         (case.original.input, next(v.input for v in case.variants if v.id == variant_id))
         for case, variant_id, name in tally.hidden[:first]
-        if tally.model.deterministic
-        or told.get((tally.model.name, variant_id, name), {}).get("confirmed") is True
+        if tally.model.deterministic or told.get((tally.model.name, variant_id, name), {}).get("confirmed") is True
     }
     return Count(len(found), len({original for original, _ in found}), calls)
 
@@ -149,9 +132,7 @@ def searched(
     if len(budgets) > 1 and not make().deterministic:
         return {calls: searched(make, texts, seed, (calls,))[calls] for calls in budgets}
     model = make()
-    parts = prepare(
-        plan(model, strategy="adaptive", seed=seed, max_calls=max(budgets)), models=[model], seeds=texts
-    )
+    parts = prepare(plan(model, strategy="adaptive", seed=seed, max_calls=max(budgets)), models=[model], seeds=texts)
     loop = Loop(parts, None)
     tally = loop.tallies[0]
     reached: list[tuple[int, int]] = [(0, 0)]
@@ -184,9 +165,7 @@ def generated(texts: Sequence[SourceText], seed: int, *, placebos: bool, upto: i
         cases, checks = gated(parts.plan, cases, parts.gate, parts.placebos if placebos else None, {})
         for case in cases:
             out.append((case, {v.id: checks[v.id] for v in case.variants}))
-            inputs |= {v.input for v in case.variants if checks[v.id].status != "invalid"} | {
-                case.original.input
-            }
+            inputs |= {v.input for v in case.variants if checks[v.id].status != "invalid"} | {case.original.input}
     return out
 
 
@@ -243,12 +222,7 @@ def compare(
                 found.setdefault((label, calls, LEAN), []).append(exhaustive(make, lean, seed, calls))
                 found.setdefault((label, calls, LAZY), []).append(exhaustive(make, lazy(lean), seed, calls))
     return [
-        row(
-            f"{label}, {name}, {calls:,} calls",
-            found[label, calls, "adaptive"],
-            beside,
-            found[label, calls, beside],
-        )
+        row(f"{label}, {name}, {calls:,} calls", found[label, calls, "adaptive"], beside, found[label, calls, beside])
         for label in models
         for calls in budgets
         for beside in (DEFAULT, LEAN, LAZY)

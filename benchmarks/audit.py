@@ -30,12 +30,6 @@ def measure() -> list[Row]:
             times.append(time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return [
-        Row(
-            "audit --task sentiment (two embedded models)",
-            statistics.median(times),
-            "s",
-            3,
-            note="target ≤ 60",
-        ),
+        Row("audit --task sentiment (two embedded models)", statistics.median(times), "s", 3, note="target ≤ 60"),
         Row("audit --task sentiment, peak memory", peak, "MiB", 3),
     ]

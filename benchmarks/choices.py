@@ -74,14 +74,10 @@ def answers(
         own[0] += place
         order = np.argsort(-own)
         said = (FIRST, SECOND)[order[0]] if kind == CHOICE else ", ".join(str(n + 1) for n in order)
-        yield Response(
-            variant_id=panel.id, prompt_sha256="", format=kind, replicate=0, output=said, model="planted"
-        )
+        yield Response(variant_id=panel.id, prompt_sha256="", format=kind, replicate=0, output=said, model="planted")
 
 
-def shown(
-    name: str, kind: str, candidates: int, calls: int, net: float, wobble: float, place: float, runs: int
-) -> int:
+def shown(name: str, kind: str, candidates: int, calls: int, net: float, wobble: float, place: float, runs: int) -> int:
     """Runs in which women and men are told apart."""
     parts, texts = asked(name, kind, candidates)
     of, count = _of(parts, parts.task), 0
@@ -93,15 +89,7 @@ def shown(
                 break
             here += texts[at]
         table = Observations()
-        _take(
-            table,
-            Seen(),
-            kind,
-            parts.task,
-            "planted",
-            here,
-            list(answers(rng, here, kind, net, wobble, place)),
-        )
+        _take(table, Seen(), kind, parts.task, "planted", here, list(answers(rng, here, kind, net, wobble, place)))
         found = [c for c in claims(table, of) if c.family == "net" and set(c.groups) == set(PAIR)]
         count += any(c.verdict in SHOWN for c in found)
     return count
@@ -120,16 +108,7 @@ def main() -> None:
         for net in (0.02, 0.0):
             for wobble, place in MODELS:
                 for calls in CALLS if net else CALLS[2:3]:
-                    k = shown(
-                        args.task,
-                        kind,
-                        candidates,
-                        calls,
-                        shift(net) if net else 0.0,
-                        wobble,
-                        place,
-                        args.runs,
-                    )
+                    k = shown(args.task, kind, candidates, calls, shift(net) if net else 0.0, wobble, place, args.runs)
                     found = clopper_pearson(k, args.runs, 0.95)
                     print(
                         f"{kind} {candidates}, {100 * net:g} points, wobble {wobble}, first place {place}, {calls:,} calls: "

@@ -157,9 +157,7 @@ def bare(url: str, count: int) -> Spent:
 def compare(latency_s: float, count: int, runs: int) -> tuple[list[Spent], list[Spent]]:
     """Ours and the SDK by turns, after one warm-up each."""
     with server(latency_s) as url:
-        pairs = [
-            (ours(lambda: OpenAIChat(MODEL, base_url=url), count), bare(url, count)) for _ in range(runs + 1)
-        ][1:]
+        pairs = [(ours(lambda: OpenAIChat(MODEL, base_url=url), count), bare(url, count)) for _ in range(runs + 1)][1:]
     return [one for one, _ in pairs], [other for _, other in pairs]
 
 

@@ -166,9 +166,7 @@ def main() -> None:
     if args.gates:
         for task in args.tasks:
             (texts, n, share, words), after = left(task, "dependency"), left(task, "constructs")
-            print(
-                f"| {task} | {texts} → {after[0]} | {share:.1f} → {after[2]:.1f} % of {n:,} | {words} | {after[3]} |"
-            )
+            print(f"| {task} | {texts} → {after[0]} | {share:.1f} → {after[2]:.1f} % of {n:,} | {words} | {after[3]} |")
         return
     rows, reasons = [HEAD, ["---"] * len(HEAD)], Counter[str]()
     for task in args.tasks:

@@ -76,9 +76,7 @@ def requests(start: int, n: int) -> list[Request]:
     """``n`` prompts that nobody asked before."""
     return [
         Request(
-            prompt=Prompt(
-                format="plain", messages=(Message(role="user", content=f"Review {i}: the film was long."),)
-            ),
+            prompt=Prompt(format="plain", messages=(Message(role="user", content=f"Review {i}: the film was long."),)),
             replicate=0,
             variant_id=f"v{i}",
         )

@@ -66,15 +66,7 @@ def measure() -> list[Row]:
             "grammar sentiment, one core",
         ),
         Row("grammar: the same at 10 million", ten, "cases/s of CPU", note=f"{edits:,} edits"),
-        Row(
-            "grammar: memory at 10 million",
-            peak_mb(),
-            "MB at most",
-            1,
-            "at 1 million",
-            before,
-            peak_mb() / before,
-        ),
+        Row("grammar: memory at 10 million", peak_mb(), "MB at most", 1, "at 1 million", before, peak_mb() / before),
     ]
 
 

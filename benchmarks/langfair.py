@@ -58,10 +58,7 @@ def seeds(limit: int | None = None) -> list[dict[str, Any]]:
 def server(settings: Mapping[str, Any]) -> Iterator[str]:
     """The planted server in a process of its own; gives its URL."""
     with subprocess.Popen(
-        [sys.executable, str(HERE / "langfair_server.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, str(HERE / "langfair_server.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -71,9 +68,7 @@ def server(settings: Mapping[str, Any]) -> Iterator[str]:
         process.terminate()
 
 
-def run(
-    command: Sequence[str], texts: Sequence[Mapping[str, Any]], ask: Mapping[str, Any], **world: Any
-) -> Any:
+def run(command: Sequence[str], texts: Sequence[Mapping[str, Any]], ask: Mapping[str, Any], **world: Any) -> Any:
     """One tool in one fresh process against one fresh server: what it said, with ``server``, ``wall_s`` and ``cpu_s``."""
     settings = {"latency_s": LATENCY_S, "world": "planted", "seeds": [dict(one) for one in texts]} | world
     with server(settings) as url:
@@ -249,18 +244,12 @@ def compare(python: str, limit: int | None = None) -> dict[str, Any]:
         found = run(theirs, texts, {**ask, **extra}, **world)
         out.setdefault("packages", found["packages"])
         out.setdefault("plain_splitter", found["plain_splitter"])
-        times = {
-            key: round(found[key], 2)
-            for key in ("import_s", "made_s", "asked_s", "metrics_s")
-            if key in found
-        }
+        times = {key: round(found[key], 2) for key in ("import_s", "made_s", "asked_s", "metrics_s") if key in found}
         view = {"raised": found["raised"]} if "raised" in found else their_pairs(found, texts)
         view["unable"] = sum(
             r == "Unable to get response" for k in ("male", "female") for r in found.get(f"{k}_response", ())
         )
-        view["refused"] = sum(
-            r == REFUSAL for k in ("male", "female") for r in found.get(f"{k}_response", ())
-        )
+        view["refused"] = sum(r == REFUSAL for k in ("male", "female") for r in found.get(f"{k}_response", ()))
         out[f"{name}: LangFair"] = {"times": times, **traffic(found), **view}
         if extra.get("limiter") or (world.get("blocked") and not extra.get("suppress")):
             return
@@ -352,10 +341,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=LIMIT, help="texts at most")
     args = parser.parse_args()
     if not args.python or not Path(args.python).exists():
-        print(
-            HOW if not args.python else f"{args.python}: there is no such interpreter.\n{HOW}",
-            file=sys.stderr,
-        )
+        print(HOW if not args.python else f"{args.python}: there is no such interpreter.\n{HOW}", file=sys.stderr)
         return 2
     found = compare(args.python, args.limit)
     print(json.dumps(found, indent=1, ensure_ascii=False))

@@ -109,10 +109,7 @@ def our_given(ask: Mapping[str, Any]) -> dict[str, Any]:
         Request(
             prompt=Prompt(
                 format="plain",
-                messages=(
-                    Message(role="system", content=ask["system"]),
-                    Message(role="user", content=text),
-                ),
+                messages=(Message(role="system", content=ask["system"]), Message(role="user", content=text)),
             ),
             replicate=0,
             variant_id=f"v{number}",
@@ -130,11 +127,7 @@ def our_given(ask: Mapping[str, Any]) -> dict[str, Any]:
 
     start, cpu = time.perf_counter(), time.process_time()
     responses = asyncio.run(work())
-    return {
-        "responses": responses,
-        "asked_s": time.perf_counter() - start,
-        "asked_cpu_s": time.process_time() - cpu,
-    }
+    return {"responses": responses, "asked_s": time.perf_counter() - start, "asked_cpu_s": time.process_time() - cpu}
 
 
 if __name__ == "__main__":

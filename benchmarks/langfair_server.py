@@ -187,9 +187,7 @@ class Planted:
             await asyncio.sleep(self.latency_s)
             if self.seed_of(text) in self.blocked:
                 seen.blocked += 1
-                return 400, {
-                    "error": {"message": "not allowed", "type": "invalid_request_error", "code": 400}
-                }
+                return 400, {"error": {"message": "not allowed", "type": "invalid_request_error", "code": 400}}
             seen.texts[text] += 1
             seen.answered += 1
             size = sum(len(one["content"].split()) for one in messages)

@@ -79,9 +79,7 @@ def pairs(settings: dict[str, Any]) -> dict[str, Any]:
     import openai
     from langfair.generator import CounterfactualGenerator
 
-    generator = CounterfactualGenerator(
-        langchain_llm=chat(settings), suppressed_exceptions=suppressed(settings)
-    )
+    generator = CounterfactualGenerator(langchain_llm=chat(settings), suppressed_exceptions=suppressed(settings))
     start = time.perf_counter()
     made = generator.create_prompts(prompts=settings["prompts"], attribute="gender")
     seen: dict[str, Any] = {"made_s": time.perf_counter() - start, "originals": made["original_prompt"]}
@@ -98,10 +96,7 @@ def pairs(settings: dict[str, Any]) -> dict[str, Any]:
             )
         )
     except openai.APIError as error:
-        return seen | {
-            "asked_s": time.perf_counter() - start,
-            "raised": f"{type(error).__name__}: {error}"[:200],
-        }
+        return seen | {"asked_s": time.perf_counter() - start, "raised": f"{type(error).__name__}: {error}"[:200]}
     seen["asked_s"] = time.perf_counter() - start
     data = got["data"]
     seen |= {"male_response": data["male_response"], "female_response": data["female_response"]}

@@ -25,10 +25,7 @@ class Tree(Protocol):
 
 
 def inv_check(
-    original: str,
-    mutant: str,
-    sentence_split: Callable[[str], Sequence[str]],
-    dependency_tree: Callable[[str], Tree],
+    original: str, mutant: str, sentence_split: Callable[[str], Sequence[str]], dependency_tree: Callable[[str], Tree]
 ) -> bool:
     """Algorithm 3: whether tags and relations of both texts are similar, sentence by sentence.
 

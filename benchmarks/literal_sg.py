@@ -132,9 +132,7 @@ def get_path(
     predict: Callable[[np.ndarray], np.ndarray], t: np.ndarray, data: np.ndarray, samples: int, seed: int
 ) -> list[Predicate]:
     """The path of ``t`` through a tree of its LIME neighbourhood."""
-    explainer = LimeTabularExplainer(
-        data, categorical_features=list(range(data.shape[1])), discretize_continuous=False
-    )
+    explainer = LimeTabularExplainer(data, categorical_features=list(range(data.shape[1])), discretize_continuous=False)
     _, rows = explainer._LimeTabularExplainer__data_inverse(t, samples)
     rows = rows.astype(int)
     clf = DecisionTreeClassifier(random_state=seed).fit(rows, predict(rows))

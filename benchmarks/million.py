@@ -44,18 +44,7 @@ PEOPLE = (
     "wife",
     "husband",
 )
-NATIONS = (
-    "French",
-    "German",
-    "Italian",
-    "Mexican",
-    "Chinese",
-    "Indian",
-    "Russian",
-    "Polish",
-    "Turkish",
-    "Brazilian",
-)
+NATIONS = ("French", "German", "Italian", "Mexican", "Chinese", "Indian", "Russian", "Polish", "Turkish", "Brazilian")
 DEEDS = (
     "walked home", "praised the plot", "left the room early", "enjoyed the music", "wrote a long letter",
     "read the script twice", "sang at the wedding", "missed the last scene", "laughed at every joke",
@@ -130,12 +119,7 @@ def resident_mib(pid: int) -> float:
 
 
 def run(
-    scale: float,
-    *,
-    jobs: int = 2,
-    model: str = "reviews",
-    engine: str = "local",
-    keep: Path | None = None,
+    scale: float, *, jobs: int = 2, model: str = "reviews", engine: str = "local", keep: Path | None = None
 ) -> dict[str, Any]:
     """Run in a process of its own; seconds, memory and what the record counts."""
     with tempfile.TemporaryDirectory() as folder:
@@ -209,21 +193,14 @@ def inside(root: Path, *, jobs: int, model: str, engine: str = "local") -> dict[
     counts = result.record["counts"]
     assert result.path is not None
     size = sum(f.stat().st_size for f in result.path.rglob("*") if f.is_file())
-    return {
-        name: counts[name] for name in ("cases", "variants", "valid", "placebos", "calls", "violations")
-    } | {
+    return {name: counts[name] for name in ("cases", "variants", "valid", "placebos", "calls", "violations")} | {
         "loop_s": round(marks.get("report", ended), 1),
         "report_s": round(ended - marks.get("report", ended), 1),
         "folder_mib": round(size / 2**20),
     }
 
 
-WAYS = (
-    ("2 processes", "local", 2),
-    ("1 process", "local", 1),
-    ("1 Ray worker", "ray", 1),
-    ("2 Ray workers", "ray", 2),
-)
+WAYS = (("2 processes", "local", 2), ("1 process", "local", 1), ("1 Ray worker", "ray", 1), ("2 Ray workers", "ray", 2))
 
 
 def measure(scale: float = 0.05, beside: float = 0.02) -> list[Row]:
@@ -243,12 +220,7 @@ def measure(scale: float = 0.05, beside: float = 0.02) -> list[Row]:
         f"{found['mib_peak_of_the_main_process']} MiB in the main process"
     )
     rows = [
-        Row(
-            "variants generated, checked, judged, journaled, 2 processes",
-            found["variants_per_s"],
-            "/s",
-            note=note,
-        ),
+        Row("variants generated, checked, judged, journaled, 2 processes", found["variants_per_s"], "/s", note=note),
         Row("resident memory of such a run, all processes", found["mib_peak"], "MiB", note=memory),
     ]
     for name, engine, jobs in WAYS:

@@ -44,13 +44,7 @@ def measure() -> list[Row]:
         *rows,
         Row(f"{name}, opened", opened, "s", RUNS, note="load and two frames; target < 2"),
         Row(f"{name}, first contents on the screen", painted, "s", RUNS),
-        Row(
-            f"{name}, searched",
-            searched,
-            "s",
-            RUNS,
-            note="from the last key to the count, 0.12 s of waiting in it",
-        ),
+        Row(f"{name}, searched", searched, "s", RUNS, note="from the last key to the count, 0.12 s of waiting in it"),
     ]
 
 

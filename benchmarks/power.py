@@ -83,11 +83,7 @@ class Measured:
 
 @cache
 def plan(
-    task: str,
-    attributes: tuple[str, ...] | None,
-    until: bool = False,
-    wordings: int = 1,
-    most: int | None = None,
+    task: str, attributes: tuple[str, ...] | None, until: bool = False, wordings: int = 1, most: int | None = None
 ) -> tuple[Observations, Question]:
     """The versions of a plan, and the question that its claims answer; ``most`` calls are a limit to plan with."""
     given = {"task": task, "models": (PLANNED[task],), "attributes": attributes}
@@ -116,9 +112,7 @@ def first(table: Observations, most: int) -> Observations:
     return out
 
 
-def runs(
-    setting: Setting, many: int, start: int = 0
-) -> Iterable[tuple[Simulated, list[Claim], np.random.Generator]]:
+def runs(setting: Setting, many: int, start: int = 0) -> Iterable[tuple[Simulated, list[Claim], np.random.Generator]]:
     """Repetitions of a setting: the table and the claims of each."""
     table, question = plan(setting.task, setting.attributes, wordings=WORDINGS if setting.attributes else 1)
     if setting.most_calls is not None:
@@ -221,9 +215,7 @@ def settings() -> list[Setting]:
                 must=0.8,
             )
         )
-    for task, (scale, must) in itertools.product(
-        ("sentiment", "hiring"), (("log_odds", 0.95), ("share", 0.6))
-    ):
+    for task, (scale, must) in itertools.product(("sentiment", "hiring"), (("log_odds", 0.95), ("share", 0.6))):
         found.append(
             Setting(
                 name=f"5 % effect, word sd 0.05, {scale}",
@@ -334,9 +326,7 @@ def coverage(name: str, effects: Effects, scale: Scale, many: int) -> Covered:
             # The words of both sides are moved: a version has two, one in and one out.
             truth_group = 2 * float(ndtr(effects.net / 2 / np.sqrt(variance + 2 * effects.word**2))) - 1
         expected.give(centre)
-        truth = next(
-            c for c in claims(expected, number, laid_out) if set(c.groups) == set(PAIR)
-        ).words_estimate
+        truth = next(c for c in claims(expected, number, laid_out) if set(c.groups) == set(PAIR)).words_estimate
         assert claim.low is not None
         assert claim.high is not None
         assert truth is not None
@@ -381,10 +371,7 @@ def table(rows: Iterable[Measured], intervals: Iterable[Covered]) -> str:
         "",
         "| coverage of 95 % intervals | answers | group, % | these words, % |",
         "|---|---|--:|--:|",
-        *(
-            f"| {c.name} | {c.scale} | {limits(c.group, c.runs)} | {limits(c.words, c.runs)} |"
-            for c in intervals
-        ),
+        *(f"| {c.name} | {c.scale} | {limits(c.group, c.runs)} | {limits(c.words, c.runs)} |" for c in intervals),
     ]
     return "\n".join(lines) + "\n"
 
@@ -402,10 +389,7 @@ def main() -> None:
 
     def tell(line: str) -> None:
         print(line, flush=True)
-        record = {
-            "rows": [dataclasses.asdict(r) for r in rows],
-            "coverage": [dataclasses.asdict(c) for c in intervals],
-        }
+        record = {"rows": [dataclasses.asdict(r) for r in rows], "coverage": [dataclasses.asdict(c) for c in intervals]}
         (args.out / "power.json").write_text(json.dumps(record, indent=2) + "\n")
         (args.out / "power.md").write_text(table(rows, intervals))
 

@@ -54,19 +54,13 @@ def rows(runs: int) -> Iterator[tuple[str, Callable[[], Row]]]:
     for name, effects in power.covered().items():
         for scale in ("share", "log_odds"):
             yield f"coverage: {name}, {scale}", partial(_coverage, name, effects, scale, 2 * runs)  # type: ignore[arg-type]
-    for name, model in (
-        ("temperature-like answers", planted.temperature),
-        ("no interaction", planted.margins),
-    ):
+    for name, model in (("temperature-like answers", planted.temperature), ("no interaction", planted.margins)):
         yield f"intersections: {name}", partial(_without, model, runs)
     for share in (0.1, 0.2, 0.4):
         yield f"intersections: planted in {share:.0%} of texts", partial(_planted, share, runs)
     for setting in settings:
         if not setting.attributes:  # takes a hundred times as long
-            yield (
-                f"{setting.kind}: {setting.name} ({setting.task})",
-                partial(_claims, setting, max(1, runs // 4)),
-            )
+            yield (f"{setting.kind}: {setting.name} ({setting.task})", partial(_claims, setting, max(1, runs // 4)))
 
 
 def _claims(setting: power.Setting, runs: int) -> Row:
@@ -141,10 +135,7 @@ def _planted(share: float, runs: int) -> Row:
 
 def table(found: list[Row]) -> str:
     """All lines as Markdown."""
-    lines = [
-        "| planted | must | measured, % (95 % limits) | runs | met | commit |",
-        "|---|---|---|--:|---|---|",
-    ]
+    lines = ["| planted | must | measured, % (95 % limits) | runs | met | commit |", "|---|---|---|--:|---|---|"]
     for r in found:
         lines.append(
             f"| {r.name} | {r.target} | {r.measured} | {r.runs:,} | {'yes' if r.met else '**no**'} | {r.commit} |"
@@ -162,9 +153,7 @@ def main() -> None:
     args.out.mkdir(exist_ok=True)
     kept = args.out / "shown.json"
     done = {r["name"]: Row(**r) for r in json.loads(kept.read_text())} if kept.exists() else {}
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
-    ).stdout.strip()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     todo = list(rows(args.runs))
     for name, measure in todo:
         if args.only not in name or (not args.only and name in done):

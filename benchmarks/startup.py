@@ -24,15 +24,8 @@ def measure() -> list[Row]:
             None,
             "target ≤ 0.3",
         ),
+        Row("audit run --help", process_cpu([str(AUDIT), "run", "--help"]), "s CPU", 5, "python -c pass", bare),
         Row(
-            "audit run --help", process_cpu([str(AUDIT), "run", "--help"]), "s CPU", 5, "python -c pass", bare
-        ),
-        Row(
-            "import auditor",
-            process_cpu([sys.executable, "-c", "import auditor"]),
-            "s CPU",
-            5,
-            "python -c pass",
-            bare,
+            "import auditor", process_cpu([sys.executable, "-c", "import auditor"]), "s CPU", 5, "python -c pass", bare
         ),
     ]

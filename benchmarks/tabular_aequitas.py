@@ -141,9 +141,7 @@ def speed_rows(what: Subject, baseline: Outcome) -> list[Row]:
 
 def population_row(what: Subject, seeds: int) -> Row:
     """Per cent of the first 1,000 cases."""
-    shares = [
-        percent(ours(what, s, mode="population", data=what.train, generated=1000)) for s in range(seeds)
-    ]
+    shares = [percent(ours(what, s, mode="population", data=what.train, generated=1000)) for s in range(seeds)]
     kind = what.name.rsplit(" ", 1)[1]
     target = 60.0 if kind in ("LR", "DT") else 50.0
     return Row(
@@ -156,8 +154,7 @@ def slow_row(what: Subject, seeds: int, seconds: float, calls: int = 500) -> Row
     """Rows asked per find where only ``calls`` may be asked."""
     limit = Limit(evaluations=calls)
     results = [
-        ours(what, s, limit, mode="population", data=what.train, generated=calls, ask="witness")
-        for s in range(seeds)
+        ours(what, s, limit, mode="population", data=what.train, generated=calls, ask="witness") for s in range(seeds)
     ]
     mine = calls * seeds / max(1, sum(r.counts["discriminatory"] for r in results))
     outcomes = [literal(what, s, seconds, mode="fully", max_calls=calls, **SLOW_TRIALS) for s in range(seeds)]
@@ -169,9 +166,7 @@ def slow_row(what: Subject, seeds: int, seconds: float, calls: int = 500) -> Row
     )  # fmt: skip
 
 
-def cell_rows(
-    what: Subject, seeds: int, seconds: float, only: Collection[str], *, own_trials: bool
-) -> Iterator[Row]:
+def cell_rows(what: Subject, seeds: int, seconds: float, only: Collection[str], *, own_trials: bool) -> Iterator[Row]:
     """The rows of one cell."""
     baseline = None
     if "share" in only:

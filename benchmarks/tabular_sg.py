@@ -37,9 +37,7 @@ BOUNDS = {
 NUMERIC = {"census": (0, 2, 9, 10, 11), "credit": (1, 4, 7, 10, 12, 15, 17)}
 PROTECTED = {"census": {"race": 7, "sex": 8}, "credit": {"gender": 8, "age": 12}}
 CELLS = tuple(
-    f"{c}/{m}"
-    for c in ("census/sex", "census/race", "credit/gender", "credit/age")
-    for m in ("LR", "DT", "MLP")
+    f"{c}/{m}" for c in ("census/sex", "census/race", "credit/gender", "credit/age") for m in ("LR", "DT", "MLP")
 )
 SVM_ROWS = 3000
 QUICK = ("census/sex/LR", "census/race/DT", "credit/gender/MLP")
@@ -142,16 +140,7 @@ def cell(name: str, limit: int, seeds: Sequence[int]) -> list[Row]:
     runs = len(seeds)
     each = f"each run {our_found}, literal {theirs_found}" if runs > 1 else ""
     return [
-        Row(
-            f"sg {name}: discriminatory of {limit:,}",
-            a,
-            "cases",
-            runs,
-            "literal",
-            b,
-            a / b if b else None,
-            each,
-        ),
+        Row(f"sg {name}: discriminatory of {limit:,}", a, "cases", runs, "literal", b, a / b if b else None, each),
         Row(f"sg {name}: distinct faults", f, "faults", runs, "literal", g, f / g if g else None),
         Row(f"sg {name}: CPU time", s, "s", runs, "literal", t, t / s, "ratio = times as fast"),
     ]
@@ -168,9 +157,7 @@ def coverage(name: str, limit: int, held_out: bool = False) -> Row:
     predict = train(kind, x, y).predict
     evaluator, rng = Evaluator(predict, schema), np.random.default_rng(0)
     given, held = (codes[::2], codes[1::2]) if held_out else (codes, codes)
-    search = Search(
-        evaluator, schema, SgOptions(limit=limit, local_search=False), given, np.random.default_rng(0)
-    )
+    search = Search(evaluator, schema, SgOptions(limit=limit, local_search=False), given, np.random.default_rng(0))
     search.go()
     surrogate = Surrogate.of(held, evaluator.labels(held), rng)
     plain = surrogate.coverage(uniform(schema, limit, rng))["paths"]
@@ -178,9 +165,7 @@ def coverage(name: str, limit: int, held_out: bool = False) -> Row:
     most = min(limit, got["of"]) / plain if plain else 0.0  # all of the tree's paths, or one for each input
     note = f"the tree has {got['of']}; its fidelity is {got['fidelity']:.3f}; no ratio above {most:.2f} is possible"
     ratio = got["paths"] / plain if plain else None
-    return Row(
-        f"sg {name}: paths taken by {limit:,}", got["paths"], "paths", 1, "uniform", plain, ratio, note
-    )
+    return Row(f"sg {name}: paths taken by {limit:,}", got["paths"], "paths", 1, "uniform", plain, ratio, note)
 
 
 def measure(limit: int = 300, cells: Sequence[str] = QUICK, seeds: Sequence[int] = (0,)) -> list[Row]:
@@ -202,6 +187,4 @@ if __name__ == "__main__":
         for row in measure(args.limit, [one], range(args.seeds)):
             beside = f"{row.baseline:.4g}" if row.baseline is not None else ""
             ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
-            print(
-                f"{row.name:50} {row.value:10.4g} {row.unit:6} literal/uniform {beside:>8} x{ratio} {row.note}"
-            )
+            print(f"{row.name:50} {row.value:10.4g} {row.unit:6} literal/uniform {beside:>8} x{ratio} {row.note}")

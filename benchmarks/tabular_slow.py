@@ -110,9 +110,7 @@ class _Planted(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         row = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["row"]
         limit = 60 if row["sex"] else 52
-        data = json.dumps(
-            {"decision": "approve" if row["income"] - row["debt"] >= limit else "deny"}
-        ).encode()
+        data = json.dumps({"decision": "approve" if row["income"] - row["debt"] >= limit else "deny"}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -156,11 +154,7 @@ def served(calls: int = CALLS) -> Row:
         server.server_close()
     found, asked = run.result.counts["discriminatory"], run.record["counts"]["calls"]
     return Row(
-        f"calls per find, {calls} calls, http: planted",
-        asked / max(1, found),
-        "calls",
-        1,
-        note=f"{found} found",
+        f"calls per find, {calls} calls, http: planted", asked / max(1, found), "calls", 1, note=f"{found} found"
     )
 
 

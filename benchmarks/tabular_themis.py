@@ -72,9 +72,7 @@ def throughput(kind: str) -> list[Row]:
     ours, bare = [], []
     for run in range(RUNS + 1):
         start = time.process_time()
-        result = themis.run(
-            Evaluator(one.model.predict, one.schema), one.schema, options, np.random.default_rng(run)
-        )
+        result = themis.run(Evaluator(one.model.predict, one.schema), one.schema, options, np.random.default_rng(run))
         middle = time.process_time()
         for at in range(0, len(rows), 65536):
             one.model.predict(rows[at : at + 65536])

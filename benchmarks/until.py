@@ -155,9 +155,7 @@ def first(table: Observations, many: int) -> Observations:
     """The first ``many`` versions."""
     columns, out = table.columns(), Observations()
     out.sources = table.sources
-    for text, shape in zip(
-        columns.version_text[:many].tolist(), columns.version_shape[:many].tolist(), strict=True
-    ):
+    for text, shape in zip(columns.version_text[:many].tolist(), columns.version_shape[:many].tolist(), strict=True):
         out.shape(table.texts.values[text], table.shapes.values[shape])
     return out
 
@@ -236,9 +234,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for r in rows:
         counts = " | ".join(share(r[k], r["runs"]) for k in ("shown", "shown_or_for_words", "bounded"))
-        lines.append(
-            f"| {r['name']} | {r['task']} | {r['answers']} | {r['texts']} | {r['calls']:,} | {counts} |"
-        )
+        lines.append(f"| {r['name']} | {r['task']} | {r['answers']} | {r['texts']} | {r['calls']:,} | {counts} |")
     return "\n".join(lines) + "\n"
 
 

@@ -165,20 +165,7 @@ def resident_kib(pid: int) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-PEOPLE = (
-    "man",
-    "woman",
-    "boy",
-    "girl",
-    "guy",
-    "lady",
-    "husband",
-    "wife",
-    "father",
-    "mother",
-    "brother",
-    "sister",
-)
+PEOPLE = ("man", "woman", "boy", "girl", "guy", "lady", "husband", "wife", "father", "mother", "brother", "sister")
 NATIONS = ("British", "German", "Nigerian", "Mexican", "Chinese", "Indian", "French", "Polish", "American")
 DEEDS = (
     "met the manager at the bank", "asked for a loan", "waited for the bus", "bought a house in the city",
@@ -280,30 +267,12 @@ def measure() -> list[Row]:
         rate = found["mutants_per_s"]
         beside = changed["mutants_per_s"]
         rows.append(
-            Row(
-                f"checked mutants, {name}",
-                rate,
-                "/s",
-                1,
-                "literal, changed sentences",
-                beside,
-                rate / beside,
-                note,
-            )
+            Row(f"checked mutants, {name}", rate, "/s", 1, "literal, changed sentences", beside, rate / beside, note)
         )
     rate, beside = arms["1 race file"][1]["mutants_per_s"], printed["mutants_per_s"]
     note = f"a sixth of the reviews; parses {printed['parses']:,} for {printed['mutants']:,} mutants"
     rows.append(
-        Row(
-            "checked mutants, 1 race file",
-            rate,
-            "/s",
-            1,
-            "Algorithm 3 as printed",
-            beside,
-            rate / beside,
-            note,
-        )
+        Row("checked mutants, 1 race file", rate, "/s", 1, "Algorithm 3 as printed", beside, rate / beside, note)
     )
     for gate in (Constructs, DependencyInvariant):
         short = million(0.05, gate)
@@ -324,13 +293,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, default=SHARED / "hinter_pairs")
     parser.add_argument("--race", nargs="+", default=list(RACES), help="targets of the european_*.csv files")
     parser.add_argument("--batch", type=int, default=64, help="cases checked together")
-    parser.add_argument(
-        "--million", action="store_true", help="generate and check many variants of short texts"
-    )
+    parser.add_argument("--million", action="store_true", help="generate and check many variants of short texts")
     parser.add_argument("--scale", type=float, default=0.05, help="million variants")
-    parser.add_argument(
-        "--against", nargs="*", choices=("changed", "literal"), default=["changed", "literal"]
-    )
+    parser.add_argument("--against", nargs="*", choices=("changed", "literal"), default=["changed", "literal"])
     args = parser.parse_args()
     if args.million:
         for gate in (Constructs, DependencyInvariant):

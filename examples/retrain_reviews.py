@@ -72,9 +72,7 @@ class Classifier:
         return [str(label) for label in self.model.predict(self.vectors.transform(texts))]
 
 
-def generated(
-    n: int, seed: int, tokens: Sequence[str] | None = None
-) -> tuple[list[tuple[str, str]], list[str]]:
+def generated(n: int, seed: int, tokens: Sequence[str] | None = None) -> tuple[list[tuple[str, str]], list[str]]:
     """Fresh pairs (original, variant) and their right labels; with ``tokens`` only pairs that hold one."""
     suite = GrammarSuite(grammar=GRAMMAR, generation="rand", cases=20 * n, pairs=True, seed=seed)
     rng, pairs, labels = random.Random(0), [], []
@@ -119,9 +117,7 @@ def changed(model: Classifier, pairs: Sequence[tuple[str, str]]) -> float:
 
 def accuracy(model: Classifier, rows: Labelled) -> float:
     """Share of right labels."""
-    return sum(a == label for a, (_, label) in zip(model([t for t, _ in rows]), rows, strict=True)) / len(
-        rows
-    )
+    return sum(a == label for a, (_, label) in zip(model([t for t, _ in rows]), rows, strict=True)) / len(rows)
 
 
 def measure(model: Classifier, tests: dict[str, Any]) -> dict[str, float]:
@@ -129,9 +125,7 @@ def measure(model: Classifier, tests: dict[str, Any]) -> dict[str, float]:
     pairs, labels = tests["generated"]
     return {
         "generated_changed": changed(model, pairs),
-        "generated_accuracy": accuracy(
-            model, [(p[0], label) for p, label in zip(pairs, labels, strict=True)]
-        ),
+        "generated_accuracy": accuracy(model, [(p[0], label) for p, label in zip(pairs, labels, strict=True)]),
         "winogender_changed": changed(model, tests["winogender"]),
         "reviews_accuracy": accuracy(model, tests["reviews"]),
     }
@@ -151,13 +145,7 @@ def main() -> None:
     base = Classifier(train)
     with tempfile.TemporaryDirectory() as out:
         result = audit(
-            "sentiment",
-            model=base,
-            suite="grammar",
-            grammar=GRAMMAR,
-            protocol="astraea",
-            limit=options.cases,
-            out=out,
+            "sentiment", model=base, suite="grammar", grammar=GRAMMAR, protocol="astraea", limit=options.cases, out=out
         )
         assert result.path is not None
         with RunFolder.open(result.path) as folder:

@@ -28,9 +28,7 @@ INDENTED = re.compile(r"(?:^(?: {4}|\t).*\n?)+", re.MULTILINE)
 def pages() -> list[Path]:
     """Every Markdown file that readers of the project see."""
     beside = [ROOT / name / "README.md" for name in ("grammars", "prompts", "dictionaries")]
-    return [
-        p for p in [*sorted(ROOT.glob("*.md")), *beside, *sorted((ROOT / "docs").rglob("*.md"))] if p.exists()
-    ]
+    return [p for p in [*sorted(ROOT.glob("*.md")), *beside, *sorted((ROOT / "docs").rglob("*.md"))] if p.exists()]
 
 
 def shown(text: str) -> Iterator[str]:
@@ -39,9 +37,7 @@ def shown(text: str) -> Iterator[str]:
     rest = FENCE.sub("", text)
     for block in [*blocks, *(m.group() for m in INDENTED.finditer(rest))]:
         for match in SHOWN.finditer(block):
-            yield re.split(r" {3,}(?!--)", re.sub(r"\\\n\s*", "", match.group(1)))[
-                0
-            ]  # what follows is an explanation
+            yield re.split(r" {3,}(?!--)", re.sub(r"\\\n\s*", "", match.group(1)))[0]  # what follows is an explanation
     yield from INLINE.findall(rest)
 
 
@@ -65,8 +61,7 @@ def command_problem(line: str, known: dict[str, str]) -> str:
     except ValueError:
         return "" if "…" in line else f"`{line}` is no command line"
     cut = next(
-        (i for i, word in enumerate(words) if word in (";", "&&", "|", ">") or word.startswith((">", "|"))),
-        None,
+        (i for i, word in enumerate(words) if word in (";", "&&", "|", ">") or word.startswith((">", "|"))), None
     )
     words = words[:cut]
     if not words or words[0] in ("COMMAND", "[run]", "--help", "--version", "-V", "-h"):

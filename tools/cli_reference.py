@@ -68,19 +68,14 @@ def options(text: str) -> set[str]:
 
 def settings(*plans: type[PlanModel]) -> str:
     """A table of the options of plans, from their fields."""
-    rows = [
-        "| option | key, field | what it says | where |",
-        "|---|---|---|---|",
-    ]
+    rows = ["| option | key, field | what it says | where |", "|---|---|---|---|"]
     for plan in plans:
         for name, option in plan.flags().items():
             key = plan.key(name)
             names = f"`{key}`" if key == name else f"`{key}`, `{name}`"
             notes = ["may change on resume"] * any("resume" in one for one in option.commands)
             notes += [] if option.shapes else ["not held by a frozen plan"]
-            told = option.help.replace("|", "\\|").replace("[", "\\[") + (
-                f" ({'; '.join(notes)})" if notes else ""
-            )
+            told = option.help.replace("|", "\\|").replace("[", "\\[") + (f" ({'; '.join(notes)})" if notes else "")
             rows.append(f"| `{option.flag}` | {names} | {told} | {', '.join(sorted(option.commands))} |")
     return "\n".join(rows) + "\n"
 

@@ -33,9 +33,7 @@ def imported(tree: ast.AST) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names |= {node.module} | {
-                f"{node.module}.{a.name}" for a in node.names if node.module == "auditor"
-            }
+            names |= {node.module} | {f"{node.module}.{a.name}" for a in node.names if node.module == "auditor"}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
     return names

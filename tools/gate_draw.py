@@ -100,9 +100,7 @@ def _law() -> Iterator[tuple[str, str, str, bool]]:
 def _recorded() -> Iterator[tuple[str, str, str, bool]]:
     for file, name, column in (("care_summaries", "care", "summary"),
                                ("hiring_justifications", "justification", "justification")):  # fmt: skip
-        with gzip.open(
-            SHARED / "recorded_llm" / f"{file}.csv.gz", "rt", encoding="utf-8", newline=""
-        ) as lines:
+        with gzip.open(SHARED / "recorded_llm" / f"{file}.csv.gz", "rt", encoding="utf-8", newline="") as lines:
             for number, row in enumerate(csv.DictReader(lines)):
                 if not number % 23:
                     source, text = _window(f"{name}-{number}", row[column], 4)
@@ -122,12 +120,7 @@ def cases(found: Sequence[SourceText]) -> Iterator[Case]:
     parser = Parser()
     for insertions in (False, True):
         suite = MutationSuite(
-            seeds=found,
-            dictionaries=every,
-            insertions=insertions,
-            per_seed=4,
-            who="all-one-way",
-            parser=parser,
+            seeds=found, dictionaries=every, insertions=insertions, per_seed=4, who="all-one-way", parser=parser
         )
         while made := suite.ask(64, Random(0)):
             for case in made:
@@ -179,9 +172,7 @@ def drawn(wanted: dict[str, int], seed: int, known: frozenset[str]) -> list[dict
     return out
 
 
-def _row(
-    file: str, document: str, copied: bool, name: str, variant: Variant, original: str
-) -> dict[str, object]:
+def _row(file: str, document: str, copied: bool, name: str, variant: Variant, original: str) -> dict[str, object]:
     edits = [
         [*e.where, e.source, e.target, e.kind, e.attribute, e.source_group, e.target_group]
         for e in variant.edits
@@ -216,9 +207,7 @@ def main() -> None:
     parser.add_argument("--order", type=int, default=1, help="of the sheet; a second reader takes another")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sheet", type=Path, required=True)
-    parser.add_argument(
-        "--known", type=Path, nargs="*", default=[], help="further sets whose documents are left out"
-    )
+    parser.add_argument("--known", type=Path, nargs="*", default=[], help="further sets whose documents are left out")
     args = parser.parse_args()
     lines = [one for file in (*SETS, *args.known) for one in file.read_text(encoding="utf-8").splitlines()]
     known = {json.loads(one)["source"].split("#")[0] for one in lines}

@@ -75,13 +75,7 @@ def picture(page: Path, target: Path) -> None:
     if browser is None:
         print("first-page.png: left out, chromium is not there", file=sys.stderr)
         return
-    options = (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--hide-scrollbars",
-    )
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars")
     shot = f"--screenshot={target}"
     subprocess.run([browser, *options, "--window-size=1280,1400", shot, page.resolve().as_uri()], check=True)
 
@@ -127,9 +121,7 @@ def care(work: Path, data: Path) -> None:
 
 def main() -> None:
     """Make every example whose data are there."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
     data = parser.parse_args().data.resolve()
     OUT.mkdir(parents=True, exist_ok=True)

@@ -307,9 +307,7 @@ def person_swap(
                 deps.insert(i, "amod")
         if rng.random() < lower:
             words = [w.lower() for w in words]
-        reference = to_doc(
-            nlp, {"words": words, "spaces": spaces, "tags": tags, "heads": heads, "deps": deps}
-        )
+        reference = to_doc(nlp, {"words": words, "spaces": spaces, "tags": tags, "heads": heads, "deps": deps})
         yield Example(nlp.make_doc(reference.text), reference)
 
     return augment

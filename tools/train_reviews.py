@@ -65,9 +65,7 @@ def read_corpus(path: Path) -> tuple[list[str], list[str]]:
     is valid UTF-8, and read as ISO-8859-1 accented words fall apart.
     """
     with zipfile.ZipFile(path) as archive:
-        texts = [
-            archive.read(f"sentence_polarity/rt-polarity.{end}").decode("utf-8") for end in ("pos", "neg")
-        ]
+        texts = [archive.read(f"sentence_polarity/rt-polarity.{end}").decode("utf-8") for end in ("pos", "neg")]
     positive, negative = ([line.strip() for line in text.split("\n") if line.strip()] for text in texts)
     return positive, negative
 
@@ -95,17 +93,10 @@ def pipeline(*, min_df: int, sublinear_tf: bool, C: float) -> Pipeline:
     the number of threads (probabilities differed by 3e-6), so a second training gave other weights.
     """
     vectorizer = TfidfVectorizer(
-        preprocessor=normalise,
-        token_pattern=WORD,
-        ngram_range=(1, 2),
-        min_df=min_df,
-        sublinear_tf=sublinear_tf,
+        preprocessor=normalise, token_pattern=WORD, ngram_range=(1, 2), min_df=min_df, sublinear_tf=sublinear_tf
     )
     return Pipeline(
-        [
-            ("terms", vectorizer),
-            ("regression", LogisticRegression(C=C, solver="newton-cg", tol=1e-10, max_iter=1000)),
-        ]
+        [("terms", vectorizer), ("regression", LogisticRegression(C=C, solver="newton-cg", tol=1e-10, max_iter=1000))]
     )
 
 
@@ -116,9 +107,7 @@ def choose(texts: Sequence[str], labels: Sequence[int]) -> tuple[dict[str, Any],
     table = []
     for values in itertools.product(*GRID.values()):
         settings = dict(zip(GRID, values, strict=True))
-        scores = [
-            float((pipeline(**settings).fit(x[a], y[a]).predict(x[b]) == y[b]).mean()) for a, b in folds
-        ]
+        scores = [float((pipeline(**settings).fit(x[a], y[a]).predict(x[b]) == y[b]).mean()) for a, b in folds]
         table.append({**settings, "accuracy": round(float(np.mean(scores)), 4)})
         print(table[-1], flush=True)
     best = max(table, key=lambda row: row["accuracy"])
@@ -148,17 +137,10 @@ def accuracy(right: Sequence[bool]) -> dict[str, Any]:
     """Share, count and exact 95 % interval (Clopper & Pearson)."""
     n, k = len(right), sum(right)
     interval = scipy.stats.binomtest(k, n).proportion_ci(0.95, method="exact")
-    return {
-        "accuracy": round(k / n, 4),
-        "low": round(interval.low, 4),
-        "high": round(interval.high, 4),
-        "n": n,
-    }
+    return {"accuracy": round(k / n, 4), "low": round(interval.low, 4), "high": round(interval.high, 4), "n": n}
 
 
-def other_splits(
-    positive: Sequence[str], negative: Sequence[str], settings: dict[str, Any]
-) -> dict[str, Any]:
+def other_splits(positive: Sequence[str], negative: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:
     """Held-out accuracy of the same settings on other random splits."""
     values = []
     for seed in OTHER_SEEDS:
@@ -197,9 +179,7 @@ def main() -> None:
     export(model, train, weights)
 
     embedded = Reviews(weights=weights)
-    right = [
-        (embedded.probability(text) >= 0.5) == bool(label) for text, label in zip(held, expected, strict=True)
-    ]
+    right = [(embedded.probability(text) >= 0.5) == bool(label) for text, label in zip(held, expected, strict=True)]
     difference = max(
         abs(embedded.probability(t) - p) for t, p in zip(held, model.predict_proba(held)[:, 1], strict=True)
     )

@@ -31,15 +31,10 @@ def texts(path: Path, limit: int | None) -> list[SourceText]:
     """The first ``limit`` texts of a CSV file."""
     with path.open(newline="", encoding="utf-8") as handle:
         rows = csv.DictReader(handle)
-        return [
-            SourceText(id=str(i), text=row["text"])
-            for i, row in zip(range(limit or 10**9), rows, strict=False)
-        ]
+        return [SourceText(id=str(i), text=row["text"]) for i, row in zip(range(limit or 10**9), rows, strict=False)]
 
 
-def count(
-    args: argparse.Namespace,
-) -> tuple[dict[str, dict[str, tuple[int, int]]], dict[str, int]]:
+def count(args: argparse.Namespace) -> tuple[dict[str, dict[str, tuple[int, int]]], dict[str, int]]:
     """Valid and all variants, by order, attribute set, direction and target word; choices not offered, by reason."""
     parser = Parser(args.parser)
     names = args.attributes.split(",") if args.attributes else None
@@ -106,9 +101,7 @@ def main() -> None:
     args = options().parse_args()
     start = time.perf_counter()
     rates, passed = count(args)
-    lines = [
-        f"{args.file.name}, scope {args.scope}, {args.per_seed or 'all'} choices per seed and attribute set"
-    ]
+    lines = [f"{args.file.name}, scope {args.scope}, {args.per_seed or 'all'} choices per seed and attribute set"]
     for title in ("order", "attributes", "direction", "words"):
         lines += table(title, rates[title], args.top)
     lines += ["", "reasons", *(f"  {k:<52}{n:>6}" for k, (_, n) in list(rates["reason"].items())[: args.top])]
@@ -116,12 +109,7 @@ def main() -> None:
     lines.append(f"\n{time.perf_counter() - start:.1f} s")
     print("\n".join(lines))
     if args.json:
-        kept: dict[str, Any] = {
-            "file": args.file.name,
-            "scope": args.scope,
-            "rates": rates,
-            "not_offered": passed,
-        }
+        kept: dict[str, Any] = {"file": args.file.name, "scope": args.scope, "rates": rates, "not_offered": passed}
         args.json.write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 

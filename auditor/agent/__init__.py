@@ -88,9 +88,7 @@ class AgentResult:
 
         return report.build(self.session, self.steps)
 
-    def to_text(
-        self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False
-    ) -> str:
+    def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> str:
         """The report for a terminal: one screen, with ``full`` all of it."""
         from auditor.report.page import Page
         from auditor.report.terminal import write
@@ -180,9 +178,7 @@ def run(
     from auditor.core.secrets import hidden
     from auditor.store.files import write_texts
 
-    settings = Settings.of(
-        goal, model=model, task=task, data=data, out=out, planner=planner, seed=seed, **options
-    )
+    settings = Settings.of(goal, model=model, task=task, data=data, out=out, planner=planner, seed=seed, **options)
     propose = _planner(planner, planner_base_url, settings)
     session = Session(settings, observe=observe)
     common = dict(settings.common)
@@ -219,9 +215,7 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
     """
     from auditor.agent import server
 
-    return _conclude(
-        Session(Settings.of(goal, planner=server.PLANNER, **options), observe=observe), server.serve
-    )
+    return _conclude(Session(Settings.of(goal, planner=server.PLANNER, **options), observe=observe), server.serve)
 
 
 def resume(
@@ -259,9 +253,7 @@ def resume(
     proposes = kept.planner if kept.planner_spec and planner is None else planner
     for name, value in (("model", models), ("planner", proposes)):
         if value is None:
-            raise ConfigError(
-                f"The {name} of this session was handed in as an object: resume(path, {name}=…)."
-            )
+            raise ConfigError(f"The {name} of this session was handed in as an object: resume(path, {name}=…).")
     settings = Settings.of(
         kept.goal,
         model=models,

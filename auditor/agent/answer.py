@@ -128,9 +128,7 @@ def _set(record: Record, q: Question, *, alone: bool) -> str:
     row, run = q.row, _run(record, q)
     if row is None or (row.rate is None and not _said(record, q)):
         why = words.sentence(record.status_reason or "")
-        return (
-            f"{LEADS['not_tested']}: {words.attributes(q.attributes)}. {why} {_explored(record, q)}".rstrip()
-        )
+        return f"{LEADS['not_tested']}: {words.attributes(q.attributes)}. {why} {_explored(record, q)}".rstrip()
     about = "" if alone else f" for {names}" + (" together" if len(q.attributes) > 1 else "")
     head, colon, rest = LEADS[q.verdict].partition(":")
     parts = [
@@ -214,22 +212,14 @@ def _turned(record: Record, q: Question) -> str:
     if ends_of_set is None or (ends_of_set.difference is not None and _said(record, q)):
         return ""
     others, several = "other groups", "or" if len(q.attributes) == 1 else "and"
-    listed = [
-        words.group(g)
-        for a in q.attributes
-        for g in goal.groups.get(a, ())
-        if g not in goal.against.get(a, ())
-    ]
+    listed = [words.group(g) for a in q.attributes for g in goal.groups.get(a, ()) if g not in goal.against.get(a, ())]
     named = words.listing(listed, several)
     if all(goal.against.get(a) for a in q.attributes if a in goal.groups):
         others = _sides(record, q.attributes)[1] or others
     if ends_of_set.difference is not None:
-        return (
-            f"; with {named} rather than {others}, the amount is {ends_of_set.difference:+,.12g} on average"
-        )
+        return f"; with {named} rather than {others}, the amount is {ends_of_set.difference:+,.12g} on average"
     turns = [
-        f"“{turn.named}” instead of “{turn.other}” on {words.plural(turn.seeds, 'text')}"
-        for turn in ends_of_set.turns
+        f"“{turn.named}” instead of “{turn.other}” on {words.plural(turn.seeds, 'text')}" for turn in ends_of_set.turns
     ]
     return f"; with {named} rather than {others}, the answer was {words.listing(turns)}" if turns else ""
 

@@ -92,9 +92,7 @@ class Chain:
                 "chat model."
             )
         target = f"openai:{name}" if kind == "openai" else name
-        read = parts.Spec.read(
-            target, base_url=base_url, max_tokens=MAX_TOKENS, temperature=0.0, timeout_s=TIMEOUT_S
-        )
+        read = parts.Spec.read(target, base_url=base_url, max_tokens=MAX_TOKENS, temperature=0.0, timeout_s=TIMEOUT_S)
         if read.at_provider("openai"):
             self._price = lookup(read.name)
         return parts.build(read)
@@ -161,10 +159,7 @@ class Chain:
         left = session.left().seconds
         if left is not None and left <= 0:
             raise _Stop("the time of the session is over")
-        if (
-            s.planner_max_cost is not None
-            and spent.planner_cost_usd + self._bound(request) > s.planner_max_cost
-        ):
+        if s.planner_max_cost is not None and spent.planner_cost_usd + self._bound(request) > s.planner_max_cost:
             raise _Stop(f"the planner's {s.planner_max_cost:g} USD are used up")
         spent.planner_calls += 1
         self._held = self._bound(request) if self._price is not None else 0.0
@@ -175,9 +170,7 @@ class Chain:
         from auditor.core.types import Usage
 
         chars = len(SYSTEM) + len(json.dumps([d for _, d in schemas().values()]))
-        chars += sum(
-            len(str(m.content)) + len(str(getattr(m, "tool_calls", ""))) + 64 for m in request.messages
-        )
+        chars += sum(len(str(m.content)) + len(str(getattr(m, "tool_calls", ""))) + 64 for m in request.messages)
         usage = Usage(tokens_in=int(chars / CHARS_PER_TOKEN) + 1, tokens_out=MAX_TOKENS)
         return float(self._price.usd(usage))
 
@@ -187,9 +180,7 @@ class Chain:
         messages = getattr(response, "result", None) or []
         used = getattr(messages[-1], "usage_metadata", None) if messages else None
         if self._price is not None and isinstance(used, Mapping):
-            real = self._price.usd(
-                Usage(tokens_in=int(used["input_tokens"]), tokens_out=int(used["output_tokens"]))
-            )
+            real = self._price.usd(Usage(tokens_in=int(used["input_tokens"]), tokens_out=int(used["output_tokens"])))
             session.spent.planner_cost_usd += real - self._held
 
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from auditor.run.result import Result
     from auditor.tasks import Task
 
-Turned = tuple[
-    str, str, str, bool
-]  # case, answer with others, answer with the named ones, whether it changed
+Turned = tuple[str, str, str, bool]  # case, answer with others, answer with the named ones, whether it changed
 MOST = 4  # turns of the answer that a report names for one set
 
 
@@ -47,13 +45,7 @@ def read(result: Result, goal: Goal, task: Task) -> tuple[Ends, ...]:
     for verdict in result.verdicts:
         side = sides.get(verdict.variant_id)
         before, after = verdict.original_output, verdict.variant_output
-        if (
-            side is None
-            or verdict.case_id in directed
-            or not verdict.order
-            or before is None
-            or after is None
-        ):
+        if side is None or verdict.case_id in directed or not verdict.order or before is None or after is None:
             continue
         if verdict.outcome not in ("pass", "violation"):
             continue
@@ -91,9 +83,7 @@ def _of_case(
             yield variant.id, "to" if to else "from"
 
 
-def _compared(
-    edit: Edit, groups: Mapping[str, Collection[str]], against: Mapping[str, Collection[str]]
-) -> bool:
+def _compared(edit: Edit, groups: Mapping[str, Collection[str]], against: Mapping[str, Collection[str]]) -> bool:
     """Whether an edit is between a named group and one that the goal compares it with."""
     ends = (edit.source_group, edit.target_group)
     named, other = groups[edit.attribute], against[edit.attribute]
@@ -123,12 +113,8 @@ def _of_set(model: str, attributes: tuple[str, ...], rows: Sequence[Turned], tas
     return Ends(
         model=model,
         attributes=attributes,
-        better=None
-        if good is None
-        else len({case for case, other, named in changed if named == good != other}),
-        worse=None
-        if good is None
-        else len({case for case, other, named in changed if other == good != named}),
+        better=None if good is None else len({case for case, other, named in changed if named == good != other}),
+        worse=None if good is None else len({case for case, other, named in changed if other == good != named}),
         turns=tuple(Turn(other=a, named=b, seeds=len(cases)) for (a, b), cases in ranked),
     )
 

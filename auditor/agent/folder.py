@@ -56,9 +56,7 @@ def read(path: Path, kind: type[T]) -> T:
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        raise RunFolderError(
-            f"{path} is no such file of a session: {error}. Was it changed by hand?"
-        ) from None
+        raise RunFolderError(f"{path} is no such file of a session: {error}. Was it changed by hand?") from None
 
 
 class Ledger:
@@ -168,9 +166,7 @@ def options(path: Path) -> Kept:
             f"Read it with: audit agent {path} --read"
         )
     if not (path / SETTINGS).is_file():
-        raise RunFolderError(
-            f"{path} holds no {SETTINGS}, so it cannot be gone on with. Start a new session."
-        )
+        raise RunFolderError(f"{path} holds no {SETTINGS}, so it cannot be gone on with. Start a new session.")
     return read(path / SETTINGS, Kept)
 
 

@@ -18,9 +18,7 @@ from auditor.agent.words import known_words, plain_words, terms
 from auditor.core.errors import ConfigError
 
 MAX_CHARS = 2000
-EXAMPLE = (
-    'audit agent "Does our résumé screener treat older women differently?" --model openai:NAME --max-cost 5'
-)
+EXAMPLE = 'audit agent "Does our résumé screener treat older women differently?" --model openai:NAME --max-cost 5'
 
 WITH = re.compile(
     r"(?:\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)|\|)\s+(?:with|without|from|of|having|"
@@ -109,9 +107,7 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     """
     plain = plain_words(text)
     if not re.search(r"[a-z]{2}", plain):
-        raise ConfigError(
-            f"The goal says nothing that can be read. Put it as a question, for example: {EXAMPLE}"
-        )
+        raise ConfigError(f"The goal says nothing that can be read. Put it as a question, for example: {EXAMPLE}")
     if len(text) > MAX_CHARS:
         raise ConfigError(
             f"The goal has {len(text):,} characters; {MAX_CHARS:,} are the most. Say in one or two sentences which "
@@ -124,9 +120,7 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     people, rest = _people(plain, read, places)
     missing = _names(text, people, read, places)
     if missing:
-        assumed.append(
-            f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)"
-        )
+        assumed.append(f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)")
     attributes: tuple[str, ...] | None = tuple(sorted(people))
     known = ", ".join(sorted(known_words().attributes))
     unknown = _unknown(rest) or ("" if people else _strange(rest))
@@ -185,8 +179,7 @@ def _has(word: str, plain: str) -> str | None:
 def _task(plain: str, read: list[str]) -> str:
     words_of = known_words()
     hits = {
-        name: [m for word in words if (m := _has(word, plain)) is not None]
-        for name, words in words_of.tasks.items()
+        name: [m for word in words if (m := _has(word, plain)) is not None] for name, words in words_of.tasks.items()
     }
     best = max(len(h) for h in hits.values())
     winners = sorted(name for name, h in hits.items() if len(h) == best and best)
@@ -195,9 +188,7 @@ def _task(plain: str, read: list[str]) -> str:
         return winners[0]
     if winners:
         candidates = "; ".join(f"{name} ({', '.join(hits[name])})" for name in winners)
-        raise ConfigError(
-            f"The goal may mean several tasks: {candidates}. Say which one: --task {winners[0]}"
-        )
+        raise ConfigError(f"The goal may mean several tasks: {candidates}. Say which one: --task {winners[0]}")
     if any(_has(word, plain) for word in words_of.legal):
         raise ConfigError(
             f"Which legal task is meant: {', '.join(words_of.legal_tasks)}? Say so with --task, or give a task file of "
@@ -230,9 +221,7 @@ def _people(plain: str, read: list[str], places: list[Place]) -> tuple[dict[str,
         if note not in read:
             read.append(note)
     for phrase in sorted(terms(), key=lambda p: (-len(p), p)):
-        if phrase in rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(
-            rest
-        ):
+        if phrase in rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(rest):
             starts = [match.start() for match in pattern.finditer(rest)]
             # As long as what it stands for, so that later places are people where they are.
             rest = pattern.sub(lambda match: "|".center(len(match.group())), rest)
@@ -284,9 +273,7 @@ def _unknown(rest: str) -> str:
     for noun in known.persons:
         for match in re.finditer(rf"(?<![\w|])([a-z][\w-]+)\s+{noun}\b", rest):
             word = match.group(1)
-            if word not in nobody and not any(
-                _has(other, word) for other in (*known.of_tasks, *known.intent)
-            ):
+            if word not in nobody and not any(_has(other, word) for other in (*known.of_tasks, *known.intent)):
                 return word
     for after in WITH.finditer(rest):
         word, _, further = after.group(1).partition(" ")

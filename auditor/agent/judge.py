@@ -54,9 +54,7 @@ def questions(runs: Iterable[Entry], declared: Iterable[tuple[str, ...]]) -> lis
     table: dict[tuple[str, tuple[str, ...]], Question] = {}
 
     def of(model: str, names: tuple[str, ...]) -> Question:
-        return table.setdefault(
-            (model, names), Question(model=model, attributes=names, declared=names in asked)
-        )
+        return table.setdefault((model, names), Question(model=model, attributes=names, declared=names in asked))
 
     for run in runs:
         for row in run.figures.sets if run.figures else ():

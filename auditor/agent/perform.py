@@ -30,12 +30,7 @@ def take(used: Used, parts: Parts) -> None:
 
 
 def execute(
-    plan: Plan,
-    models: Sequence[Model] | None,
-    *,
-    observe: Observer,
-    begun: Callable[[Path], None],
-    used: Used,
+    plan: Plan, models: Sequence[Model] | None, *, observe: Observer, begun: Callable[[Path], None], used: Used
 ) -> Result:
     """Run ``plan``; ``begun`` gets the run folder before anything is asked."""
     from auditor import run

@@ -16,9 +16,7 @@ OF_TEXTS = (  # a run reads texts that the session wrote
 )  # fmt: skip
 
 
-def build(
-    settings: Settings, request: Request, *, left: Left, out: Path, data: Path | None, runs: int
-) -> Plan:
+def build(settings: Settings, request: Request, *, left: Left, out: Path, data: Path | None, runs: int) -> Plan:
     """The plan of ``request``, after ``runs`` others, within what is left; ``data`` are its texts."""
     chosen = {k: v for k, v in request.as_dict().items() if k not in ("purpose", "texts")}
     return Plan.model_validate(

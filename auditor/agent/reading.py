@@ -36,13 +36,9 @@ def figures(plain: Plain | RunRecord) -> Figures:
     return Figures(
         complete=record.status == "complete",
         counts={name: told[name] or 0 for name in COUNTS},
-        noise=max(
-            (_rate(f.estimate).value for f in floors.parts.values() if f.estimate is not None), default=None
-        ),
+        noise=max((_rate(f.estimate).value for f in floors.parts.values() if f.estimate is not None), default=None),
         sets=tuple(
-            _row(record, f, models)
-            for f in record.findings
-            if f.kind == "claim" and f.code not in ("DIR110", "REF120")
+            _row(record, f, models) for f in record.findings if f.kind == "claim" and f.code not in ("DIR110", "REF120")
         ),
         directions=tuple(
             Direction(finding=f.id, model=models.get(f.model, "M0"), steps=f.directions, verdict=f.verdict)

@@ -19,11 +19,7 @@ from auditor.core.types import Estimate
 from auditor.report import prose, words
 from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text
 
-PURPOSES = {
-    "pilot": "pilot (exploratory)",
-    "fresh": "fresh texts",
-    "search": "search (exploratory)",
-}
+PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts", "search": "search (exploratory)"}
 
 
 def build(record: Record, steps: Sequence[Step]) -> Document:
@@ -97,7 +93,7 @@ def _answers(record: Record) -> list[Block]:
     return [
         Text(
             "A verdict stands here only where a run on texts that no earlier run had asked gave it, by a plan that was "
-            "on disk before. What pilots and searches saw is exploratory: it chose where to look next.",
+            "on disk before. What pilots and searches saw is exploratory: it chose where to look next."
         ),
         *_table("Verdicts of fresh runs", ("Changed", "Verdict", "Measured", "From", "Exploratory"), rows),
         *_directions(record),
@@ -227,9 +223,7 @@ def _unseen(record: Record) -> list[Block]:
     looked = {name for run in record.done if run.figures for s in run.figures.sets for name in s.attributes}
     items = []
     if others := sorted(set(dictionaries.builtin()) - looked):
-        why = (
-            "the goal does not name them" if goal.attributes else "the texts do not name them, or too few do"
-        )
+        why = "the goal does not name them" if goal.attributes else "the texts do not name them, or too few do"
         items.append(f"Attributes {words.listing(others)}: {why}.")
     if goal.groups:
         items.append(
@@ -310,11 +304,7 @@ def _chart(record: Record) -> Iterable[Chart]:
     """Rates of the attribute sets with their intervals, noise and placebo edits beside them."""
     from auditor.report import charts, view
 
-    asked = {
-        (q.model, q.attributes): (q, q.row)
-        for q in answer.ordered(record)
-        if q.row is not None and q.row.rate
-    }
+    asked = {(q.model, q.attributes): (q, q.row) for q in answer.ordered(record) if q.row is not None and q.row.rate}
     if not asked:
         return
     models = sorted({model for model, _ in asked})
@@ -342,9 +332,7 @@ def _chart(record: Record) -> Iterable[Chart]:
         for names in dict.fromkeys(names for _, names in asked)
     ]
     subjects = [view.Subject(model=m, format="", name=record.models[int(m[1:]) - 1]) for m in models]
-    drawn = charts.forest(
-        rows, subjects, name="answers", title="Share of changed versions with another answer"
-    )
+    drawn = charts.forest(rows, subjects, name="answers", title="Share of changed versions with another answer")
     caption = (
         "Share of changed versions in which the answer changed, with 95 % intervals, in the fresh run that the verdict "
         "comes from. Triangle: shown; circle: not determined. Grey band: the same prompt asked again; grey bar: edits "

@@ -54,11 +54,7 @@ class Rules:
         self.session = session
         self.goal = session.settings.goal
         self.base = Request(
-            purpose="pilot",
-            texts=1,
-            attributes=self.goal.attributes,
-            groups=self.goal.changes,
-            order=self.goal.order,
+            purpose="pilot", texts=1, attributes=self.goal.attributes, groups=self.goal.changes, order=self.goal.order
         )
         self.calls_per_text = 0.0
         self.few = ""  # that few texts name all attributes of the goal
@@ -158,8 +154,7 @@ class Rules:
             return look("too few texts name the attributes together: cases come from the grammar", generated)
         if wider.joint > named.joint:
             return look(
-                "few texts name the attributes: words are also put before person nouns (a man, an old man)",
-                with_words,
+                "few texts name the attributes: words are also put before person nouns (a man, an old man)", with_words
             )
         if not own and named.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
             return look("too few texts name the attributes: cases come from the grammar", generated)
@@ -237,9 +232,7 @@ class Rules:
                 return following
             why = following
         elif candidates:
-            why = (
-                "what is open was tested on fresh texts three times; a fourth test would have too low a level"
-            )
+            why = "what is open was tested on fresh texts three times; a fourth test would have too low a level"
         elif unsettled:
             why = "no open attribute set changed more answers than placebo edits; more runs would only narrow intervals"
         else:

@@ -83,9 +83,7 @@ class Session:
             planner=settings.planner,
             seed=settings.seed,
             limits=settings.limits,
-            texts=Texts(
-                source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds])
-            ),
+            texts=Texts(source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds])),
         )
         known: list[folder.Step] = []
         if path is not None:
@@ -208,20 +206,14 @@ class Session:
         if self.settings.specs is not None:
             return None
         return [
-            models.make(m, task=self.task)
-            if isinstance(m, str)
-            else m
-            if isinstance(m, Model)
-            else models.wrap(m)
+            models.make(m, task=self.task) if isinstance(m, str) else m if isinstance(m, Model) else models.wrap(m)
             for m in self.settings.models
         ]
 
     def plan(self, request: Request, *, data: Path | None, limits: bool = True) -> Plan:
         """The plan of ``request``, with everything that the user fixed."""
         left = self.left() if limits else Left()
-        return plans.build(
-            self.settings, request, left=left, out=self.path / "runs", data=data, runs=len(self.runs)
-        )
+        return plans.build(self.settings, request, left=left, out=self.path / "runs", data=data, runs=len(self.runs))
 
     def scan(self, request: Request, *, keep: Callable[[int], int] | None = None) -> pool.Scan:
         """What ``request`` would make of the texts; ``keep`` (texts → of a pilot) drops those it cannot change."""

@@ -111,16 +111,14 @@ class Settings:
         if data is not None and not isinstance(data, str | Path):
             numbered = enumerate(data, 1)
             seeds = tuple(
-                s if isinstance(s, SourceText) else SourceText(id=f"text-{n}", text=str(s))
-                for n, s in numbered
+                s if isinstance(s, SourceText) else SourceText(id=f"text-{n}", text=str(s)) for n, s in numbered
             )
         Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
         return cls(
             goal=read,
             models=adapters,
             names=tuple(
-                m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name
-                for m in adapters
+                m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name for m in adapters
             ),
             out=Path(out),
             data=None if data is None or seeds is not None else str(data),

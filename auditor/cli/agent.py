@@ -30,9 +30,7 @@ def agent(
     format: common.Format = "terminal",
     full: common.Full = False,
     dry_run: common.DryRun = False,
-    read: Annotated[
-        bool, typer.Option("--read", help="Show the session in the folder GOAL; ask nothing.")
-    ] = False,
+    read: Annotated[bool, typer.Option("--read", help="Show the session in the folder GOAL; ask nothing.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the session in the folder GOAL, which was cut off.")
     ] = False,
@@ -104,9 +102,7 @@ def _outline(values: dict[str, Any], format: str) -> str:
     cost = "unknown" if sized["cost_usd"] is None else f"{sized['cost_usd']:.2f} USD"
     names = "those that the texts name" if goal["attributes"] is None else words.listing(goal["attributes"])
     groups = ", ".join(f"{a}: {words.group(g)}" for a, found in goal["groups"].items() for g in found)
-    limits = ", ".join(
-        f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in values["limits"].items() if v is not None
-    )
+    limits = ", ".join(f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in values["limits"].items() if v is not None)
     lines = [
         f"Goal        {goal['text']}",
         f"Read as     {'; '.join(goal['read']) or 'given by options'}",

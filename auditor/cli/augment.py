@@ -21,20 +21,15 @@ def augment(
     out: Annotated[Path, option("out", help="Where the rows go: .jsonl, or .csv.")],
     top: Annotated[
         int | None,
-        typer.Option(
-            "--top", help="Only cases with one of the N words with the highest rates (published: 5, 10)."
-        ),
+        typer.Option("--top", help="Only cases with one of the N words with the highest rates (published: 5, 10)."),
     ] = None,
     share: Annotated[
-        float | None,
-        typer.Option("--share", help="Rows in percent of the training data (published: 0.25 to 10)."),
+        float | None, typer.Option("--share", help="Rows in percent of the training data (published: 0.25 to 10).")
     ] = None,
     train_rows: Annotated[
         int | None, typer.Option("--train-rows", help="Rows of the training data; with --share.")
     ] = None,
-    model: Annotated[
-        str | None, option("models", help="Whose violations (default: the first of the run).")
-    ] = None,
+    model: Annotated[str | None, option("models", help="Whose violations (default: the first of the run).")] = None,
     seed: Annotated[int, option("seed")] = 7,
 ) -> int:
     """Write texts whose answer changed in RUN, with the label that both sides should get."""
@@ -55,15 +50,11 @@ def augment(
         folder.require_texts("writing training texts")
         found = collect(folder, top=top, share=share, train_rows=train_rows, model=model, seed=seed)
     write(found.rows, out)
-    lines = [
-        f"{out}: {len(found.rows)} of {plural(found.available, 'text')} from the violations of {found.model}"
-    ]
+    lines = [f"{out}: {len(found.rows)} of {plural(found.available, 'text')} from the violations of {found.model}"]
     if found.tokens:
         lines.append(f"words: {', '.join(map(clean, found.tokens))}")
     if found.wanted is not None and found.wanted > found.available:
-        lines.append(
-            f"{found.wanted} were asked for; a longer run (--limit) finds more violations to draw from."
-        )
+        lines.append(f"{found.wanted} were asked for; a longer run (--limit) finds more violations to draw from.")
     by_model = sum(row.label_source == "model" for row in found.rows)
     if by_model:
         lines.append(

@@ -10,9 +10,7 @@ from auditor.cli import common
 from auditor.cli.common import invoke
 from auditor.core.counting import plural
 
-app = typer.Typer(
-    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
-)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 
 
 @app.command("show")

@@ -27,8 +27,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @takes("choose", Plan)
 def choose(
     candidates: Annotated[
-        int,
-        typer.Option("--candidates", help="2: which of two, in both orders (default); 3 to 10: rank them."),
+        int, typer.Option("--candidates", help="2: which of two, in both orders (default); 3 to 10: rank them.")
     ] = 2,
     repeats: Annotated[
         int,
@@ -89,9 +88,7 @@ def finish(task: str, done: Compared, format: str) -> int:
     pages.put(values, format, document)
     common.say(f"Report: {Path(done.path) / 'report.html'}", to=sys.stderr)
     if not done.complete:
-        common.say(
-            f"Incomplete: {done.reason}. Go on with: audit resume {common.quoted(done.path)}", to=sys.stderr
-        )
+        common.say(f"Incomplete: {done.reason}. Go on with: audit resume {common.quoted(done.path)}", to=sys.stderr)
     return 0 if done.complete else 3
 
 
@@ -103,11 +100,7 @@ def _said(done: Compared, model: str) -> str:
     position = done.position(model)
     told = [f"{model}: {seen.answers.total():,} answers, {lost:,} of them refused or not readable"]
     if position is not None:
-        told.append(
-            f"the first place is taken {100 * position:+.0f} points more often than the last".replace(
-                "-", "−"
-            )
-        )
+        told.append(f"the first place is taken {100 * position:+.0f} points more often than the last".replace("-", "−"))
     if done.kind == "choice":
         told.append(f"{seen.chosen[TIE]:,} ties")
     return "; ".join(told) + "."

@@ -36,15 +36,10 @@ WIDEST = 120  # columns of a help text, where the terminal has as many
 
 Full = Annotated[
     bool,
-    typer.Option(
-        "--full",
-        help="Print more of what was measured, not the answer alone.",
-        rich_help_panel=Group.OUTPUT,
-    ),
+    typer.Option("--full", help="Print more of what was measured, not the answer alone.", rich_help_panel=Group.OUTPUT),
 ]
 Format = Annotated[
-    str,
-    typer.Option("--format", help="What is printed: terminal or json.", rich_help_panel=Group.OUTPUT),
+    str, typer.Option("--format", help="What is printed: terminal or json.", rich_help_panel=Group.OUTPUT)
 ]
 
 
@@ -57,16 +52,12 @@ def _check_rule(text: str | None) -> str | None:
 FailOn = Annotated[str | None, option("fail_on", callback=_check_rule)]
 WaiversFile = Annotated[
     Path | None,
-    typer.Option(
-        "--waivers", help="Findings that are let stand (default: waivers.toml, where there is one)."
-    ),
+    typer.Option("--waivers", help="Findings that are let stand (default: waivers.toml, where there is one)."),
 ]
 Config = Annotated[
     Path | None,
     typer.Option(
-        "--config",
-        help="Settings file (default: audit.toml, where there is one).",
-        rich_help_panel=Group.ASKED,
+        "--config", help="Settings file (default: audit.toml, where there is one).", rich_help_panel=Group.ASKED
     ),
 ]
 DryRun = Annotated[
@@ -78,12 +69,9 @@ DryRun = Annotated[
     ),
 ]
 Yes = Annotated[
-    bool,
-    typer.Option("--yes", "-y", help="Do not ask before spending money.", rich_help_panel=Group.LIMITS),
+    bool, typer.Option("--yes", "-y", help="Do not ask before spending money.", rich_help_panel=Group.LIMITS)
 ]
-RunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run folder, its name under reports/, or latest.")
-]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, its name under reports/, or latest.")]
 
 
 def _usage_error(error: Any) -> str:
@@ -101,10 +89,7 @@ def invoke(app: typer.Typer, name: str, argv: Sequence[str]) -> int:
 
     try:
         result = laid_out(app)(
-            args=list(argv),
-            prog_name=f"audit {name}",
-            standalone_mode=False,
-            max_content_width=WIDEST,
+            args=list(argv), prog_name=f"audit {name}", standalone_mode=False, max_content_width=WIDEST
         )
     except ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help text
@@ -142,11 +127,7 @@ def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("p
                 _refuse_outcomes(path)
             return path
     known = sorted(p.name for p in Path("reports").glob("*") if (p / "plan.json").is_file())[-5:]
-    hint = (
-        f" Latest under reports/: {', '.join(known)}."
-        if known
-        else " Run `audit --task sentiment` to make one."
-    )
+    hint = f" Latest under reports/: {', '.join(known)}." if known else " Run `audit --task sentiment` to make one."
     raise RunFolderError(f"{name}: there is no such run folder.{hint}")
 
 
@@ -272,10 +253,7 @@ def judge(record: dict[str, object], rule: str | None, *, partial: bool) -> int:
     if before.holds:
         waived = [id for m in before.matches for id in m.findings]
         told = [f" ({_some(waived)})"] if waived else []
-        say(
-            f"--fail-on: does not hold, since what it is about is waived{''.join(told)}: {rule}",
-            to=sys.stderr,
-        )
+        say(f"--fail-on: does not hold, since what it is about is waived{''.join(told)}: {rule}", to=sys.stderr)
     else:
         say(f"--fail-on: does not hold: {rule}", to=sys.stderr)
     return 0

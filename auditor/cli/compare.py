@@ -22,9 +22,7 @@ FAIL_ON = ("worse", "new", "never")
 
 @app.command()
 def compare(
-    before: Annotated[
-        Path, typer.Argument(metavar="A", help="The run before: a folder, its name, or latest.")
-    ],
+    before: Annotated[Path, typer.Argument(metavar="A", help="The run before: a folder, its name, or latest.")],
     after: Annotated[Path, typer.Argument(metavar="B", help="The run after.")],
     format: pages.Format = "terminal",
     out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,

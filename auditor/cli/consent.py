@@ -23,16 +23,12 @@ REACHES = ("http",)  # kinds of models that are files which say where texts are 
 Models = Annotated[
     list[str] | None,
     option(
-        "models",
-        help="A program, module or http: file that RUN names and that may be used here; may be given again.",
+        "models", help="A program, module or http: file that RUN names and that may be used here; may be given again."
     ),
 ]
-Address = Annotated[
-    str | None, option("base_url", help="The server that RUN names and that may be sent its texts.")
-]
+Address = Annotated[str | None, option("base_url", help="The server that RUN names and that may be sent its texts.")]
 Yes = Annotated[
-    bool,
-    typer.Option("--yes", help="Use the programs, modules and servers that RUN names without a question."),
+    bool, typer.Option("--yes", help="Use the programs, modules and servers that RUN names without a question.")
 ]
 
 
@@ -105,9 +101,7 @@ class Named:
         runs = [m for m in left.models if m.partition(":")[0] in RUNS_CODE]
         sent = [*(m for m in left.models if m not in runs), *left.addresses]
         told = [f"{path} names what would run on this machine: {'; '.join(runs)}."] if runs else []
-        told += (
-            [f"{path} names where its texts would be sent, with your key: {'; '.join(sent)}."] if sent else []
-        )
+        told += [f"{path} names where its texts would be sent, with your key: {'; '.join(sent)}."] if sent else []
         if sys.stdin.isatty() and sys.stderr.isatty():
             complain(" ".join(told))
             typer.confirm("Go on?", abort=True, err=True)

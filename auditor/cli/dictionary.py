@@ -17,16 +17,12 @@ from auditor.core.counting import plural
 if TYPE_CHECKING:
     from auditor.perturb.dictionaries import Dictionary
 
-app = typer.Typer(
-    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
-)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 
 
 @app.command("list")
 def list_dictionaries(
-    attribute: Annotated[
-        str | None, typer.Argument(help="Show the groups and words of one attribute or view.")
-    ] = None,
+    attribute: Annotated[str | None, typer.Argument(help="Show the groups and words of one attribute or view.")] = None,
     format: common.Format = "terminal",
 ) -> int:
     """List the attributes, groups and numbers of terms that come with the tool, and the hinter views."""
@@ -111,9 +107,7 @@ def _list_one(attribute: str, format: str) -> int:
 
 
 @app.command("show")
-def show(
-    attribute: Annotated[str, typer.Argument(help="One attribute, or neutral.")],
-) -> int:
+def show(attribute: Annotated[str, typer.Argument(help="One attribute, or neutral.")]) -> int:
     """Print the file of one dictionary that comes with the tool, to copy from or to extend (extends: ATTRIBUTE)."""
     from auditor.core import data, yamlfile
     from auditor.perturb import dictionaries
@@ -135,9 +129,7 @@ def check(
     from auditor.perturb import dictionaries
 
     chosen = (
-        dictionaries.load_options(tuple(files))
-        if files
-        else [dictionaries.load(n) for n in dictionaries.builtin()]
+        dictionaries.load_options(tuple(files)) if files else [dictionaries.load(n) for n in dictionaries.builtin()]
     )
     problems = dictionaries.check(chosen)
     say(*problems)
@@ -149,12 +141,9 @@ def check(
 
 @app.command("build")
 def build(
-    corpus: Annotated[
-        list[Path], typer.Option(help="A public SBIC file (SBIC.v2.agg.*.csv); may be given again.")
-    ],
+    corpus: Annotated[list[Path], typer.Option(help="A public SBIC file (SBIC.v2.agg.*.csv); may be given again.")],
     out: Annotated[
-        Path,
-        typer.Option(help="The YAML file to write; with several attributes, NAME-ATTRIBUTE.yaml for each."),
+        Path, typer.Option(help="The YAML file to write; with several attributes, NAME-ATTRIBUTE.yaml for each.")
     ],
     min_count: Annotated[int, typer.Option(min=1, help="Posts that must name a term.")] = 5,
     category: Annotated[

@@ -15,9 +15,7 @@ from auditor.core.plan import Plan
 if TYPE_CHECKING:
     from auditor.run.doctor import Examined
 
-app = typer.Typer(
-    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
-)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 MARKS = {"ok": "ok", "note": "note", "failed": "FAILED", "skipped": "-"}
 
 
@@ -25,9 +23,7 @@ MARKS = {"ok": "ok", "note": "note", "failed": "FAILED", "skipped": "-"}
 @takes("doctor", Plan)
 def doctor(
     model: Annotated[str, option("models", help="Model spec (audit models lists the kinds).")],
-    task: Annotated[
-        str, option("task", help="Task whose prompts are asked (default: sentiment).")
-    ] = "sentiment",
+    task: Annotated[str, option("task", help="Task whose prompts are asked (default: sentiment).")] = "sentiment",
     format: common.Format = "terminal",
     **options: object,
 ) -> int:
@@ -56,10 +52,7 @@ def _lines(found: Examined) -> list[str]:
 
     encoding = sys.stdout.encoding or "utf-8"
     repeated = f", {found.repeated} of them repeated" if found.repeated else ""
-    lines = [
-        f"{visible(found.model)} on the task {found.task}: {plural(found.calls, 'call')}{repeated}",
-        "",
-    ]
+    lines = [f"{visible(found.model)} on the task {found.task}: {plural(found.calls, 'call')}{repeated}", ""]
     for check in found.checks:
         text = visible(check.text, newlines=False)
         lines.append(f"{MARKS[check.status]:<8}{check.name:<18}{text}")

@@ -20,9 +20,7 @@ from auditor.core.types import Case, Edit, names
 if TYPE_CHECKING:
     from auditor.perturb.grammar.coverage import Coverage
 
-app = typer.Typer(
-    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
-)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 GrammarFile = Annotated[
     str, typer.Argument(metavar="GRAMMAR", help="A shipped grammar NAME[:VIEW], or a file (.yaml, .cfg).")
 ]

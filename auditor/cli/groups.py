@@ -25,27 +25,20 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def groups(
     run: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="RUN", help="A run folder, or its name under reports/; without it, one is made."
-        ),
+        typer.Argument(metavar="RUN", help="A run folder, or its name under reports/; without it, one is made."),
     ] = None,
     attribute: Annotated[str, typer.Option("--attribute", help="Whose groups are compared.")] = "occupation",
     label: Annotated[
         str | None, typer.Option("--label", help="The label whose score is compared (default: each).")
     ] = None,
     model: Annotated[
-        str | None,
-        option("models", help="Whose answers (default: the first of the run); without RUN, whom to ask."),
+        str | None, option("models", help="Whose answers (default: the first of the run); without RUN, whom to ask.")
     ] = None,
-    task: Annotated[
-        str | None, option("task", help="Without RUN: the task that is asked (default fill-mask).")
-    ] = None,
+    task: Annotated[str | None, option("task", help="Without RUN: the task that is asked (default fill-mask).")] = None,
     cases: Annotated[
         int | None,
         typer.Option(
-            "--cases",
-            min=2,
-            help="Without RUN: distinct sentences for each group (default 150, as published).",
+            "--cases", min=2, help="Without RUN: distinct sentences for each group (default 150, as published)."
         ),
     ] = None,
     format: common.Format = "terminal",
@@ -63,9 +56,7 @@ def groups(
     own = {"task": task, "limit": cases} | options
     path = _ask(model, attribute, own, yes=yes) if run is None else find_text_run(_only(run, own), "groups")
     with RunFolder.open(path) as folder:
-        found = group_report(
-            folder, attribute=attribute, labels=None if label is None else [label], model=model
-        )
+        found = group_report(folder, attribute=attribute, labels=None if label is None else [label], model=model)
     if format == "json":
         sys.stdout.write(json.dumps([asdict(f) for f in found], indent=2) + "\n")
         return 0
@@ -125,9 +116,7 @@ def _lines(one: Any) -> list[str]:
     if one.violating is None:
         lines.append(f"  Index {one.reason}.")
     else:
-        share = (
-            f"{one.violating} of {plural(len(one.groups), 'group')} ({one.violating / len(one.groups):.1%})"
-        )
+        share = f"{one.violating} of {plural(len(one.groups), 'group')} ({one.violating / len(one.groups):.1%})"
         lines.append(f"  {share} have an index beyond ±2, the published mark.")
     out = plural(one.standing_out, "group")
     lines.append(f"  ▲ {out} with q of 0.05 or less against the median group ({one.method['test']}).")

@@ -30,31 +30,25 @@ def import_(
         ),
     ],
     map: Annotated[
-        Path | None,
-        typer.Option("--map", help="What each column says (import.toml); inferred where none is given."),
+        Path | None, typer.Option("--map", help="What each column says (import.toml); inferred where none is given.")
     ] = None,
     write_map: Annotated[
         Path | None, typer.Option("--write-map", help="Write what was inferred to this file, and stop.")
     ] = None,
     rows: Annotated[
-        str,
-        typer.Option("--rows", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: found)."),
+        str, typer.Option("--rows", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: found).")
     ] = "",
     answer: Annotated[
         list[str] | None,
         typer.Option("--answer", help="The column of answers; several give a run each. May be repeated."),
     ] = None,
-    join: Annotated[
-        Path | None, typer.Option("--join", help="A table of what was asked, beside the answers.")
-    ] = None,
+    join: Annotated[Path | None, typer.Option("--join", help="A table of what was asked, beside the answers.")] = None,
     on: Annotated[str, typer.Option("--on", help="The column that both tables have.")] = "custom_id",
     favourable: Annotated[
-        list[str] | None,
-        option("favourable", plan=TabularPlan, help="A label that is good to get; may be repeated."),
+        list[str] | None, option("favourable", plan=TabularPlan, help="A label that is good to get; may be repeated.")
     ] = None,
     reference: Annotated[
-        list[str] | None,
-        option("reference", help="ATTRIBUTE:GROUP that all others are compared with."),
+        list[str] | None, option("reference", help="ATTRIBUTE:GROUP that all others are compared with.")
     ] = None,
     delta: Annotated[float | None, option("delta")] = None,
     task: Annotated[str | None, typer.Option("--name", help="What the run is called.")] = None,
@@ -91,10 +85,7 @@ def import_(
         write_map.write_text(mapping.dump(roles), encoding="utf-8")
         typer.echo(f"{write_map} written. Correct it, then: audit import {files[0]} --map {write_map}")
         return 0
-    codes = [
-        _write(table, one, out, format, full, fail_on, told=map is None)
-        for one in _each(table, roles, answer)
-    ]
+    codes = [_write(table, one, out, format, full, fail_on, told=map is None) for one in _each(table, roles, answer)]
     return max(codes)
 
 
@@ -108,9 +99,7 @@ def _each(table: Table, roles: Roles, answers: list[str] | None) -> Iterator[Rol
         yield roles
 
 
-def _write(
-    table: Table, roles: Roles, out: Path, format: str, full: bool, fail_on: str | None, *, told: bool
-) -> int:
+def _write(table: Table, roles: Roles, out: Path, format: str, full: bool, fail_on: str | None, *, told: bool) -> int:
     from auditor.contrib.imports import mapping, record
     from auditor.run.result import load
 

@@ -40,8 +40,7 @@ def ll144(
         ),
     ] = None,
     published: Annotated[
-        Text,
-        typer.Option("--published", help="Column of --counts with published ratios: does each come out?"),
+        Text, typer.Option("--published", help="Column of --counts with published ratios: does each come out?")
     ] = None,
     sex: Annotated[Text, typer.Option("--sex", help="Column of the sex.")] = None,
     race: Annotated[Text, typer.Option("--race", help="Column of race/ethnicity.")] = None,
@@ -69,10 +68,7 @@ def ll144(
         bool, typer.Option("--unknown-in-median", help="Take people of unknown category into the median.")
     ] = False,
     partly_known: Annotated[
-        bool,
-        typer.Option(
-            "--partly-known", help="Count people with one unknown attribute in the table of the other."
-        ),
+        bool, typer.Option("--partly-known", help="Count people with one unknown attribute in the table of the other.")
     ] = False,
     source: Annotated[
         Text, typer.Option("--source", help="Which system made the outcomes, when, who collected them.")
@@ -82,10 +78,7 @@ def ll144(
         Text, typer.Option("--distribution-date", help="YYYY-MM-DD the use began; else left empty.")
     ] = None,
     data_kind: Annotated[
-        Text,
-        typer.Option(
-            "--data-kind", help="historical or test; without it the report says that it was not said."
-        ),
+        Text, typer.Option("--data-kind", help="historical or test; without it the report says that it was not said.")
     ] = None,
     test_data_reason: Annotated[
         Text, typer.Option("--test-data-reason", help="Why no historical data were used.")
@@ -122,9 +115,7 @@ def ll144(
     if write_map is not None:
         return _write_map(write_map)
     if sum(f is not None for f in (data, counts, rankings)) != 1:
-        raise ConfigError(
-            "give one of --data FILE, --counts FILE and --rankings FILE. See: audit ll144 --help"
-        )
+        raise ConfigError("give one of --data FILE, --counts FILE and --rankings FILE. See: audit ll144 --help")
     if out is not None and out.suffix and out.suffix not in (".html", ".json") and not out.is_dir():
         raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
     started = datetime.datetime.now(datetime.UTC)
@@ -233,9 +224,7 @@ def _from_data(
     return record.from_people(found, source, settings, mode=mode)
 
 
-def _from_counts(
-    path: Path, settings: Settings, map_file: Path | None, published: str | None
-) -> dict[str, object]:
+def _from_counts(path: Path, settings: Settings, map_file: Path | None, published: str | None) -> dict[str, object]:
     from auditor.contrib.ll144 import categories, people, record
 
     settings.check()
@@ -245,9 +234,7 @@ def _from_counts(
     return record.from_counts(cells, source, settings, mode=mode)
 
 
-def _from_rankings(
-    path: Path, settings: Settings, leave_out: str | None, model: str | None
-) -> dict[str, object]:
+def _from_rankings(path: Path, settings: Settings, leave_out: str | None, model: str | None) -> dict[str, object]:
     from auditor.contrib.ll144 import rankings, record
 
     return record.from_rankings(rankings.read(path, leave_out=leave_out, model=model), settings)

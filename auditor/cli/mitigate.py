@@ -31,15 +31,13 @@ def mitigate(
     run: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN",
-            help="A finished run: a folder, its name, or latest; or a table of recorded answers.",
+            metavar="RUN", help="A finished run: a folder, its name, or latest; or a table of recorded answers."
         ),
     ],
     with_: Annotated[
         str | None,
         typer.Option(
-            "--with",
-            help="ignore, redact, rubric, reasoning, few-shot, with commas (default: all that can be tried).",
+            "--with", help="ignore, redact, rubric, reasoning, few-shot, with commas (default: all that can be tried)."
         ),
     ] = None,
     prompt: Annotated[
@@ -51,15 +49,12 @@ def mitigate(
         ),
     ] = None,
     other_model: Annotated[
-        list[str] | None,
-        typer.Option("--other-model", help="Another model under the same prompt; may be repeated."),
+        list[str] | None, typer.Option("--other-model", help="Another model under the same prompt; may be repeated.")
     ] = None,
     replicates: Annotated[int, option("replicates", help="Times each prompt is asked.")] = 1,
     map: Annotated[
         Path | None,
-        typer.Option(
-            "--map", help="Of a table: what each column says (import.toml); its `format` names the prompt."
-        ),
+        typer.Option("--map", help="Of a table: what each column says (import.toml); its `format` names the prompt."),
     ] = None,
     base: Annotated[
         str | None, typer.Option("--base", help="Of a table: the prompt that the others are compared with.")
@@ -115,11 +110,7 @@ def resume(folder: Path, limits: dict[str, object], consented: consent.Given, fo
     named = consent.Named.of([*(plan.get("models") or ()), *wanted.models], [plan.get("base_url")])
     named.consent(folder, again=f"resume {common.quoted(folder)}", **consented)
     given = {name: value for name, value in limits.items() if value is not None}
-    return finish(
-        trying.prepare_trial(path, wanted, told.limits | given, told.replicates, told.most),
-        folder,
-        format,
-    )
+    return finish(trying.prepare_trial(path, wanted, told.limits | given, told.replicates, told.most), folder, format)
 
 
 def finish(prepared: Prepared, folder: Path, format: str) -> int:

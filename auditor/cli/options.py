@@ -54,9 +54,7 @@ def option(
     """
     told = plan.flags()[name]
     text = help or _help(told, plan.settings()[name].default)
-    return typer.Option(
-        told.flag, *also, help=text, callback=callback, show_default=False, rich_help_panel=told.group
-    )
+    return typer.Option(told.flag, *also, help=text, callback=callback, show_default=False, rich_help_panel=told.group)
 
 
 def _annotation(plan: type[PlanModel], name: str) -> object:
@@ -69,11 +67,6 @@ def _annotation(plan: type[PlanModel], name: str) -> object:
 
 def _help(told: Option, default: object) -> str:
     """The help with its default, where that is a plain value and not said."""
-    if (
-        not isinstance(default, str | int)
-        or default == ""
-        or isinstance(default, bool)
-        or "efault" in told.help
-    ):
+    if not isinstance(default, str | int) or default == "" or isinstance(default, bool) or "efault" in told.help:
         return told.help
     return f"{told.help.removesuffix('.')} (default {default})."

@@ -35,12 +35,7 @@ def checked(format: str) -> str:
 
 
 def put(
-    values: Mapping[str, object],
-    format: str,
-    document: Document,
-    out: Path | None = None,
-    *,
-    full: bool = True,
+    values: Mapping[str, object], format: str, document: Document, out: Path | None = None, *, full: bool = True
 ) -> None:
     """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
     from auditor.report import html, markdown, terminal

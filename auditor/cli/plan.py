@@ -28,9 +28,7 @@ Reason = Annotated[str, typer.Option("--reason", help="Why these measures, and w
 
 @app.command("freeze")
 @takes("plan freeze", Plan)
-def _freeze(
-    output: Output, by: By = "", reason: Reason = "", config: common.Config = None, **options: object
-) -> int:
+def _freeze(output: Output, by: By = "", reason: Reason = "", config: common.Config = None, **options: object) -> int:
     """Write the resolved plan with the hashes of everything that shapes it; no model is asked.
 
     Options are those of audit run. Run it with audit run --plan FILE: what deviates is recorded.

@@ -62,9 +62,7 @@ def listed() -> list[_Plugin]:
                     kind.load(name)
                 except PluginError as error:
                     problem = str(error)
-            rows.append(
-                _Plugin(kind=kind.kind, name=name, origin=origin, where=kind.where(name), problem=problem)
-            )
+            rows.append(_Plugin(kind=kind.kind, name=name, origin=origin, where=kind.where(name), problem=problem))
     return rows
 
 

@@ -47,9 +47,7 @@ def _lines(found: dict[str, Any], replicates: int) -> list[str]:
 
     lines = [f"{found['id']} on {found['model']}: {plural(replicates, 'new answer')} to each prompt", ""]
     for cell in found["cells"]:
-        edits = (
-            "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"
-        )
+        edits = "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"
         lines.append(f"{cell['role']:<10}{clean(edits)}")
         for when in ("before", "now"):
             told = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"

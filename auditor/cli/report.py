@@ -39,8 +39,7 @@ def report(
         ),
     ] = "terminal",
     out: Annotated[
-        str | None,
-        option("out", "--output", help="Write the one file format here instead; - prints it."),
+        str | None, option("out", "--output", help="Write the one file format here instead; - prints it.")
     ] = None,
     full: common.Full = False,
     section: Annotated[
@@ -48,12 +47,10 @@ def report(
         typer.Option("--section", help="A further section, of another package; may be given several times."),
     ] = None,
     fill: Annotated[
-        Path | None,
-        typer.Option("--fill", help="TOML with what only the people responsible can say, for legal pages."),
+        Path | None, typer.Option("--fill", help="TOML with what only the people responsible can say, for legal pages.")
     ] = None,
     write_fill: Annotated[
-        str | None,
-        typer.Option("--write-fill", help="Write that file to fill in, and stop; - prints it."),
+        str | None, typer.Option("--write-fill", help="Write that file to fill in, and stop; - prints it.")
     ] = None,
     fail_on: common.FailOn = None,
     waivers: common.WaiversFile = None,
@@ -181,9 +178,7 @@ def _renderers(
     if Spec.of(record).kind == "tabular":
 
         def of_rows(name: str) -> tuple[str | bytes, str]:
-            renderer = RENDERERS.create(
-                name, **({**common.screen(), "full": full} if name == "terminal" else {})
-            )
+            renderer = RENDERERS.create(name, **({**common.screen(), "full": full} if name == "terminal" else {}))
             # These lay outcomes of people beside the run, where its folder holds them; rows have no other evidence.
             beside = SimpleNamespace(path=path) if (path / OUTCOMES).is_file() and name in BESIDE else None
             return renderer.render(record, beside), renderer.suffix
@@ -198,9 +193,7 @@ def _renderers(
             table = result.answers()
             if name == "inspect":
                 return inspect_log.log(result.record, table), ".inspect.json"
-            return (
-                (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
-            )
+            return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
         if name == "terminal":
             return result.to_text(**common.screen(), full=full), ".txt"
         options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}

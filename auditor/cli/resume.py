@@ -40,8 +40,7 @@ def resume(
         from auditor.core.errors import ConfigError
 
         raise ConfigError(
-            f"{path} is a session of audit agent.",
-            below=f"Go on with: audit agent {common.quoted(path)} --resume",
+            f"{path} is a session of audit agent.", below=f"Go on with: audit agent {common.quoted(path)} --resume"
         )
     given: consent.Given = {"yes": yes, "given": model or (), "base_url": base_url}
     if (path / TRIAL).is_file():
@@ -52,9 +51,7 @@ def resume(
     if folder.plan.get("kind") == "tabular":
         from auditor.core.errors import ConfigError
 
-        raise ConfigError(
-            f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {common.quoted(path)}"
-        )
+        raise ConfigError(f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {common.quoted(path)}")
     require_intact(path)
     panels = "panels" in folder.plan
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":

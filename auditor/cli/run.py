@@ -155,10 +155,7 @@ def _show_estimate(told: ExpectedTexts, format: str) -> str:
             f"{plural(n, 'further call')} {verb(n, 'repeats', 'repeat')} the first prompts, to see whether the model "
             "stays the same."
         )
-    lines += [
-        "",
-        "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked.",
-    ]
+    lines += ["", "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked."]
     return "\n".join(map(inline, lines))
 
 

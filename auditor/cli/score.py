@@ -18,10 +18,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 def score(
     run: common.RunArgument,
     responses: Annotated[
-        Path,
-        typer.Option(
-            "--responses", help="JSON lines: prompt_sha256 or variant_id, replicate, output or error."
-        ),
+        Path, typer.Option("--responses", help="JSON lines: prompt_sha256 or variant_id, replicate, output or error.")
     ],
     format: common.Format = "terminal",
     full: common.Full = False,
@@ -32,10 +29,7 @@ def score(
 
     common.check_format(format)
     return finish(
-        judge(find_text_run(run, "score"), responses, observe=Draw()),
-        format=format,
-        fail_on=fail_on,
-        full=full,
+        judge(find_text_run(run, "score"), responses, observe=Draw()), format=format, fail_on=fail_on, full=full
     )
 
 

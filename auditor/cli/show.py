@@ -14,8 +14,7 @@ from auditor.cli.common import find_intact, invoke
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case of RUN.")]
 AnyId = Annotated[
-    str | None,
-    typer.Argument(metavar="ID", help="A finding (F001), a variant or a case; without: a list of findings."),
+    str | None, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case; without: a list of findings.")
 ]
 
 
@@ -41,9 +40,7 @@ def show(run: common.RunArgument, id: AnyId = None, waivers: common.WaiversFile 
     result = load(path)
     result.record.update(common.with_waivers(result.record, waivers))
     judged = partial(opinion, result.record, result.evidence)
-    sys.stdout.write(
-        render_finding(read(result.record), result.evidence, id, judged=judged, **common.screen())
-    )
+    sys.stdout.write(render_finding(read(result.record), result.evidence, id, judged=judged, **common.screen()))
     return 0
 
 

@@ -184,8 +184,7 @@ def _finish(run: Any, format: str, fail_on: str | None, *, full: bool) -> int:
 def schema(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A .csv or .csv.gz file with a header.")],
     target: Annotated[
-        str | None,
-        option("target", plan=TabularPlan, help="The column that holds the label (default: the last)."),
+        str | None, option("target", plan=TabularPlan, help="The column that holds the label (default: the last).")
     ] = None,
     protected: Annotated[
         str | None, option("protected", plan=TabularPlan, help="Columns to protect, comma-separated.")

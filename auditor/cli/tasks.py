@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # labels of a task, in the list of tasks
 
-app = typer.Typer(
-    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
-)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 
 
 class _Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +93,7 @@ def new(
     kind: Annotated[
         str,
         typer.Option(
-            "--kind",
-            help="classification, decision, multilabel, score, generation, coreference or fill-mask.",
+            "--kind", help="classification, decision, multilabel, score, generation, coreference or fill-mask."
         ),
     ] = "classification",
     out: Annotated[Path | None, option("out", help="File to write (default: NAME.yaml).")] = None,

@@ -13,9 +13,7 @@ from auditor.cli import common
 from auditor.cli.common import find_text_run, invoke
 from auditor.cli.options import option
 
-app = typer.Typer(
-    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True
-)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
 
 
 @app.command("sample")
@@ -36,9 +34,7 @@ def sample(
         folder.require_texts("reading variants")
         rows = review.sample(folder, out, n=n, seed=seed, discarded=discarded)
     lost = sum(row.discarded for row in rows)
-    lines = [
-        f"{out}: {len(rows) - lost} valid" + (f" and {lost} discarded variants" if discarded else " variants")
-    ]
+    lines = [f"{out}: {len(rows) - lost} valid" + (f" and {lost} discarded variants" if discarded else " variants")]
     if len(rows) - lost < n:
         lines.append(f"{n} were asked for; the run has no more valid ones.")
     if discarded and lost < len(rows) - lost:

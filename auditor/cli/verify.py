@@ -20,8 +20,7 @@ def verify(
         str | None, typer.Option("--head", help="The head that was noted elsewhere when the run ended.")
     ] = None,
     sign: Annotated[
-        Path | None,
-        typer.Option("--sign", help="Sign the head with this Ed25519 key (PEM) into RUN; extra sign."),
+        Path | None, typer.Option("--sign", help="Sign the head with this Ed25519 key (PEM) into RUN; extra sign.")
     ] = None,
     signed_by: Annotated[
         Path | None,
@@ -49,9 +48,7 @@ def verify(
         for n, end in enumerate(ends_of(path), 1):
             say(f"End {n} in the register: {end.time}, {end.status or 'no status'}.")
         return 1
-    say(
-        f"{path}: nothing that was checked was changed.", *checked(path), *signed, *_code(path), *_input(path)
-    )
+    say(f"{path}: nothing that was checked was changed.", *checked(path), *signed, *_code(path), *_input(path))
     say(*_head(path, head), *LIMITS)
     return 0
 

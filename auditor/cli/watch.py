@@ -23,9 +23,7 @@ def watch(
     ],
     format: pages.Format = "terminal",
     out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,
-    fail_on: Annotated[
-        str | None, option("fail_on", help="Exit 1 on: changed (at the last run); never.")
-    ] = None,
+    fail_on: Annotated[str | None, option("fail_on", help="Exit 1 on: changed (at the last run); never.")] = None,
 ) -> int:
     """Follow the runs in DIR that have one plan: figures by date, and changes found at any number of looks."""
     from auditor.core.errors import ConfigError

@@ -30,17 +30,7 @@ IDENTITY = ("gender", "gender_identity", "names", "race", "nationality", "religi
 TITLED = re.compile(rf"{wording.MASK}\.?\s+[A-Z][\w'\u2019-]*(?:\s+[A-Z][\w'\u2019-]*)?")
 TOKEN = re.compile(r"\w+(?:['\u2019-]\w+)*")
 AGED = ("year-old", "years-old", "year-olds")
-STAND_INS = (
-    "individual",
-    "person",
-    "resident",
-    "patient",
-    "client",
-    "applicant",
-    "candidate",
-    "someone",
-    "user",
-)
+STAND_INS = ("individual", "person", "resident", "patient", "client", "applicant", "candidate", "someone", "user")
 NAMED = 3  # answers in which a name stands
 ALPHA = 0.05
 Cell = tuple[str, str]  # text and format
@@ -63,11 +53,7 @@ class Apart:
 
     def as_record(self) -> dict[str, object]:
         """Plain data for ``run.json``."""
-        return dataclasses.asdict(self) | {
-            "groups": list(self.groups),
-            "shown": self.shown,
-            "said": self.said(),
-        }
+        return dataclasses.asdict(self) | {"groups": list(self.groups), "shown": self.shown, "said": self.said()}
 
     def said(self) -> str:
         """What the test says, in a sentence."""
@@ -156,20 +142,14 @@ def _names(table: Observations, columns: Columns) -> set[str]:
             if word[:1].isupper():
                 groups[word.lower()].add(about)
                 count[word.lower()] += 1
-    return {
-        word
-        for word, about in groups.items()
-        if len(about) == 1 and count[word] >= NAMED and word not in small
-    }
+    return {word for word, about in groups.items() if len(about) == 1 and count[word] >= NAMED and word not in small}
 
 
 def _bag(text: str) -> Bag:
     return frozenset(word.removesuffix("'s") for word in words(text)) - FUNCTION_WORDS
 
 
-def _claims(
-    table: Observations, columns: Columns, question: Question, texts: Sequence[str]
-) -> Iterator[Claim]:
+def _claims(table: Observations, columns: Columns, question: Question, texts: Sequence[str]) -> Iterator[Claim]:
     """Net differences of each figure, decided together for each model."""
     known, refused = columns.label >= 0, columns.status == STATUS["refused"]
     figures = {name: (unit, [figure(text) for text in texts]) for name, (unit, figure) in FIGURES.items()}
@@ -198,9 +178,7 @@ def _claims(
         for one in net.tested(numbers, arrays, Versions(numbers, arrays), "net", asked):
             tested.append(dataclasses.replace(one, claim=dataclasses.replace(one.claim, label=name)))
     for model in table.models.values:
-        yield from decide(
-            [t for t in tested if t.claim.model == model], dataclasses.replace(question, delta=None)
-        )
+        yield from decide([t for t in tested if t.claim.model == model], dataclasses.replace(question, delta=None))
 
 
 def _apart(table: Observations, columns: Columns, made: Sequence[Claim], bags: Sequence[Bag]) -> list[Apart]:
@@ -215,16 +193,13 @@ def _apart(table: Observations, columns: Columns, made: Sequence[Claim], bags: S
         if reference not in strands.names or group not in strands.names:
             continue
         side = {
-            name: strands.version[strands.group == strands.names.index(name)].tolist()
-            for name in (group, reference)
+            name: strands.version[strands.group == strands.names.index(name)].tolist() for name in (group, reference)
         }
         answers = _answers(table, columns, rows)
         pairs = _pairs(answers, side[group], side[reference], bags)
         placebos = _pairs(answers, *_placebos(table, columns, attribute), bags)
         out.append(
-            Apart(
-                model=model, attribute=attribute, groups=(group, reference), found=told_apart(pairs, placebos)
-            )
+            Apart(model=model, attribute=attribute, groups=(group, reference), found=told_apart(pairs, placebos))
         )
     return out
 
@@ -251,10 +226,7 @@ def _answers(table: Observations, columns: Columns, rows: np.ndarray) -> dict[in
 
 
 def _pairs(
-    answers: dict[int, dict[Cell, list[int]]],
-    first: Sequence[int],
-    second: Sequence[int],
-    bags: Sequence[Bag],
+    answers: dict[int, dict[Cell, list[int]]], first: Sequence[int], second: Sequence[int], bags: Sequence[Bag]
 ) -> list[Pair]:
     """Answers of both sides to one text in one format, one with one."""
     sides: list[dict[Cell, list[int]]] = []

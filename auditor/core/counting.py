@@ -31,11 +31,7 @@ def cut_off(n: int) -> str:
     >>> cut_off(2), cut_off(0)
     ('; 2 were cut off at the limit on tokens: raise it with --max-tokens', '')
     """
-    return (
-        f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --max-tokens"
-        if n
-        else ""
-    )
+    return f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --max-tokens" if n else ""
 
 
 def verb(n: int, one: str, many: str) -> str:

@@ -100,13 +100,9 @@ def decode(path: Path, raw: bytes) -> str:
         except (OSError, EOFError, zlib.error) as error:
             raise DataFileError(f"{path}: damaged gzip file: {error}") from None
         if len(raw) > userfile.LARGEST:
-            raise DataFileError(
-                f"{path}: unpacked it is larger than {userfile.LARGEST:,} bytes, the most that is read"
-            )
+            raise DataFileError(f"{path}: unpacked it is larger than {userfile.LARGEST:,} bytes, the most that is read")
     if raw.startswith(_UTF16):
-        raise DataFileError(
-            f"{path}: the file is UTF-16, not UTF-8; convert it.", below=_convert("UTF-16", path)
-        )
+        raise DataFileError(f"{path}: the file is UTF-16, not UTF-8; convert it.", below=_convert("UTF-16", path))
     for magic, kind in _COMPRESSED.items():
         if raw.startswith(magic):
             raise DataFileError(f"{path}: the file is compressed ({kind}); unpack it first")
@@ -141,9 +137,7 @@ def lines(text: str) -> Iterator[str]:
     return (line.removesuffix("\r") for line in found)
 
 
-def parse(
-    path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequence[str] = DELIMITERS
-) -> CsvTable:
+def parse(path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequence[str] = DELIMITERS) -> CsvTable:
     """Header and records of a CSV text.
 
     Parameters

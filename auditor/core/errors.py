@@ -84,13 +84,7 @@ class UnknownPlugin(UserError):
     LISTED = 20  # more names than these are listed by a command
 
     def __init__(
-        self,
-        kind: str,
-        name: str,
-        known: Iterable[str],
-        hint: str = "",
-        *,
-        synonyms: Mapping[str, str] | None = None,
+        self, kind: str, name: str, known: Iterable[str], hint: str = "", *, synonyms: Mapping[str, str] | None = None
     ) -> None:
         names = sorted(known)
         meant = (synonyms or {}).get(name.casefold())
@@ -98,9 +92,7 @@ class UnknownPlugin(UserError):
         if near:
             offer = f" Did you mean {' or '.join(near)}?"
         else:
-            offer = (
-                f" Known: {', '.join(names)}." if names and (len(names) <= self.LISTED or not hint) else ""
-            )
+            offer = f" Known: {', '.join(names)}." if names and (len(names) <= self.LISTED or not hint) else ""
         super().__init__(f"unknown {kind} {name!r}.{offer}{' ' + hint if hint else ''}")
         self.kind, self.name, self.near = kind, name, tuple(near)
 
@@ -128,9 +120,7 @@ class MissingDependency(UserError):
 
     def __init__(self, feature: str, package: str, extra: str | None = None) -> None:
         line = f'pip install "llm-bias-auditor[{extra}]"' if extra else f"pip install {package}"
-        super().__init__(
-            f"{feature} needs the package {package}, which is not installed.", below=f"Run: {line}"
-        )
+        super().__init__(f"{feature} needs the package {package}, which is not installed.", below=f"Run: {line}")
 
 
 class CallError(AuditError):

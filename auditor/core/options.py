@@ -107,9 +107,7 @@ class Typed:
         places = [self.keys[flag][1] for flag in FLAG.findall(said) if flag in self.keys]
         if not places:
             return error
-        said = FLAG.sub(
-            lambda m: repr(self.keys[m.group()][0]) if m.group() in self.keys else m.group(), said
-        )
+        said = FLAG.sub(lambda m: repr(self.keys[m.group()][0]) if m.group() in self.keys else m.group(), said)
         if places[0]:
             return DataFileError(f"{places[0]}: {said}", below=error.below)
         return ConfigError(said, below=error.below)
@@ -170,12 +168,7 @@ class PlanModel(BaseModel):
     table: ClassVar[str] = ""  # of ``audit.toml`` that holds the settings; empty: they stand at its top
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        validate_by_name=True,
-        defer_build=True,
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, validate_by_name=True, defer_build=True
     )
 
     @model_validator(mode="wrap")
@@ -238,20 +231,14 @@ class PlanModel(BaseModel):
             text = userfile.text(path)
             raw: dict[str, object] = from_toml(text)
         except FileNotFoundError:
-            raise ConfigError(
-                f"{path}: there is no such file. Give an existing file with --config."
-            ) from None
+            raise ConfigError(f"{path}: there is no such file. Give an existing file with --config.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise DataFileError(f"{path}: not a TOML file: {error}") from None
         if raw.pop("format", FORMAT) != FORMAT:
-            raise DataFileError(
-                f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file."
-            )
+            raise DataFileError(f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file.")
         tables = {name: raw.pop(name) for name in TABLES if name in raw}
         if cls.table:
-            text = (
-                "\n" * text.count("\n", 0, text.find(f"[{cls.table}]")) + text.partition(f"[{cls.table}]")[2]
-            )
+            text = "\n" * text.count("\n", 0, text.find(f"[{cls.table}]")) + text.partition(f"[{cls.table}]")[2]
             table = tables.get(cls.table, {})
             if not isinstance(table, dict):
                 raise DataFileError(f"{path}: {cls.table} must be a table: [{cls.table}]")
@@ -290,9 +277,7 @@ def keywords(plan: type[PlanModel], *, without: frozenset[str] = frozenset()) ->
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         further = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=info.default, annotation=info.annotation
-            )
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=info.default, annotation=info.annotation)
             for name, info in plan.settings().items()
             if name not in signature.parameters and name not in without
         ]

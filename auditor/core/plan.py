@@ -16,30 +16,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from auditor.core.errors import AuditError, ConfigError
-from auditor.core.options import (
-    FILE,
-    Amount,
-    Count,
-    Listed,
-    Names,
-    Numbers,
-    Option,
-    PathText,
-    Times,
-    Typed,
-)
-from auditor.core.shared_plan import (
-    ASKED,
-    CHANGED,
-    CHOOSE,
-    LIMITS,
-    MAKE,
-    MEASURED,
-    OUTPUT,
-    RUN,
-    TEXTS,
-    SharedPlan,
-)
+from auditor.core.options import FILE, Amount, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
+from auditor.core.shared_plan import ASKED, CHANGED, CHOOSE, LIMITS, MAKE, MEASURED, OUTPUT, RUN, TEXTS, SharedPlan
 
 SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.plugins`
 REFERENCES = ("equal", "bls")
@@ -78,9 +56,7 @@ def _of_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
 def _of_reference(reference: str) -> str:
     pairs = [one.strip().partition(":") for one in reference.split(",")]
     if reference not in REFERENCES and not all(attribute and group for attribute, _, group in pairs):
-        raise ValueError(
-            "takes equal, bls, or ATTRIBUTE:GROUP with commas between, as race:white,gender:male"
-        )
+        raise ValueError("takes equal, bls, or ATTRIBUTE:GROUP with commas between, as race:white,gender:male")
     return reference
 
 
@@ -358,11 +334,7 @@ def _until(plan: Plan) -> Iterator[str]:
     early = "prepares texts that may never be asked about"
     for clashes, option, why in (
         (plan.protocol != "default", f"--protocol {plan.protocol}", "says itself what is asked"),
-        (
-            plan.strategy == "adaptive",
-            "--strategy adaptive",
-            "goes where answers change, which decides no claim",
-        ),
+        (plan.strategy == "adaptive", "--strategy adaptive", "goes where answers change, which decides no claim"),
         (plan.batch, "--batch", "may take a day, and each round of questions waits for the one before"),
         (plan.jobs > 1, "--jobs", early),
         (plan.engine != "local", f"--engine {plan.engine}", early),
@@ -383,9 +355,7 @@ def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
     """
     file = config or (FILE if FILE.is_file() else None)
     typed = Typed(values={}) if file is None else Plan.read_toml(file)
-    given = {
-        name: value for name, value in flags.items() if value is not None and value != () and value != []
-    }
+    given = {name: value for name, value in flags.items() if value is not None and value != () and value != []}
     try:
         return Plan.of({**typed.values, **given})
     except AuditError as error:

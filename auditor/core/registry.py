@@ -82,9 +82,7 @@ class Registry(Generic[P]):
             return found
         others = sorted(k for k, o in self._all().items() if o.package and name in (o.plain, o.entry.name))
         if others:
-            raise ConfigError(
-                f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}."
-            )
+            raise ConfigError(f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}.")
         known = {_plain(key) for key in self._all()}
         raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
 
@@ -103,9 +101,7 @@ class Registry(Generic[P]):
         except (ImportError, AttributeError) as error:
             raise PluginError(f"{self.kind} {name!r} ({entry.value}) did not load: {error}") from error
         if not (isinstance(plugin, type) and issubclass(plugin, self.base)):
-            raise PluginError(
-                f"{self.kind} {name!r} ({entry.value}) does not derive from auditor.{self.base.__name__}"
-            )
+            raise PluginError(f"{self.kind} {name!r} ({entry.value}) does not derive from auditor.{self.base.__name__}")
         return plugin
 
     def create(self, name: str, **options: object) -> P:
@@ -162,9 +158,7 @@ class Registry(Generic[P]):
             ]
             taken = {offer.plain: "" for offer in own.values()}
             for offer in others:
-                taken[offer.plain] = (
-                    offer.package if taken.get(offer.plain, offer.package) == offer.package else ""
-                )
+                taken[offer.plain] = offer.package if taken.get(offer.plain, offer.package) == offer.package else ""
             for offer in others:
                 free = taken[offer.plain] == offer.package
                 own[offer.entry.name if free else f"{offer.package}:{offer.entry.name}"] = offer

@@ -9,18 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_serializer
 
 from auditor.core import yamlfile
 from auditor.core.errors import ConfigError
-from auditor.core.options import (
-    FLAG,
-    LARGEST,
-    Amount,
-    Count,
-    Group,
-    Names,
-    Option,
-    PathText,
-    PlanModel,
-    near,
-)
+from auditor.core.options import FLAG, LARGEST, Amount, Count, Group, Names, Option, PathText, PlanModel, near
 from auditor.core.secrets import hidden
 
 # The commands that take an option.
@@ -103,9 +92,7 @@ def _per_model(given: object) -> object:
         for text in texts:
             spec, *pairs = str(text).split()
             if not pairs or not all("=" in pair for pair in pairs):
-                raise ValueError(
-                    'takes "SPEC NAME=VALUE …", as "openai:NAME max-tokens=4096 temperature=none"'
-                )
+                raise ValueError('takes "SPEC NAME=VALUE …", as "openai:NAME max-tokens=4096 temperature=none"')
             found.setdefault(spec, {}).update({name: value for name, _, value in map(_cut, pairs)})
         given = found
     return {spec: _checked(spec, settings) for spec, settings in given.items()}

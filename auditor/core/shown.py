@@ -81,9 +81,7 @@ def csv_text(rows: Iterable[Iterable[object]], *, newlines: bool = True) -> str:
     import csv
 
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(
-        [cell(value, newlines=newlines) for value in row] for row in rows
-    )
+    csv.writer(file, lineterminator="\n").writerows([cell(value, newlines=newlines) for value in row] for row in rows)
     return file.getvalue()
 
 
@@ -184,8 +182,7 @@ def guarded() -> Iterator[None]:
     """Put a `Guard` around stdout and stderr of this process."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (
-        stream if isinstance(stream, Guard) or stream is None else cast(TextIO, Guard(stream))
-        for stream in before
+        stream if isinstance(stream, Guard) or stream is None else cast(TextIO, Guard(stream)) for stream in before
     )
     try:
         yield

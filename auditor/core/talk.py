@@ -204,9 +204,7 @@ def _message(raw: Mapping[str, object], turn: int) -> Message:
     answers = raw.get("tool_call_id")
     if not calls and not answers:
         return Message(role=known, content=text)
-    return Said(
-        role=known, content=text, calls=tuple(calls), answers=answers if isinstance(answers, str) else ""
-    )
+    return Said(role=known, content=text, calls=tuple(calls), answers=answers if isinstance(answers, str) else "")
 
 
 def _call(raw: object, otherwise: str) -> Call:

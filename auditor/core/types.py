@@ -19,9 +19,7 @@ from auditor.core.talk import Talk, Tool
 Scalar = str | int | float | bool | None
 Span = tuple[int, int]  # characters of a text, the end not among them
 Input = str | Mapping[str, Scalar]  # a text, or one table row
-EditKind = Literal[
-    "swap", "marking", "insertion", "agreement", "placebo", "wording", "name_line", "statement"
-]
+EditKind = Literal["swap", "marking", "insertion", "agreement", "placebo", "wording", "name_line", "statement"]
 NEUTRAL: frozenset[EditKind] = frozenset(("placebo", "wording"))  # edits that change no group
 Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
@@ -161,9 +159,7 @@ class Variant:
     def directions(self) -> tuple[tuple[str, str, str], ...]:
         """(attribute, source group, target group), sorted and distinct, repairs left out."""
         return tuple(
-            sorted(
-                {(e.attribute, e.source_group, e.target_group) for e in self.edits if e.kind != "agreement"}
-            )
+            sorted({(e.attribute, e.source_group, e.target_group) for e in self.edits if e.kind != "agreement"})
         )
 
 
@@ -329,9 +325,7 @@ class Verdict:
     format: str = ""
 
 
-AFTER_STOPPING = (
-    "Wald margin after stopping (the paper's rule)"  # a method whose interval supports no verdict
-)
+AFTER_STOPPING = "Wald margin after stopping (the paper's rule)"  # a method whose interval supports no verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -102,9 +102,7 @@ def check(path: Path | str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(mode):
         kind = next((kind for test, kind in _KINDS if test(mode)), "no file")
-        raise DataFileError(
-            f"{path}: this is {kind}, not a regular file; write what it gives into a file first"
-        )
+        raise DataFileError(f"{path}: this is {kind}, not a regular file; write what it gives into a file first")
 
 
 def _chunks(path: Path | str, largest: int | None) -> Iterator[bytes]:

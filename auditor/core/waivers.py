@@ -200,9 +200,7 @@ def apply(
 
 def of(record: RunRecord) -> dict[str, Waived]:
     """The active waiver of each waived finding, by the finding's id."""
-    return {
-        id: item for item in reversed(record.waivers.items) if item.status == "active" for id in item.findings
-    }
+    return {id: item for item in reversed(record.waivers.items) if item.status == "active" for id in item.findings}
 
 
 def lines(record: RunRecord) -> list[str]:

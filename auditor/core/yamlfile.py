@@ -91,9 +91,7 @@ def read_text(path: Path | str, largest: int = userfile.SETTINGS, *, missing: st
         raise DataFileError(f"{path}: this is a folder, not a file") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise DataFileError(
-            f"{path}, line {line}: byte {error.start} is not UTF-8; save the file as UTF-8"
-        ) from None
+        raise DataFileError(f"{path}, line {line}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataFileError(f"{path}: cannot be read: {reason}") from None
@@ -118,9 +116,7 @@ def compose(path: Path | str, text: str) -> yaml.Node | None:
     except yaml.YAMLError as error:
         raise DataFileError(f"{path}: this is no valid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
-        raise DataFileError(
-            f"{path}: fields too deep inside each other; at most {DEEPEST} are read"
-        ) from None
+        raise DataFileError(f"{path}: fields too deep inside each other; at most {DEEPEST} are read") from None
     if node is not None:
         _bounded(path, node)
     return node
@@ -177,9 +173,7 @@ def _bounded(path: Path | str, root: yaml.Node) -> None:
         fields = 1 + sum(sizes[id(part)][0] for part in below)
         depth = 1 + max((sizes[id(part)][1] for part in below), default=0)
         if fields > MOST:
-            raise DataFileError(
-                f"{at}: more than {MOST:,} fields, counting each as often as aliases (*name) repeat it"
-            )
+            raise DataFileError(f"{at}: more than {MOST:,} fields, counting each as often as aliases (*name) repeat it")
         if depth > DEEPEST:
             raise DataFileError(f"{at}: more than {DEEPEST} fields inside each other")
         sizes[id(node)] = (fields, depth)
@@ -204,9 +198,7 @@ def _walk(path: Path | str, root: object, start: Where, lines: dict[Where, int])
                 line = key.start_mark.line + 1
                 if place in lines:
                     name = ".".join(str(part) for part in place)
-                    raise DataFileError(
-                        f"{path}, line {line}: the field {name} stands here and in line {lines[place]}"
-                    )
+                    raise DataFileError(f"{path}, line {line}: the field {name} stands here and in line {lines[place]}")
                 lines[place] = line
                 todo.append((value, place))
         elif isinstance(node, yaml.SequenceNode):

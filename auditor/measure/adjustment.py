@@ -73,13 +73,7 @@ class Edits:
     """
 
     def __init__(
-        self,
-        covariates: Floats,
-        others: Floats,
-        text: Ints,
-        words: csr_array,
-        neutral: NDArray[np.bool_],
-        unit: Ints,
+        self, covariates: Floats, others: Floats, text: Ints, words: csr_array, neutral: NDArray[np.bool_], unit: Ints
     ) -> None:
         self._k = k = covariates.shape[1]
         _, self._text, size = np.unique(text, return_inverse=True, return_counts=True)

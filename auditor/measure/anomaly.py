@@ -78,10 +78,7 @@ def anomaly_indices(
     if len(part) < min_values:
         what = f" with {min_units} or more cases" if units is not None else ""
         return Indices(
-            values=none,
-            median=None,
-            mad=None,
-            reason=f"not computable: fewer than {min_values} values{what}",
+            values=none, median=None, mad=None, reason=f"not computable: fewer than {min_values} values{what}"
         )
     median = float(np.median(part))
     mad = float(median_abs_deviation(part, scale="normal" if normal else 1.0))
@@ -94,9 +91,7 @@ def anomaly_indices(
             reason="not computable: more than half of the values are equal, so their median deviation is 0",
         )
     return Indices(
-        values=tuple(
-            round((float(v) - median) / mad, 9) if ok else None for v, ok in zip(values, enough, strict=True)
-        ),
+        values=tuple(round((float(v) - median) / mad, 9) if ok else None for v, ok in zip(values, enough, strict=True)),
         median=median,
         mad=mad,
     )

@@ -22,9 +22,7 @@ def too_many_unreadable(lost: int, answers: int) -> bool:
     return lost > UNREADABLE * answers
 
 
-def alike(
-    model: str, given: Mapping[str, Mapping[object, int]], labels: Mapping[object, str]
-) -> Iterator[Caution]:
+def alike(model: str, given: Mapping[str, Mapping[object, int]], labels: Mapping[object, str]) -> Iterator[Caution]:
     """Yield a caution for each format in which (nearly) every answer that could be read is the same.
 
     Parameters

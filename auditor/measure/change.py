@@ -123,13 +123,7 @@ class Watch:
         texts = sorted(set(values).intersection(*self._before)) if self._before else []
         dates = len(self._before)
         told = Look(
-            difference=None,
-            p_value=None,
-            e_value=None,
-            capital=0.0,
-            needed=self._needed,
-            texts=len(texts),
-            dates=dates,
+            difference=None, p_value=None, e_value=None, capital=0.0, needed=self._needed, texts=len(texts), dates=dates
         )
         if len(texts) >= LEAST:
             before = np.array([[one[t] for t in texts] for one in self._before])
@@ -153,9 +147,7 @@ class Watch:
         return told
 
 
-def moved(
-    before: Sequence[dict[str, float]], now: dict[str, float], most: int
-) -> list[tuple[str, float, float]]:
+def moved(before: Sequence[dict[str, float]], now: dict[str, float], most: int) -> list[tuple[str, float, float]]:
     """The texts whose values moved most: text, mean before, now; those that did not move are left out."""
     told = [
         (text, float(np.mean([one[text] for one in before])), value)

@@ -57,9 +57,7 @@ def claim_notes(attributes: Sequence[str], counts: Counts, rate: Estimate | None
     hidden = int(counts.hidden.sum())
     if len(attributes) > 1 and hidden:
         total = int(counts.violations.sum())
-        notes.append(
-            f"{hidden} of {total} changes are hidden: no smaller set of these attributes changed the label"
-        )
+        notes.append(f"{hidden} of {total} changes are hidden: no smaller set of these attributes changed the label")
     return notes
 
 
@@ -86,9 +84,7 @@ def net_text(claim: Claim) -> str:
     texts = plural(claim.texts, "text")
     if claim.family == "refusal":
         what = "got no label (refused, filtered or not readable)"
-        return (
-            f"texts about {group} {what} {_difference(claim)} than the same texts about {reference} ({texts})"
-        )
+        return f"texts about {group} {what} {_difference(claim)} than the same texts about {reference} ({texts})"
     if claim.scale == "number":
         more = "lower" if (claim.estimate or 0) < 0 else "higher"
         size = f"{abs(claim.estimate or 0):.3g} {claim.unit}".strip()
@@ -138,9 +134,7 @@ def net_notes(claim: Claim) -> tuple[str, ...]:
             if scale
             else (f"{_points(claim.words_low)} to {_points(claim.words_high)} points")
         )
-        notes.append(
-            f"for these words alone: {scale}95 % {shown}; {claim.words:.1f} words stand for the groups"
-        )
+        notes.append(f"for these words alone: {scale}95 % {shown}; {claim.words:.1f} words stand for the groups")
     if claim.calls_needed is not None:
         notes.append(f"some {claim.calls_needed:,} calls would decide it, as far as texts do")
     return tuple(notes)

@@ -25,15 +25,7 @@ from numpy.typing import NDArray
 from auditor.core import waivers
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
-from auditor.measure.compared import (
-    Change,
-    Comparison,
-    Fate,
-    FindingChange,
-    PlanDifference,
-    RateChange,
-    Tested,
-)
+from auditor.measure.compared import Change, Comparison, Fate, FindingChange, PlanDifference, RateChange, Tested
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.multiplicity import RESAMPLES, holm, resamples_for, too_coarse
 from auditor.measure.observations import Arm, Codes, Ints, Judged, Observations
@@ -273,9 +265,7 @@ def _by_text(cells: Cells) -> tuple[Ints, Ints]:
     return np.bincount(text, cells.changed).astype(np.int64), np.bincount(text)
 
 
-def _two_samples(
-    before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, wanted: int
-) -> Tested:
+def _two_samples(before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, wanted: int) -> Tested:
     first, second = (korn_graubard(*side, 1 - LEVEL) for side in (before, after))
     low, high = apart(second, first)
     p: float | None = None
@@ -300,9 +290,7 @@ def _two_samples(
     )
 
 
-def _exchanged(
-    before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, resamples: int
-) -> float:
+def _exchanged(before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, resamples: int) -> float:
     """P value of "the texts of both runs are exchangeable"; two-sided, what was seen counted in."""
     events, sizes = (np.concatenate(both).astype(float) for both in zip(before, after, strict=True))
     own = len(before[0])
@@ -376,9 +364,6 @@ def _judged(side: Side, keys: Iterable[int], models: Iterable[str], formats: Ite
         edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
         use = edited[told.shape] & (told.outcome <= VIOLATION)
         use &= np.isin(own[told.version], np.array(sorted(keys), dtype=np.uint64))
-        for names, codes, column in (
-            (models, table.models, told.model),
-            (formats, table.formats, told.format),
-        ):
+        for names, codes, column in ((models, table.models, told.model), (formats, table.formats, told.format)):
             use &= np.isin(column, [code for one in names if (code := codes.get(one)) is not None])
         yield from (told.outcome[use] == VIOLATION).tolist()

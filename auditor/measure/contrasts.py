@@ -124,9 +124,7 @@ class Strands(NamedTuple):
         count = np.bincount(self.strand * groups + self.group, minlength=strands * groups)
         present = count.reshape(strands, groups) > 0
         across = present[:, there].sum(axis=1)
-        usable = (
-            present[:, wanted[group]] & (across > 0) if group in wanted else np.zeros(strands, dtype=bool)
-        )
+        usable = present[:, wanted[group]] & (across > 0) if group in wanted else np.zeros(strands, dtype=bool)
         text, of_text = np.unique(self.text[usable], return_inverse=True)
         row = np.full(strands, -1)
         row[usable] = of_text
@@ -208,10 +206,7 @@ class Versions:
         for code in sources:
             source[code], target[code] = number[sources[code]], number[targets[code]]
         base = np.array(
-            [
-                s.arm == Arm.ORIGINAL or (s.arm == Arm.PLACEBO and s.attributes == (attribute,))
-                for s in self.shapes
-            ],
+            [s.arm == Arm.ORIGINAL or (s.arm == Arm.PLACEBO and s.attributes == (attribute,)) for s in self.shapes],
             dtype=bool,
         )
         moved = np.flatnonzero((source >= 0)[self.shape] & known)
@@ -248,9 +243,7 @@ class Versions:
         names, code = np.unique([s.carrier for s in self.shapes], return_inverse=True)
         return names.tolist(), code.astype(np.int64)
 
-    def design(
-        self, contrast: Contrast, words: csr_array | None = None, size: Floats | None = None
-    ) -> Design:
+    def design(self, contrast: Contrast, words: csr_array | None = None, size: Floats | None = None) -> Design:
         """What contrasts are made of: what else differs between the two sides.
 
         ``words`` of versions are those that stand for groups, if no others are given; ``size`` is how much each row
@@ -291,10 +284,7 @@ class Versions:
             if shape.arm in (Arm.EDITED, Arm.REWORDED):
                 for name, source, target in shape.directions:
                     if name == attribute:
-                        cells += [
-                            (n, codes.of(("group", target)), 1.0),
-                            (n, codes.of(("group", source)), -1.0),
-                        ]
+                        cells += [(n, codes.of(("group", target)), 1.0), (n, codes.of(("group", source)), -1.0)]
         return np.asarray(_sparse(cells, (len(self.shapes), len(codes.values))).toarray())
 
 
@@ -339,9 +329,9 @@ class Layout:
         """
         if attribute not in self._edits:
             own = self._versions
-            about = np.array(
-                [s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes], dtype=bool
-            )[own.shape]
+            about = np.array([s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes], dtype=bool)[
+                own.shape
+            ]
             rows = np.flatnonzero(self._known & own.single & (about | own.neutral))
             if len(rows) > MOST_EDITS:
                 kept = np.unique(own.text[rows])

@@ -99,7 +99,7 @@ def _spread(
     """Statistic of one prompt for each row of ``codes``, shape (rows, answers)."""
     one_hot = codes[..., None] == np.arange(labels)
     counts = np.add.reduceat(one_hot, starts, axis=1, dtype=np.int64)
-    out: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (
-        counts**2 / np.array(sizes, dtype=float)[:, None]
-    ).sum(axis=(1, 2))
+    out: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (counts**2 / np.array(sizes, dtype=float)[:, None]).sum(
+        axis=(1, 2)
+    )
     return out

@@ -95,9 +95,7 @@ def groups_of(table: Observations, attribute: str) -> list[str]:
 
 def _group_of(table: Observations, attribute: str) -> Ints:
     """Of each version the code of the groups that it names; −1 where it takes no part."""
-    part = [
-        s.arm in (Arm.ORIGINAL, Arm.EDITED) and not {*s.attributes} - {attribute} for s in table.shapes.values
-    ]
+    part = [s.arm in (Arm.ORIGINAL, Arm.EDITED) and not {*s.attributes} - {attribute} for s in table.shapes.values]
     named = [attribute in dict(groups) for groups in table.groups.values]
     shape, groups = table.columns().version_shape, table.version_groups()
     here = np.array(part, dtype=bool)[shape] & np.array(named, dtype=bool)[groups]
@@ -284,9 +282,7 @@ def _distance(means: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArra
     return np.asarray(np.divide(away, spread, out=np.where(away > TINY, np.inf, 0.0), where=spread > TINY))
 
 
-def _free_p(
-    scores: Sequence[NDArray[np.float64]], rounds: int, rng: np.random.Generator
-) -> list[float | None]:
+def _free_p(scores: Sequence[NDArray[np.float64]], rounds: int, rng: np.random.Generator) -> list[float | None]:
     """Sentences change groups freely."""
     pooled = np.concatenate(scores)
     pooled = pooled - pooled.mean()  # sums of squares then lose no digits

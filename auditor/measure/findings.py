@@ -25,9 +25,7 @@ METHOD = "net difference by text, texts and words random"
 Key = tuple[str, str, tuple[str, ...]]  # model, format, attributes
 
 
-def findings(
-    tables: Sequence[Observations], settings: Settings, claims: Sequence[Claim] = ()
-) -> list[Finding]:
+def findings(tables: Sequence[Observations], settings: Settings, claims: Sequence[Claim] = ()) -> list[Finding]:
     """All findings of a run.
 
     For each model, format and attribute set one with its rate of changes (MUT101 one attribute, MUT102 several); its
@@ -65,9 +63,7 @@ def _rows(table: Observations, told: Judged, key: Key) -> NDArray[np.bool_]:
     """Which verdicts are about a set of attributes."""
     model, name, attributes = key
     own = np.array([attributes in edited(s) for s in table.shapes.values], dtype=bool)
-    here: NDArray[np.bool_] = (told.model == table.models.get(model)) & (
-        told.format == table.formats.get(name)
-    )
+    here: NDArray[np.bool_] = (told.model == table.models.get(model)) & (told.format == table.formats.get(name))
     return np.asarray(here & own[told.shape])
 
 
@@ -228,9 +224,7 @@ def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
             return False
         v = one.verdict
         mine, other = (
-            (v.variant_output, v.original_output)
-            if target == group
-            else (v.original_output, v.variant_output)
+            (v.variant_output, v.original_output) if target == group else (v.original_output, v.variant_output)
         )
         return (mine == claim.label) is gains and (other == claim.label) is not gains and source != target
 

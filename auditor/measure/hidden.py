@@ -76,9 +76,7 @@ def _of_model(
 class _Arms:
     """Measures of the joint versions of one order, edited and placebo ones."""
 
-    def __init__(
-        self, found: Joints, measure: Floats, scale: str, attributes: Sequence[tuple[str, ...]]
-    ) -> None:
+    def __init__(self, found: Joints, measure: Floats, scale: str, attributes: Sequence[tuple[str, ...]]) -> None:
         self.found, self.measure, self.scale = found, measure, scale
         self.units: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
         self.placebos: dict[int, list[int]] = defaultdict(list)
@@ -131,9 +129,7 @@ class _Arms:
             why = f"fewer than {MIN_TEXTS} texts have joint placebo edits to compare with"
             none = Interaction(kind="not_tested", why=why, scale=self.scale)
             return {
-                int(self.found.cells[row, -1]): replace(
-                    none, contrast=self._strongest(row), se=self._spread()
-                )
+                int(self.found.cells[row, -1]): replace(none, contrast=self._strongest(row), se=self._spread())
                 for rows in self.units.values()
                 for row in rows
             }

@@ -40,9 +40,7 @@ class Seen(NamedTuple):
     @classmethod
     def of(cls, table: Observations, told: Judged, rows: Ints) -> Iterator[Seen]:
         """The verdicts in ``rows`` of the judgements of a table."""
-        found = zip(
-            table.verdicts(rows.tolist()), told.version[rows].tolist(), told.shape[rows].tolist(), strict=True
-        )
+        found = zip(table.verdicts(rows.tolist()), told.version[rows].tolist(), told.shape[rows].tolist(), strict=True)
         return (cls(v, version, table.shapes.values[code].directions) for v, version, code in found)
 
 
@@ -100,11 +98,7 @@ def _finding(one: Seen, told: Interaction, settings: Settings) -> Finding:
         p_adjusted=told.p_adjusted,
         exemplars=(v.variant_id,),
         text=hidden_text(v, directions),
-        notes=(
-            *((told.why,) if told.why else ()),
-            *_contrast_note(told),
-            *_chance_note(v, settings),
-        ),
+        notes=(*((told.why,) if told.why else ()), *_contrast_note(told), *_chance_note(v, settings)),
     )
 
 

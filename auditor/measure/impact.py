@@ -256,10 +256,7 @@ def table(
             )
         )
     adjusted = holm([row.p for row in rows])
-    rows = [
-        replace(row, p_holm=p, below_shown=_shown(row, p, steady))
-        for row, p in zip(rows, adjusted, strict=True)
-    ]
+    rows = [replace(row, p_holm=p, below_shown=_shown(row, p, steady)) for row, p in zip(rows, adjusted, strict=True)]
     return ImpactTable(
         rows=tuple(rows),
         n=total,
@@ -337,9 +334,7 @@ def _row(
     )
     if reason not in ("", REFERENCE) or reference is None:
         return bare
-    own = replace(
-        bare, ratio=impact_ratio(count, reference), below_four_fifths=below_four_fifths(count, reference)
-    )
+    own = replace(bare, ratio=impact_ratio(count, reference), below_four_fifths=below_four_fifths(count, reference))
     if count is reference:
         return own
     pair = (count.x, count.n, reference.x, reference.n)
@@ -348,9 +343,7 @@ def _row(
         own,
         one_person_flip=one_person_flip(kept, count.category, reference.category),
         interval=ratio_interval.interval(*pair, level=level, one_per_run=one_per_run),
-        interval_best=ratio_interval.against_best(
-            pair[:2], pair[2:], others, level=level, one_per_run=one_per_run
-        ),
+        interval_best=ratio_interval.against_best(pair[:2], pair[2:], others, level=level, one_per_run=one_per_run),
         p=ratio_interval.exact_test(*pair, one_per_run=one_per_run),
         z=None if one_per_run else ratio_interval.z_score(*pair),
     )
@@ -389,8 +382,5 @@ def median_rule(scores: Sequence[Fraction]) -> MedianRule:
     half, odd = divmod(len(ordered), 2)
     median = ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
     return MedianRule(
-        median=median,
-        n=len(ordered),
-        above=sum(s > median for s in ordered),
-        tied=sum(s == median for s in ordered),
+        median=median, n=len(ordered), above=sum(s > median for s in ordered), tied=sum(s == median for s in ordered)
     )

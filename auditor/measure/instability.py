@@ -102,9 +102,7 @@ def paired(versions: Versions, known: NDArray[np.bool_], attributes: Attributes)
     from scipy.sparse import csr_array
 
     shapes, size = versions.shapes, len(versions.text)
-    alike = np.array(
-        [s.attributes == attributes and s.arm in (Arm.EDITED, Arm.PLACEBO) for s in shapes], dtype=bool
-    )
+    alike = np.array([s.attributes == attributes and s.arm in (Arm.EDITED, Arm.PLACEBO) for s in shapes], dtype=bool)
     form = np.array([(s.spans, s.more_words) for s in shapes], dtype=np.int64).reshape(-1, 2)
     at = np.flatnonzero(known & alike[versions.shape])
     placebo = versions.arm[at] == Arm.PLACEBO
@@ -126,7 +124,5 @@ def paired(versions: Versions, known: NDArray[np.bool_], attributes: Attributes)
         cells = of_stratum[of[entries]], at[entries]
         return csr_array((weight[of[entries]] / total[cells[0]], cells), shape=(len(text), size))
 
-    contrast = Contrast(
-        text, side(~placebo, np.ones(len(strata))), side(placebo, edits / np.maximum(placebos, 1))
-    )
+    contrast = Contrast(text, side(~placebo, np.ones(len(strata))), side(placebo, edits / np.maximum(placebos, 1)))
     return contrast, versions.design(contrast, versions.moved, total.astype(np.float64))

@@ -15,17 +15,10 @@ FEW_SEEDS = 100
 FEW_WITH_FLIP = 10
 APPROXIMATE = "interval approximate"
 
-AFTER_STOPPING = (
-    "Wald margin after stopping (the paper's rule)"  # of Themis; no interval to rest a verdict on
-)
+AFTER_STOPPING = "Wald margin after stopping (the paper's rule)"  # of Themis; no interval to rest a verdict on
 
 
-def korn_graubard(
-    successes: ArrayLike,
-    totals: ArrayLike,
-    level: float = 0.95,
-    n_skipped: int = 0,
-) -> Estimate:
+def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = 0.95, n_skipped: int = 0) -> Estimate:
     """Share of variants with an event, with an interval that knows that variants of one seed are alike.
 
     The ratio of two sums over seeds; its variance by linearisation over seeds gives an effective sample size
@@ -67,9 +60,7 @@ def korn_graubard(
     """
     x, n = np.asarray(successes, dtype=float), np.asarray(totals, dtype=float)
     if x.ndim != 1 or x.shape != n.shape or not len(x):
-        raise ValueError(
-            f"one or more seeds with events and variants each, got shapes {x.shape} and {n.shape}"
-        )
+        raise ValueError(f"one or more seeds with events and variants each, got shapes {x.shape} and {n.shape}")
     if (n <= 0).any() or (x < 0).any() or (x > n).any():
         raise ValueError("each seed needs 0 <= events <= variants and at least one variant")
     p = float(x.sum() / n.sum())
@@ -189,14 +180,7 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95, n_skipped: int 
     p = successes / n
     low, high = beta_limits(p, float(n), level)
     return Estimate(
-        value=p,
-        low=low,
-        high=high,
-        level=level,
-        n=n,
-        n_skipped=n_skipped,
-        method="clopper-pearson",
-        n_variants=n,
+        value=p, low=low, high=high, level=level, n=n, n_skipped=n_skipped, method="clopper-pearson", n_variants=n
     )
 
 

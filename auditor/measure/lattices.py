@@ -89,9 +89,7 @@ def joints(observations: Observations, columns: Columns, wanted: Collection[int]
     return {size: _pack(size, some, columns, shapes) for size, some in sorted(found.items())}
 
 
-def _pack(
-    size: int, found: list[tuple[int, int, list[int]]], columns: Columns, shapes: Sequence[Shape]
-) -> Joints:
+def _pack(size: int, found: list[tuple[int, int, list[int]]], columns: Columns, shapes: Sequence[Shape]) -> Joints:
     shape = columns.version_shape[[row for _, row, _ in found]]
     return Joints(
         text=np.array([text for text, _, _ in found], dtype=np.int64),
@@ -99,9 +97,7 @@ def _pack(
         placebo=np.array([shapes[code].arm == Arm.PLACEBO for code in shape]),
         spans=np.array([shapes[code].spans for code in shape], dtype=np.int64),
         cells=np.array([cells for _, _, cells in found], dtype=np.int64),
-        signs=np.array(
-            [(-1.0) ** (size - k) for k in range(size + 1) for _ in itertools.combinations(range(size), k)]
-        ),
+        signs=np.array([(-1.0) ** (size - k) for k in range(size + 1) for _ in itertools.combinations(range(size), k)]),
     )
 
 
@@ -140,11 +136,7 @@ def _parts(
         options = [near] * len(joint.attributes)
     else:
         options = [
-            [
-                (row, s)
-                for row, s in near
-                if s.attributes == (name,) and set(s.directions) == _about(joint, name)
-            ]
+            [(row, s) for row, s in near if s.attributes == (name,) and set(s.directions) == _about(joint, name)]
             for name in joint.attributes
         ]
     for chosen in itertools.product(*options):

@@ -25,20 +25,9 @@ Ints = NDArray[np.int64]
 
 # Shares of a row's variance that its words may have; the restricted likelihood is taken over them.
 SHARES: Floats = np.r_[
-    0.0,
-    np.geomspace(0.0005, 0.02, 9),
-    np.linspace(0.025, 0.95, 38),
-    0.97,
-    0.985,
-    0.993,
-    0.998,
-    0.9995,
-    0.9999,
-    0.99999,
+    0.0, np.geomspace(0.0005, 0.02, 9), np.linspace(0.025, 0.95, 38), 0.97, 0.985, 0.993, 0.998, 0.9995, 0.9999, 0.99999
 ]
-LEAST_NOISE = (
-    1e-4  # share of the variance that is never words': a model without noise is no reason to divide by 0
-)
+LEAST_NOISE = 1e-4  # share of the variance that is never words': a model without noise is no reason to divide by 0
 MOST_ROWS = 2000  # rows that the variance of the words is estimated from
 ENDS = (1e-3, 4.0)  # times the standard deviation of a contrast: what words may have
 POINTS = 100  # of the grid that what is known of words is put together on
@@ -46,9 +35,7 @@ APART = 1.0  # standard deviation of the log of how far words for groups and pla
 MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute value of a standard normal
 UNEVEN = math.pi / 2 - 1  # its squared coefficient of variation
 LEAST = -700.0
-MANY_TIMES = (
-    3  # as many rows in all as the moved ones: then these are added to the others, taken apart before
-)
+MANY_TIMES = 3  # as many rows in all as the moved ones: then these are added to the others, taken apart before
 FAR = 1e11  # a ratio beyond those of all shares
 
 
@@ -213,9 +200,7 @@ class _Bordered:
     few are added by the Schur complement. What lies outside is what is left at a ratio beyond all others, ``far``.
     """
 
-    def __init__(
-        self, few: Floats, rest: csr_array, moved: NDArray[np.bool_], ratio: Floats, far: float
-    ) -> None:
+    def __init__(self, few: Floats, rest: csr_array, moved: NDArray[np.bool_], ratio: Floats, far: float) -> None:
         column = np.unique(rest.indices, return_inverse=True)[1]  # the same whatever words the few bring
         squares, self._vectors = _eigen(
             rest.indptr.astype(np.int64).tobytes(), column.astype(np.int64).tobytes(), rest.data.tobytes()
@@ -238,9 +223,7 @@ class _Bordered:
         """As of the whole."""
         rest = self._vectors.T @ resid[~self._moved]
         few = resid[self._moved] - (self._scaled * rest) @ self._across
-        left = self._shrunk @ rest**2 + (few * np.linalg.solve(self._inner, few[..., None])[..., 0]).sum(
-            axis=1
-        )
+        left = self._shrunk @ rest**2 + (few * np.linalg.solve(self._inner, few[..., None])[..., 0]).sum(axis=1)
         return float(left[-1]), left[:-1] - left[-1]
 
 

@@ -93,11 +93,7 @@ class Design:
     @cached_property
     def _cells(self) -> tuple[Ints, Ints, Floats]:
         """Row, word and weight of each cell that is not 0."""
-        return (
-            np.repeat(np.arange(len(self.focal)), np.diff(self.sums.indptr)),
-            self.sums.indices,
-            self.sums.data,
-        )
+        return (np.repeat(np.arange(len(self.focal)), np.diff(self.sums.indptr)), self.sums.indices, self.sums.data)
 
     @cached_property
     def effective(self) -> float:
@@ -314,9 +310,7 @@ def _sandwich(design: Design, weights: Floats, y: Floats) -> Estimated:
     middle = np.array([[float(weights @ weights), -1.0], [-1.0, 0.0]])
     cross = middle @ (left.T @ left)
     trace = float(own.sum() + np.trace(cross))
-    square = float(
-        own @ own + 2 * (own * np.einsum("ij,jk,ik->i", left, middle, left)).sum() + np.trace(cross @ cross)
-    )
+    square = float(own @ own + 2 * (own * np.einsum("ij,jk,ik->i", left, middle, left)).sum() + np.trace(cross @ cross))
     df = trace * trace / square if square > 0 else 1.0
     return Estimated(value=value, ses=np.sqrt(score @ score)[None], likely=np.ones(1), df=max(1.0, df))
 

@@ -93,9 +93,7 @@ class Mitigated:
     def helps(self) -> list[str]:
         """Prompts that reduce a difference that was shown, and are shown to do no harm by any measure here."""
         bad = {c.mitigation for c in self.changes if c.effect in ("reversed", "larger")}
-        bad |= {
-            s.mitigation for s in self.sides if s.shown and (s.after > s.before) == (s.what == "instability")
-        }
+        bad |= {s.mitigation for s in self.sides if s.shown and (s.after > s.before) == (s.what == "instability")}
         good = {c.mitigation for c in self.changes if c.effect == "reduced" and c.before.verdict in SHOWN}
         return [name for name in self.mitigations if name in good - bad]
 
@@ -109,14 +107,10 @@ class _Key(NamedTuple):
 
 
 def _key(claim: Claim, label: str | None = None) -> _Key:
-    return _Key(
-        claim.family, claim.attribute, claim.groups, claim.label if label is None else label, claim.model
-    )
+    return _Key(claim.family, claim.attribute, claim.groups, claim.label if label is None else label, claim.model)
 
 
-def compare(
-    table: Observations, question: Question, base: str, golds: Mapping[str, object] | None = None
-) -> Mitigated:
+def compare(table: Observations, question: Question, base: str, golds: Mapping[str, object] | None = None) -> Mitigated:
     """Lay the prompts of ``table`` beside the prompt ``base``.
 
     Parameters
@@ -179,9 +173,7 @@ def _effect(before: Claim, after: Claim, change: Claim) -> Effect:
         return "reversed"
     assert change.estimate is not None
     return (
-        "reduced"
-        if change.estimate * before.estimate < 0 and abs(after.estimate) < abs(before.estimate)
-        else "larger"
+        "reduced" if change.estimate * before.estimate < 0 and abs(after.estimate) < abs(before.estimate) else "larger"
     )
 
 
@@ -193,12 +185,7 @@ def _changed(table: Observations, question: Question, base: str) -> Iterator[tup
         for label in question.outcomes or ("",):
             for scale, differences in _differences(table, columns, question, base, label).items():
                 plain = dataclasses.replace(
-                    question,
-                    outcomes=(),
-                    number=True,
-                    unit=_unit(question, scale),
-                    delta=None,
-                    graded=frozenset(),
+                    question, outcomes=(), number=True, unit=_unit(question, scale), delta=None, graded=frozenset()
                 )
                 arrays = differences.columns()
                 found = (
@@ -207,8 +194,7 @@ def _changed(table: Observations, question: Question, base: str) -> Iterator[tup
                     else interactions.tested(differences, arrays, plain)
                 )
                 tested += [
-                    (scale, dataclasses.replace(t, claim=dataclasses.replace(t.claim, label=label)))
-                    for t in found
+                    (scale, dataclasses.replace(t, claim=dataclasses.replace(t.claim, label=label))) for t in found
                 ]
         asked = dataclasses.replace(question, delta=None)
         yield from zip((s for s, _ in tested), decide([t for _, t in tested], asked), strict=True)
@@ -272,9 +258,7 @@ def _accuracy(table: Observations, base: str, golds: Mapping[str, object]) -> It
         code, value = table.texts.get(text), table.labels.get(label)
         if code is not None and value is not None:
             gold[code] = value
-    original = np.array([s.arm == Arm.ORIGINAL for s in table.shapes.values], dtype=bool)[
-        columns.version_shape
-    ]
+    original = np.array([s.arm == Arm.ORIGINAL for s in table.shapes.values], dtype=bool)[columns.version_shape]
     known = np.array([name in golds for name in table.texts.values], dtype=bool)
     use = (original & known[columns.version_text])[columns.version] & (columns.status != STATUS["failed"])
     right = (columns.label >= 0) & (columns.label == gold[columns.version_text[columns.version]])
@@ -282,9 +266,7 @@ def _accuracy(table: Observations, base: str, golds: Mapping[str, object]) -> It
         yield from _side(prompt, "accuracy", columns, [use & first, use & rows], right.astype(float))
 
 
-def _side(
-    prompt: str, what: What, columns: Columns, rows: Sequence[Bools], y: NDArray[np.float64]
-) -> Iterator[Side]:
+def _side(prompt: str, what: What, columns: Columns, rows: Sequence[Bools], y: NDArray[np.float64]) -> Iterator[Side]:
     """The means of ``y`` over texts that have an answer on both sides."""
     text, size = columns.version_text[columns.version], int(columns.version_text.max(initial=-1)) + 1
     count = [np.bincount(text[use], minlength=size) for use in rows]

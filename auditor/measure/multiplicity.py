@@ -38,9 +38,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return _adjusted(p_values, adjust)
 
 
-def holm_in_blocks(
-    p_values: Sequence[float], weights: Sequence[float], blocks: Sequence[Hashable]
-) -> list[float]:
+def holm_in_blocks(p_values: Sequence[float], weights: Sequence[float], blocks: Sequence[Hashable]) -> list[float]:
     """Adjusted p values where the level of a rejected claim goes to the others of its block, then to other blocks.
 
     The graphical procedure of Bretz, Maurer, Brannath and Posch (2009): a block begins with the sum of its weights.
@@ -136,9 +134,7 @@ def too_coarse(p_value: float | None, resamples: int, wanted: int) -> bool:
     return p_value * (resamples + 1) <= FEW + 1 + 1e-9
 
 
-def _adjusted(
-    p_values: Sequence[float | None], adjust: Callable[[list[float]], Sequence[float]]
-) -> list[float | None]:
+def _adjusted(p_values: Sequence[float | None], adjust: Callable[[list[float]], Sequence[float]]) -> list[float | None]:
     given = [p for p in p_values if p is not None]
     if any(not 0.0 <= p <= 1.0 for p in given):
         raise ValueError(f"p values are in [0, 1], got {given}")

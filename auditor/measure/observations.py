@@ -228,13 +228,7 @@ class Observations:
         return f"{self.texts.values[self._version_text[row]]}{name}" if name else ""
 
     def answers(
-        self,
-        version: int,
-        *,
-        model: str,
-        format: str,
-        answers: Iterable[Answer],
-        score_of: str | None = None,
+        self, version: int, *, model: str, format: str, answers: Iterable[Answer], score_of: str | None = None
     ) -> None:
         """Add the answers of one model to one version, one for each replicate.
 
@@ -250,9 +244,7 @@ class Observations:
                     score = answer.number
                 elif isinstance(value, float | int) and not isinstance(value, bool):
                     score, value = float(value), None
-                elif (
-                    score_of is not None and answer.scores and (p := answer.scores.get(score_of)) is not None
-                ):
+                elif score_of is not None and answer.scores and (p := answer.scores.get(score_of)) is not None:
                     score = log_odds(p)
             self._version.append(version)
             self._model.append(model_code)
@@ -274,9 +266,7 @@ class Observations:
 
     def judge(self, version: int, verdict: Verdict) -> None:
         """Add what an oracle said of a version."""
-        told = Told(
-            verdict.outcome, verdict.hidden, verdict.original_output, verdict.variant_output, verdict.reason
-        )
+        told = Told(verdict.outcome, verdict.hidden, verdict.original_output, verdict.variant_output, verdict.reason)
         self._judged_version.append(version)
         self._judged_model.append(self.models.of(verdict.model))
         self._judged_format.append(self.formats.of(verdict.format))

@@ -17,11 +17,7 @@ Alternative = Literal["two-sided", "greater"]
 
 
 def sign_flip(
-    values: ArrayLike,
-    *,
-    rng: np.random.Generator,
-    alternative: Alternative = "two-sided",
-    resamples: int = RESAMPLES,
+    values: ArrayLike, *, rng: np.random.Generator, alternative: Alternative = "two-sided", resamples: int = RESAMPLES
 ) -> float:
     """P value of the sign-flip permutation test of "the differences are symmetric about 0".
 
@@ -71,9 +67,7 @@ def sign_flip(
     return float(min(1.0, result.pvalue))
 
 
-def difference_of_rates(
-    x: ArrayLike, y: ArrayLike, n: ArrayLike, level: float = 0.95
-) -> tuple[float, float, float]:
+def difference_of_rates(x: ArrayLike, y: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
     """Difference of two rates on the same variants of the same texts: (value, low, high).
 
     A ratio of sums over texts, as each of the rates is; its variance by linearisation. Rare changes make the t limits
@@ -117,10 +111,7 @@ def apart(a: Estimate, b: Estimate) -> tuple[float, float]:
     G. Y. Zou, A. Donner, Construction of confidence limits about effect measures, Stat. Med. 27 (2008).
     """
     d = a.value - b.value
-    return (
-        d - math.hypot(a.value - a.low, b.high - b.value),
-        d + math.hypot(a.high - a.value, b.value - b.low),
-    )
+    return (d - math.hypot(a.value - a.low, b.high - b.value), d + math.hypot(a.high - a.value, b.value - b.low))
 
 
 def mcnemar(first: int, second: int) -> float:

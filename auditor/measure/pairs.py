@@ -25,17 +25,7 @@ from auditor.measure import scores
 from auditor.measure.intervals import mean_interval
 from auditor.measure.multiplicity import resamples_for
 from auditor.measure.paired import sign_flip
-from auditor.measure.scores import (
-    ALPHA,
-    EXEMPLARS,
-    MIN_SEEDS,
-    Arm,
-    Difference,
-    Place,
-    amount,
-    differences,
-    finite,
-)
+from auditor.measure.scores import ALPHA, EXEMPLARS, MIN_SEEDS, Arm, Difference, Place, amount, differences, finite
 from auditor.measure.text_metrics import Metrics, Pair
 
 PAIR = "GEN140"
@@ -52,9 +42,7 @@ class Study:
     unsigned: tuple[Difference, ...]
 
 
-def study(
-    metrics: Metrics, *, deterministic: Mapping[str, bool], seed: int = 7, resamples: int | None = None
-) -> Study:
+def study(metrics: Metrics, *, deterministic: Mapping[str, bool], seed: int = 7, resamples: int | None = None) -> Study:
     """All metrics of a run; p values are not yet adjusted.
 
     Parameters
@@ -166,13 +154,7 @@ def _excess(given: Sequence[Pair], silent: bool) -> float | None:
     return fmean(found) if found else None
 
 
-def _dealt(
-    seeds: Pairs,
-    cases: Iterable[str],
-    *,
-    rng: np.random.Generator,
-    resamples: int,
-) -> float:
+def _dealt(seeds: Pairs, cases: Iterable[str], *, rng: np.random.Generator, resamples: int) -> float:
     """P value of the exchange test, one-sided, with the observed arrangement counted in."""
     ways = []
     for case in cases:
@@ -186,13 +168,7 @@ def _dealt(
     return (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + resamples)
 
 
-def _row(
-    place: Place,
-    metric: str,
-    d: Mapping[str, float],
-    seeds: Pairs,
-    level: float,
-) -> Difference:
+def _row(place: Place, metric: str, d: Mapping[str, float], seeds: Pairs, level: float) -> Difference:
     value, low, high = mean_interval(list(d.values()), level)
     every = [pair for case in d for pair in seeds[case]]
     own = [fmean(found) for case in d if (found := [m.spread for m in seeds[case] if m.spread is not None])]

@@ -14,13 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.core.types import Answer, Estimate
-from auditor.measure.intervals import (
-    approximate_note,
-    beta_limits,
-    clopper_pearson,
-    effective_size,
-    korn_graubard,
-)
+from auditor.measure.intervals import approximate_note, beta_limits, clopper_pearson, effective_size, korn_graubard
 from auditor.measure.observations import STATUSES, Arm, Ints, Observations
 from auditor.measure.rates import Counts, Place, edited, tabulate
 
@@ -115,9 +109,7 @@ def macro_f1(originals: Iterable[Original], level: float = 0.95) -> Estimate | N
     influence = np.zeros(len(answered))
     for i, (gold, guess) in enumerate(zip(golds, guesses, strict=True)):
         for label in gold | guess:
-            got = 2 * (label in gold and label in guess) - scores[label] * (
-                (label in gold) + (label in guess)
-            )
+            got = 2 * (label in gold and label in guess) - scores[label] * ((label in gold) + (label in guess))
             influence[i] += got / sizes[label]
     units = float(len(answered))
     size = effective_size(value, influence / len(scores) * units, units, level)
@@ -143,10 +135,7 @@ def violations(originals: Iterable[Original], *, right: bool, level: float = 0.9
     if not judged:
         return None
     return korn_graubard(
-        [o.violations for o in judged],
-        [o.judged for o in judged],
-        level,
-        n_skipped=len(rows) - len(judged),
+        [o.violations for o in judged], [o.judged for o in judged], level, n_skipped=len(rows) - len(judged)
     )
 
 
@@ -212,10 +201,7 @@ def originals(
     }
     given: dict[tuple[str, str], dict[int, list[Answer]]] = defaultdict(lambda: defaultdict(list))
     for row in np.flatnonzero(own[columns.version]).tolist():
-        place = (
-            observations.models.values[columns.model[row]],
-            observations.formats.values[columns.format[row]],
-        )
+        place = (observations.models.values[columns.model[row]], observations.formats.values[columns.format[row]])
         status, label = STATUSES[columns.status[row]], columns.label[row]
         value = observations.labels.values[label] if label >= 0 else None
         given[place][int(columns.version[row])].append(Answer(status=status, value=value))

@@ -107,9 +107,7 @@ class _LaidOut(NamedTuple):
     @classmethod
     def of(cls, made: tuple[Contrast, Design], attribute: str, pair: Pair, taken_out: Adjustment) -> _LaidOut:
         contrast, design = made
-        about = ExpectedClaim(
-            attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text)
-        )
+        about = ExpectedClaim(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
         return cls(about, pair, design, contrast, taken_out)
 
 
@@ -123,8 +121,7 @@ def _part(versions: Observations) -> tuple[Observations, float]:
     out.sources = versions.sources
     for n in np.flatnonzero(columns.version_text % step == 0).tolist():
         out.shape(
-            versions.texts.values[int(columns.version_text[n])],
-            versions.shapes.values[int(columns.version_shape[n])],
+            versions.texts.values[int(columns.version_text[n])], versions.shapes.values[int(columns.version_shape[n])]
         )
     return out, len(versions.texts.values) / max(1, len(out.texts.values))
 
@@ -183,9 +180,7 @@ def _reach(
 
     def smallest(words: bool) -> float | None:
         short = [need[words] * math.sqrt(s.text + words * s.word) / max(s.mean, 1e-9) for s in tried]
-        return _crossing(
-            [max(a, MIN_TEXTS / max(s.changed, 1e-9)) for a, s in zip(short, tried, strict=True)]
-        )
+        return _crossing([max(a, MIN_TEXTS / max(s.changed, 1e-9)) for a, s in zip(short, tried, strict=True)])
 
     calls = _calls_about(versions, one.reach.attribute) * ratio
 
@@ -195,9 +190,7 @@ def _reach(
             s = tried[TRIED.index(target)]
             room = (s.mean / need[words]) ** 2 - words * s.word
             enough = room > 0 and s.changed > 0 and not (words and effective < MIN_WORDS)
-            out[f"{target:g}"] = (
-                math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
-            )
+            out[f"{target:g}"] = math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
         return out
 
     return structs.replace(

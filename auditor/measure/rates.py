@@ -21,10 +21,7 @@ Attributes = tuple[str, ...]
 K = TypeVar("K", bound=Hashable)
 PASS, VIOLATION = OUTCOMES["pass"], OUTCOMES["violation"]
 EXEMPLARS = 20
-ARMS = {
-    "placebo_rate": "placebo",
-    "noise_floor": "baseline",
-}  # whose answers a figure is of; else of edited versions
+ARMS = {"placebo_rate": "placebo", "noise_floor": "baseline"}  # whose answers a figure is of; else of edited versions
 
 
 class Place(NamedTuple):
@@ -55,11 +52,7 @@ class Counts(NamedTuple):
 
 
 def tabulate(
-    table: Observations,
-    keys_of: Callable[[Shape], Iterable[K]],
-    *,
-    formats: bool = True,
-    units: bool = True,
+    table: Observations, keys_of: Callable[[Shape], Iterable[K]], *, formats: bool = True, units: bool = True
 ) -> dict[Place, dict[K, Counts]]:
     """Count what was judged by model, format, each of the keys of its shape, and text.
 
@@ -75,9 +68,7 @@ def tabulate(
     here = np.repeat(np.arange(len(told.shape)), several[told.shape])
     if not len(here):
         return {}
-    nth = np.arange(len(here)) - np.repeat(
-        np.cumsum(several[told.shape]) - several[told.shape], several[told.shape]
-    )
+    nth = np.arange(len(here)) - np.repeat(np.cumsum(several[told.shape]) - several[told.shape], several[told.shape])
     key = flat[first[told.shape[here]] + nth]
     many, texts = len(keys.values), len(table.texts.values)
     of = table.units() if units else np.arange(texts)
@@ -200,9 +191,7 @@ def _rank(row: tuple[Place, Key, str, Estimate | None]) -> tuple[object, ...]:
     return (*place, len(key.attributes), key.attributes, key.kind or "", key.directions or ())
 
 
-def valid_share(
-    table: Observations, discarded: Observations | None
-) -> Iterator[tuple[Attributes, Estimate | None]]:
+def valid_share(table: Observations, discarded: Observations | None) -> Iterator[tuple[Attributes, Estimate | None]]:
     """Share of generated variants that were valid, by attribute set."""
     texts = len(table.texts.values)
     found: dict[Attributes, tuple[Ints, Ints]] = {}
@@ -215,9 +204,7 @@ def valid_share(
         for attributes in {a for s in one.shapes.values for a in edited(s)}:
             own = np.array([attributes in edited(s) for s in one.shapes.values], dtype=bool)
             text = number[columns.version_text[own[columns.version_shape]]]
-            both = found.setdefault(
-                attributes, (np.zeros(texts, dtype=np.int64), np.zeros(texts, dtype=np.int64))
-            )
+            both = found.setdefault(attributes, (np.zeros(texts, dtype=np.int64), np.zeros(texts, dtype=np.int64)))
             both[place][:] += np.bincount(text, minlength=texts)
     for attributes, (good, bad) in sorted(found.items(), key=lambda one: (len(one[0]), one[0])):
         yield attributes, share(good[good + bad > 0], (good + bad)[good + bad > 0])
@@ -323,9 +310,7 @@ def noise_of_numbers(table: Observations, model: str) -> float | None:
     prompts, start, size = np.unique(key, return_index=True, return_counts=True)
     # Of sorted values, the sum over all pairs of their difference.
     rank = np.arange(len(key)) - np.repeat(start, size)
-    apart = np.bincount(
-        np.repeat(np.arange(len(prompts)), size), (2 * rank - np.repeat(size, size) + 1) * value
-    )
+    apart = np.bincount(np.repeat(np.arange(len(prompts)), size), (2 * rank - np.repeat(size, size) + 1) * value)
     twice = size > 1
     if not twice.any():
         return None
@@ -384,16 +369,8 @@ def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, 
         for epsilon in epsilons if n else ():
             found = int((worst > epsilon + 1e-12).sum())
             rows.append(
-                {
-                    "model": table.models.values[model],
-                    "format": table.formats.values[name],
-                    "epsilon": epsilon,
-                }
-                | {
-                    "cases": n,
-                    "violating_cases": found,
-                    "rate": dataclasses.asdict(clopper_pearson(found, n)),
-                }
+                {"model": table.models.values[model], "format": table.formats.values[name], "epsilon": epsilon}
+                | {"cases": n, "violating_cases": found, "rate": dataclasses.asdict(clopper_pearson(found, n))}
             )
     return rows
 
@@ -425,9 +402,7 @@ def discarded(table: Observations, aside: Observations) -> dict[str, object]:
                         "estimate_valid": None if kept is None else dataclasses.asdict(kept),
                         "changes": changes,
                         "changes_valid": of_valid,
-                        "share_of_all_changes": changes / (changes + of_valid)
-                        if changes + of_valid
-                        else None,
+                        "share_of_all_changes": changes / (changes + of_valid) if changes + of_valid else None,
                     }
                 )
     told = aside.judged()

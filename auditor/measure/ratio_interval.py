@@ -17,9 +17,7 @@ class RatioInterval:
     reason: str = ""
 
 
-def interval(
-    x: int, n: int, x0: int, n0: int, *, level: float = 0.95, one_per_run: bool = False
-) -> RatioInterval:
+def interval(x: int, n: int, x0: int, n0: int, *, level: float = 0.95, one_per_run: bool = False) -> RatioInterval:
     """Confidence interval of ``(x / n) / (x0 / n0)``.
 
     Koopman's score interval by statsmodels. Where a rate is 0 or 1 its closed form breaks down (it then gives
@@ -108,9 +106,7 @@ def against_best(
     return RatioInterval(low=low, high=high, method=f"{plain.method}, reference chosen by the data")
 
 
-def _level_for_all(
-    own: tuple[int, int], others: Sequence[tuple[int, int]], level: float, one_per_run: bool
-) -> float:
+def _level_for_all(own: tuple[int, int], others: Sequence[tuple[int, int]], level: float, one_per_run: bool) -> float:
     """The two-sided level of one comparison whose upper limits hold for all ``others`` together at ``level``."""
     import numpy as np
     from scipy.optimize import brentq
@@ -181,9 +177,7 @@ def _conditional(x: int, n: int, x0: int, n0: int, level: float) -> RatioInterva
     from scipy.stats import binomtest
 
     found = binomtest(x, x + x0).proportion_ci(level, "exact")
-    low, high = (
-        math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (found.low, found.high)
-    )
+    low, high = (math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (found.low, found.high))
     return RatioInterval(low=float(low), high=float(high), method="Clopper–Pearson on the sum of both")
 
 

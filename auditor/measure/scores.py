@@ -134,9 +134,7 @@ def differences(
         other = beside.get(place._replace(directions=()), {})
         # The clearest seeds in the direction of the mean.
         sign = 1.0 if fmean(d.values()) >= 0 else -1.0
-        every = sorted(
-            (a for given in seeds.values() for a in given), key=lambda a: (-sign * a.value, a.variant_id)
-        )
+        every = sorted((a for given in seeds.values() for a in given), key=lambda a: (-sign * a.value, a.variant_id))
         out.append(
             _difference(
                 place,
@@ -185,9 +183,7 @@ def _difference(
         exemplars=exemplars,
     )
     if len(d) < MIN_SEEDS:
-        return replace(
-            plain, notes=(f"not tested: {plural(len(d), 'text')}, at least {MIN_SEEDS} are needed",)
-        )
+        return replace(plain, notes=(f"not tested: {plural(len(d), 'text')}, at least {MIN_SEEDS} are needed",))
     p_sign = sign_flip(list(d.values()), rng=rng, resamples=resamples)
     if len(placebo) < MIN_SEEDS:
         note = "without placebo edits: any other change of wording may move the answers as much"

@@ -79,9 +79,7 @@ def nominal(looks: tuple[Look, ...], alpha: float = 0.05) -> float:
 def _nominal(looks: tuple[Look, ...], alpha: float) -> float:
     from scipy.special import ndtr, ndtri
 
-    density: NDArray[np.float64] = np.ones(
-        1
-    )  # of the sum so far, where no look rejected, times the step of the grid
+    density: NDArray[np.float64] = np.ones(1)  # of the sum so far, where no look rejected, times the step of the grid
     at: NDArray[np.float64] = np.zeros(1)
     before, gone, level = 0, 0.0, 0.0
     for number, look in enumerate(looks):
@@ -114,9 +112,7 @@ def _went_on(
     weights = np.ones(GRID)
     weights[1:-1:2], weights[2:-1:2] = 4.0, 2.0
     weights *= (points[1] - points[0]) / 3
-    steps = np.exp(-(((points[:, None] - at[None, :]) / deviation) ** 2) / 2) / (
-        deviation * np.sqrt(2 * np.pi)
-    )
+    steps = np.exp(-(((points[:, None] - at[None, :]) / deviation) ** 2) / 2) / (deviation * np.sqrt(2 * np.pi))
     return points, weights * (steps @ density)
 
 

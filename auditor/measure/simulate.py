@@ -160,10 +160,7 @@ class Simulated(Observations):
         """What the words and the shape of each version add to its margin; drawn before everything else."""
         e = effects
         of_shape = (
-            e.net * self._side
-            + e.edited * self._edited
-            + e.more_words * self._words
-            + e.more_chars * self._chars
+            e.net * self._side + e.edited * self._edited + e.more_words * self._words + e.more_chars * self._chars
         )
         if e.word:
             drawn = rng.normal(0.0, e.word, self._moves.shape[1])
@@ -232,9 +229,7 @@ class Simulated(Observations):
         yes = (m > 0) ^ (rng.random(len(m)) < effects.wobble) if effects.wobble else m > 0
         status = np.full(len(m), STATUS["ok"])
         if effects.refused:
-            base = math.log(effects.refused / (1 - effects.refused)) + rng.normal(
-                0.0, 1.0, len(self.texts.values)
-            )
+            base = math.log(effects.refused / (1 - effects.refused)) + rng.normal(0.0, 1.0, len(self.texts.values))
             shape = effects.refused_per_word * self._words + effects.refused_net * self._side
             odds = base[self._text[version]] + shape[self._shape[version]]
             status[rng.random(len(m)) < 1 / (1 + np.exp(-odds))] = STATUS["refused"]

@@ -65,9 +65,7 @@ def splits(matrix: Sequence[Sequence[float]], n: int) -> tuple[float, ...]:
     for chosen in combinations(every, n):
         rest = [i for i in every if i not in chosen]
         between = fmean(matrix[i][j] for i in chosen for j in rest)
-        own = [
-            fmean(matrix[i][j] for i, j in combinations(part, 2)) for part in (chosen, rest) if len(part) > 1
-        ]
+        own = [fmean(matrix[i][j] for i, j in combinations(part, 2)) for part in (chosen, rest) if len(part) > 1]
         out.append(between - fmean(own))
     return tuple(out)
 
@@ -100,9 +98,7 @@ class Metrics:
         """Add a judge's preference in [-1, 1]: above 0 the answer to the version was preferred."""
         self._row(version, model, format, "preference", value, None)
 
-    def _row(
-        self, version: int, model: str, format: str, metric: str, value: float, spread: float | None
-    ) -> None:
+    def _row(self, version: int, model: str, format: str, metric: str, value: float, spread: float | None) -> None:
         self._version.append(version)
         self._model.append(self.table.models.of(model))
         self._format.append(self.table.formats.of(format))
@@ -138,12 +134,7 @@ class Metrics:
         shape = self.table.columns().version_shape[np.array(self._version, dtype=np.int64)]
         cells = {*zip(self._model, self._format, shape.tolist(), strict=True)}
         return {
-            Place(
-                self.table.models.values[m],
-                self.table.formats.values[f],
-                shapes[s].attributes,
-                shapes[s].directions,
-            )
+            Place(self.table.models.values[m], self.table.formats.values[f], shapes[s].attributes, shapes[s].directions)
             for m, f, s in cells
             if shapes[s].arm == Arm.EDITED
         }

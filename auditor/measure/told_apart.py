@@ -74,9 +74,7 @@ class ToldApart:
         return self.p_value if self.beyond is None or self.p_value is None else max(self.p_value, self.beyond)
 
 
-def told_apart(
-    pairs: Sequence[Pair], placebos: Sequence[Pair] = (), *, seed: int = 7, flips: int = FLIPS
-) -> ToldApart:
+def told_apart(pairs: Sequence[Pair], placebos: Sequence[Pair] = (), *, seed: int = 7, flips: int = FLIPS) -> ToldApart:
     """Test whether the first answers of ``pairs`` can be told from the second ones.
 
     Parameters
@@ -141,12 +139,8 @@ class _Test:
             for word in sorted(words)
             if word in number
         ]
-        rows, columns, values = (
-            (np.array(part) for part in zip(*cells, strict=True)) if cells else ([], [], [])
-        )
-        return csr_array(
-            (values, (rows, columns)), shape=(len(pairs), max(1, len(self._names))), dtype=np.float64
-        )
+        rows, columns, values = (np.array(part) for part in zip(*cells, strict=True)) if cells else ([], [], [])
+        return csr_array((values, (rows, columns)), shape=(len(pairs), max(1, len(self._names))), dtype=np.float64)
 
     def weights(self, signs: Floats, rows: NDArray[np.bool_]) -> Floats:
         """Of each word how much more often it stands first than second, in its own standard errors."""
@@ -169,14 +163,10 @@ class _Test:
     def driving(self) -> tuple[Word, ...]:
         """The words with the largest weights."""
         every = np.ones(len(self._row_text), dtype=bool)
-        z = self.weights(np.ones(len(self._size)), every) * np.sqrt(
-            self._square.T @ every.astype(np.float64) + FEWEST
-        )
+        z = self.weights(np.ones(len(self._size)), every) * np.sqrt(self._square.T @ every.astype(np.float64) + FEWEST)
         first = (self._x > 0).sum(axis=0)
         second = (self._x < 0).sum(axis=0)
         order = np.argsort(-np.abs(z))[:DRIVING]
         return tuple(
-            Word(word=self._names[n], first=int(first[n]), second=int(second[n]))
-            for n in order
-            if self._names
+            Word(word=self._names[n], first=int(first[n]), second=int(second[n])) for n in order if self._names
         )

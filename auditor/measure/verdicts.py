@@ -121,10 +121,7 @@ def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
     words = holm(t.claim.p_words or 0.0 for t in family)
     bounds = holm(_bound(t) for t in family)
     adjusted = {id(t): PValues(*three) for t, *three in zip(family, shown, words, bounds, strict=True)}
-    return [
-        t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question, len(family))
-        for t in tested
-    ]
+    return [t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question, len(family)) for t in tested]
 
 
 class PValues(NamedTuple):
@@ -153,9 +150,7 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
     why = ""
     alpha = question.alpha
     if few:
-        why = (
-            f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
-        )
+        why = f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
     elif max(p.group, p.words) < alpha and main.words >= MIN_WORDS:
         verdict = "shown"
     elif p.words < alpha:
@@ -187,16 +182,12 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
 
 
 def _leaves_out_zero(claim: Claim) -> bool:
-    return (
-        claim.low is not None and claim.high is not None and (claim.low > ROUNDING or claim.high < -ROUNDING)
-    )
+    return claim.low is not None and claim.high is not None and (claim.low > ROUNDING or claim.high < -ROUNDING)
 
 
 def _missing(claim: Claim) -> int:
     """Texts that lack before the whole level would show a difference of 30 points of answers that are labels."""
-    return (
-        0 if claim.scale != "share" or claim.family == "interaction" else max(0, texts_needed() - claim.texts)
-    )
+    return 0 if claim.scale != "share" or claim.family == "interaction" else max(0, texts_needed() - claim.texts)
 
 
 def _calls(t: Tested, verdict: ClaimVerdict, question: Question) -> int | None:

@@ -73,9 +73,7 @@ def weighted_share(events: Floats, weights: Floats, texts: Ints, level: float = 
     )
 
 
-def weighted_change(
-    changes: Floats, weights: Floats, texts: Ints, strata: Ints, level: float = 0.95
-) -> Estimate:
+def weighted_change(changes: Floats, weights: Floats, texts: Ints, strata: Ints, level: float = 0.95) -> Estimate:
     """Mean of changes in {−1, 0, 1} over strata that count the same, rows of a stratum with their weights.
 
     Limits are those of t, or of the shares that go up and down where these are wider: rare changes make t too short.
@@ -95,9 +93,7 @@ def weighted_change(
     mean = float(unit @ changes)
     several, (residuals,) = _by_text(unit, texts, unit * (changes - centre))
     n = len(residuals)
-    half = t_quantile(level, max(several - 1, 1.0)) * math.sqrt(
-        n / max(n - 1, 1) * float(residuals @ residuals)
-    )
+    half = t_quantile(level, max(several - 1, 1.0)) * math.sqrt(n / max(n - 1, 1) * float(residuals @ residuals))
     up, down = (weighted_share((changes == way).astype(float), unit, texts, level) for way in (1, -1))
     low, high = apart(up, down)
     return Estimate(

@@ -62,9 +62,7 @@ def make(
     kind, colon, argument = parts_of(spec)
     known = catalogue.BY_NAME.get(kind)
     if known is not None and ":" in known.spec and not argument:
-        raise ConfigError(
-            f"model {spec!r} is incomplete: {known.spec} is {known.what}, for example: {known.example}"
-        )
+        raise ConfigError(f"model {spec!r} is incomplete: {known.spec} is {known.what}, for example: {known.example}")
     if known is not None and ":" not in known.spec and colon:
         raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
     parameters = inspect.signature(plugin).parameters
@@ -79,9 +77,7 @@ def make(
             given[name] = value
     for name in given:
         if name not in parameters:
-            raise ConfigError(
-                f"model {kind!r} has no option {name!r}; options: {', '.join(sorted(parameters))}"
-            )
+            raise ConfigError(f"model {kind!r} has no option {name!r}; options: {', '.join(sorted(parameters))}")
     return plugin(**given)
 
 
@@ -167,14 +163,9 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
         return LangChain(function, name=name, **options)  # type: ignore[arg-type]
     if (predict := as_function(function)) is not None:
         options = {"batch": True, **options}
-        function, name = (
-            predict,
-            name or f"{type(function).__module__.partition('.')[0]}:{type(function).__name__}",
-        )
+        function, name = (predict, name or f"{type(function).__module__.partition('.')[0]}:{type(function).__name__}")
     if not callable(function):
-        raise ConfigError(
-            f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {HINT}"
-        )
+        raise ConfigError(f"a model is a spec, an adapter or a callable, not {type(function).__name__}. {HINT}")
     from auditor.core.registry import MODELS
 
     plugin = MODELS.load("python")

@@ -148,9 +148,7 @@ class Batched(Model):
                 source[i] = holders[n]
         fresh = {i: body for i, body in bodies.items() if i not in source}
         for part in _parts(fresh):
-            made = _Batch(
-                mark=digest([self.fingerprint, len(self._batches), sorted(part)], size=16), ids=tuple(part)
-            )
+            made = _Batch(mark=digest([self.fingerprint, len(self._batches), sorted(part)], size=16), ids=tuple(part))
             self._note({"mark": made.mark, "fingerprint": self.fingerprint, "ids": list(made.ids)})
             self._batches.append(made)
             source.update((i, made) for i in part)
@@ -221,10 +219,7 @@ class Batched(Model):
         async def send(client: Any) -> str:
             file = await client.files.create(file=(name, b"".join(lines)), purpose="batch", timeout=UPLOAD_S)
             made = await client.batches.create(
-                input_file_id=file.id,
-                endpoint=ENDPOINT,
-                completion_window=self._window,
-                metadata={MARK: wanted.mark},
+                input_file_id=file.id, endpoint=ENDPOINT, completion_window=self._window, metadata={MARK: wanted.mark}
             )
             return str(made.id)
 
@@ -275,17 +270,11 @@ class Batched(Model):
                 key, outcome, told = _outcome(line)
                 if key is None:
                     continue
-                if (
-                    isinstance(outcome, BadRequest)
-                    and key in bodies
-                    and self._chat.changed_by(told, bodies[key])
-                ):
+                if isinstance(outcome, BadRequest) and key in bodies and self._chat.changed_by(told, bodies[key]):
                     outcome = ParameterChanged(str(outcome))
                 outcomes[key] = outcome
         for i in wanted.ids:
-            outcomes.setdefault(
-                i, CallTimeout(f"the batch {batch.id} is {batch.status} and has no answer to this")
-            )
+            outcomes.setdefault(i, CallTimeout(f"the batch {batch.id} is {batch.status} and has no answer to this"))
         return outcomes
 
     def _note(self, row: Mapping[str, object]) -> None:

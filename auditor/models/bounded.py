@@ -72,9 +72,7 @@ async def _read(package: Any, response: Any) -> Any:
     finally:
         await response.aclose()
     # As bytes, since a server may send what is no ASCII.
-    kept = [
-        (k, v) for k, v in response.headers.raw if k.lower() not in (b"content-encoding", b"content-length")
-    ]
+    kept = [(k, v) for k, v in response.headers.raw if k.lower() not in (b"content-encoding", b"content-length")]
     return package.Response(
         response.status_code,
         headers=kept,

@@ -17,9 +17,7 @@ from auditor.core.protocols import Model
 from auditor.models.prices import Price, given
 
 BOOK = "spent.json"  # in a run folder
-_WIDTH = (
-    160  # bytes of a book: each state overwrites the one before in one write, which no kill can cut in two
-)
+_WIDTH = 160  # bytes of a book: each state overwrites the one before in one write, which no kill can cut in two
 
 
 class Book:
@@ -247,8 +245,7 @@ class Budget:
                 return granted
             if self.max_calls is not None and self.calls >= self.max_calls:
                 raise BudgetExceeded(
-                    f"the limit of {plural(self.max_calls, 'call')} (--max-calls) is reached",
-                    limit="max_calls",
+                    f"the limit of {plural(self.max_calls, 'call')} (--max-calls) is reached", limit="max_calls"
                 )
             if not self._in_flight or self._over(bounds_usd[0], held=0.0):
                 raise BudgetExceeded(

@@ -245,9 +245,7 @@ class Cache:
             connection.execute("PRAGMA synchronous=NORMAL")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA:
-                raise sqlite3.OperationalError(
-                    f"it was written by a newer version of this tool (schema {version})"
-                )
+                raise sqlite3.OperationalError(f"it was written by a newer version of this tool (schema {version})")
             if version < SCHEMA:
                 with connection:
                     connection.execute(

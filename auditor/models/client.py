@@ -53,9 +53,7 @@ _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
 class _Round:
     """One pass over the requests of one `Client.ask`: who waits for which key."""
 
-    def __init__(
-        self, requests: Sequence[Request], results: list[Response | None], todo: Iterable[int]
-    ) -> None:
+    def __init__(self, requests: Sequence[Request], results: list[Response | None], todo: Iterable[int]) -> None:
         self.requests = requests
         self.results = results
         self.todo: Iterator[int] = iter(todo)
@@ -198,9 +196,7 @@ class Client:
             self._cache.forget(by_digest)
             return
         for digest, r in by_digest.items():
-            told = Reply(
-                r.output or "", r.scores, r.usage, model_reported=r.model_reported, cut_off=r.cut_off
-            )
+            told = Reply(r.output or "", r.scores, r.usage, model_reported=r.model_reported, cut_off=r.cut_off)
             self._cache.put(digest, told)
 
     async def aclose(self) -> None:
@@ -233,9 +229,7 @@ class Client:
     async def _employ(self, round_: _Round) -> None:
         """Let workers ask until nothing is left that is ours to ask."""
         most = math.ceil(len(round_.requests) / self._batch)
-        workers = [
-            asyncio.create_task(self._work(round_)) for _ in range(min(self._limiter.concurrency, most))
-        ]
+        workers = [asyncio.create_task(self._work(round_)) for _ in range(min(self._limiter.concurrency, most))]
         try:
             if workers:
                 await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -329,11 +323,7 @@ class Client:
             return {}
         by_digest = {self._digest(key): key for key in keys}
         found = {by_digest[d]: reply for d, reply in self._cache.get_many(by_digest).items()}
-        return {
-            key: reply
-            for key, reply in found.items()
-            if self._keep(reply.text, round_.request(key).prompt.format)
-        }
+        return {key: reply for key, reply in found.items() if self._keep(reply.text, round_.request(key).prompt.format)}
 
     def _digest(self, key: Key) -> str:
         return cache_key(self.model.fingerprint, *key)
@@ -370,9 +360,7 @@ class Client:
                 self.counts.retries += len(batch)
                 await self._pause(longest)
 
-    async def _attempt(
-        self, round_: _Round, batch: list[Request], attempt: int
-    ) -> list[tuple[Request, CallError]]:
+    async def _attempt(self, round_: _Round, batch: list[Request], attempt: int) -> list[tuple[Request, CallError]]:
         """Send ``batch`` once; returns what failed and may be tried again."""
         while True:
             while self.stopped is None and (wait := self._limiter.wait_s()) > 0:
@@ -478,10 +466,7 @@ class Client:
         if self._price is None:
             return 0.0
         return self._price.usd(
-            Usage(
-                tokens_in=self.tokens.bound(request.prompt),
-                tokens_out=self.model.max_tokens(request.prompt.format),
-            )
+            Usage(tokens_in=self.tokens.bound(request.prompt), tokens_out=self.model.max_tokens(request.prompt.format))
         )
 
     def _take(self, round_: _Round, request: Request, reply: Reply, bound: float, latency: float) -> None:

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.core.counting import plural
 from auditor.core.decoded import from_json
-from auditor.core.errors import (
-    AuthFailed,
-    BadRequest,
-    BadResponse,
-    CallError,
-    CallTimeout,
-    ServerFault,
-)
+from auditor.core.errors import AuthFailed, BadRequest, BadResponse, CallError, CallTimeout, ServerFault
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Usage, digest
 from auditor.models import bounded, http_file, json_places
@@ -58,9 +51,7 @@ class HttpTemplate(Model):
         An environment variable that the file names is not set.
     """
 
-    def __init__(
-        self, file: str, *, task: Any = None, price: Price | None = None, rows: bool = False
-    ) -> None:
+    def __init__(self, file: str, *, task: Any = None, price: Price | None = None, rows: bool = False) -> None:
         self._template = template = http_file.read(file, rows=rows)
         self._rows, self._understood = rows, False
         self.max_batch = template.batch
@@ -122,18 +113,12 @@ class HttpTemplate(Model):
         self._understood = True
         read = [_text(answer) for answer in answers]
         return [
-            BadResponse("the decision is not a text, a number, or true or false")
-            if text is None
-            else Reply(text)
+            BadResponse("the decision is not a text, a number, or true or false") if text is None else Reply(text)
             for text in read
         ]
 
     def _unread(self, what: str) -> CallError:
-        return (
-            BadResponse(what)
-            if self._understood
-            else AuthFailed(f"{what}. Is the file of {self.name} right?")
-        )
+        return BadResponse(what) if self._understood else AuthFailed(f"{what}. Is the file of {self.name} right?")
 
     async def _ask(self, given: Mapping[str, object]) -> Any:
         """The JSON value that the service answers, or the error."""
@@ -155,11 +140,7 @@ class HttpTemplate(Model):
                 self._client = bounded.client(timeout=template.timeout_s)
             async with asyncio.timeout(template.timeout_s):
                 response = await self._client.request(
-                    template.method,
-                    template.fill(template.url),
-                    params=query or None,
-                    headers=headers,
-                    content=body,
+                    template.method, template.fill(template.url), params=query or None, headers=headers, content=body
                 )
         except UnicodeEncodeError:
             return BadRequest("the prompt holds a lone surrogate, which no JSON request can carry")
@@ -178,18 +159,13 @@ class HttpTemplate(Model):
             value = BadResponse(f"{self.name}: the answer is not valid JSON, or nested too deeply")
         if response.is_success:
             return value
-        shown = (
-            response.content[:DETAIL].decode("utf-8", "replace") if isinstance(value, BadResponse) else value
-        )
+        shown = response.content[:DETAIL].decode("utf-8", "replace") if isinstance(value, BadResponse) else value
         return self._refused(response.status_code, shown, response.headers)
 
     def _given(self, request: Request) -> dict[str, object] | CallError:
         """The values of the placeholders."""
         prompt = request.prompt
-        given: dict[str, object] = {
-            "max_tokens": self.max_tokens(prompt.format),
-            "temperature": self._temperature,
-        }
+        given: dict[str, object] = {"max_tokens": self.max_tokens(prompt.format), "temperature": self._temperature}
         if self.style == "text":
             if prompt.text is None:
                 return BadRequest("this model reads the bare text; it was sent chat messages")
@@ -251,10 +227,4 @@ class HttpTemplate(Model):
 
 def _text(value: object) -> str | None:
     """An answer as text: a number or a truth value as JSON writes it."""
-    return (
-        json.dumps(value)
-        if isinstance(value, bool | int | float)
-        else value
-        if isinstance(value, str)
-        else None
-    )
+    return json.dumps(value) if isinstance(value, bool | int | float) else value if isinstance(value, str) else None

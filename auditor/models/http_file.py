@@ -132,13 +132,7 @@ class _Reader:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            what = {
-                str: "a text",
-                dict: "a mapping",
-                float: "a number",
-                bool: "true or false",
-                int: "a whole number",
-            }
+            what = {str: "a text", dict: "a mapping", float: "a number", bool: "true or false", int: "a whole number"}
             raise self.fail((key,), f"{key} must be {what[kind]}; got {_brief(value)}")
         return value
 
@@ -156,8 +150,7 @@ class _Reader:
             value = os.environ.get(name)
             if value is None or not value.strip():
                 raise ConfigError(
-                    f"{self.fail(where, f'the environment variable {name} is not set.')}",
-                    below=f"Run: export {name}=…",
+                    f"{self.fail(where, f'the environment variable {name} is not set.')}", below=f"Run: export {name}=…"
                 )
             if not (value.isascii() and value.isprintable()):
                 raise self.fail(where, f"the value of {name} holds characters that no HTTP header can carry")
@@ -178,9 +171,7 @@ class _Reader:
             return None
         value = raw[key]
         if not isinstance(value, str):
-            raise self.fail(
-                (*where, key), f"{key} is a path such as choices[0].message.content; got {_brief(value)}"
-            )
+            raise self.fail((*where, key), f"{key} is a path such as choices[0].message.content; got {_brief(value)}")
         try:
             return parse_path(value)
         except ValueError as error:
@@ -205,9 +196,7 @@ def read(file: str, *, rows: bool = False) -> Template:
     if "url" not in raw:
         raise reader.fail((), "the field url is missing")
     if "answer" not in raw and "scores" not in raw:
-        raise reader.fail(
-            (), "the field answer (or scores) is missing: where the reply holds the model's answer"
-        )
+        raise reader.fail((), "the field answer (or scores) is missing: where the reply holds the model's answer")
     url = reader.expect(raw, "url", str, "")
     method = reader.expect(raw, "method", str, "POST").upper()
     if method not in METHODS:
@@ -244,9 +233,7 @@ def read(file: str, *, rows: bool = False) -> Template:
         max_tokens=reader.expect(raw, "max_tokens", int, None),
         style="text" if rows else _style(reader, used),
         batch=_batch(reader, raw, used, answer or ()) if rows else 1,
-        secrets=tuple(
-            sorted((v for v in reader.variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))
-        ),
+        secrets=tuple(sorted((v for v in reader.variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))),
         variables=reader.variables,
     )
     secrets.of_url(template.fill(url))
@@ -265,9 +252,7 @@ def _headers(reader: _Reader, raw: Mapping[str, object]) -> dict[str, str]:
         if not (value.isascii() and value.isprintable()) or "{{" in value:
             raise reader.fail(where, f"the value of {name} must be plain ASCII without {{{{…}}}}")
         if _SECRET_HEADER.search(name) and "${" not in value:
-            raise reader.fail(
-                where, f"a secret does not belong into a file: write {name}: ${{NAME}} and export NAME=…"
-            )
+            raise reader.fail(where, f"a secret does not belong into a file: write {name}: ${{NAME}} and export NAME=…")
     return headers
 
 
@@ -296,9 +281,7 @@ def _used(reader: _Reader, request: object, query: Mapping[str, object], *, rows
                 raise reader.fail(where, f"{{{{{name}}}}} is no text: it must be the whole value, in request")
             used.add(name)
     if rows and len(used) != 1:
-        raise reader.fail(
-            ("request",), "request must hold either {{row}} (one row) or {{rows}} (a list of rows)"
-        )
+        raise reader.fail(("request",), "request must hold either {{row}} (one row) or {{rows}} (a list of rows)")
     return used
 
 
@@ -307,14 +290,11 @@ def _batch(reader: _Reader, raw: Mapping[str, object], used: set[str], answer: t
     many = "rows" in used
     if answer.count(EACH) != many:
         raise reader.fail(
-            ("answer",),
-            "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}",
+            ("answer",), "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}"
         )
     batch: int = reader.expect(raw, "batch", int, ROWS_AT_ONCE if many else 1)
     if batch < 1 or (batch > 1 and not many):
-        raise reader.fail(
-            ("batch",), f"batch must be at least 1, and 1 where request holds {{{{row}}}}; got {batch}"
-        )
+        raise reader.fail(("batch",), f"batch must be at least 1, and 1 where request holds {{{{row}}}}; got {batch}")
     return batch
 
 

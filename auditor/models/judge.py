@@ -182,9 +182,7 @@ class PairJudge:
 
 
 # Where a line begins for a reader, not only at a line feed; letters of other alphabets that look alike are let be.
-_HEAD = re.compile(
-    r"(?:^|(?<=[\r\v\f\x85\u2028\u2029]))(?=[^\w\n]*text[^\w\n]*[12]\b)", re.IGNORECASE | re.MULTILINE
-)
+_HEAD = re.compile(r"(?:^|(?<=[\r\v\f\x85\u2028\u2029]))(?=[^\w\n]*text[^\w\n]*[12]\b)", re.IGNORECASE | re.MULTILINE)
 
 
 def both(first: str, second: str) -> str:

@@ -224,9 +224,7 @@ def core() -> Any:
     try:
         importlib.import_module("langchain_core.messages")
     except ImportError as error:
-        raise MissingDependency(
-            "A LangChain model (langchain:)", "langchain-core", extra="langchain"
-        ) from error
+        raise MissingDependency("A LangChain model (langchain:)", "langchain-core", extra="langchain") from error
     return sys.modules["langchain_core"]
 
 

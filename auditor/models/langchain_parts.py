@@ -33,13 +33,7 @@ _ASIDE = frozenset(
 # What our settings are called by the classes of the integration packages; the first that a class knows is used.
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     "temperature": ("temperature",),
-    "max_tokens": (
-        "max_tokens",
-        "max_completion_tokens",
-        "max_output_tokens",
-        "max_new_tokens",
-        "num_predict",
-    ),
+    "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"),
     "timeout_s": ("timeout", "request_timeout", "default_request_timeout"),
     "base_url": ("base_url", "openai_api_base", "anthropic_api_url", "endpoint_url", "endpoint"),
     "max_retries": ("max_retries",),
@@ -295,9 +289,7 @@ def facts(target: object) -> Any:
     """What identifies a `Runnable`, as plain data: classes, plain fields, the source of functions; no secrets."""
     out: dict[str, object] = {"class": f"{type(target).__module__}.{type(target).__qualname__}"}
     if hasattr(type(target), "model_fields"):
-        out["fields"] = {
-            name: plain for name, value in _fields(target) if (plain := _plain(name, value)) is not None
-        }
+        out["fields"] = {name: plain for name, value in _fields(target) if (plain := _plain(name, value)) is not None}
     if steps := getattr(target, "steps", ()):
         out["steps"] = [facts(step) for step in steps]
     if (bound := getattr(target, "bound", None)) is not None:

@@ -132,6 +132,5 @@ class Vader(Model):
             return Reply(text=label)
         score = (compound + 1) / 2
         return Reply(
-            text="positive" if compound >= 0 else "negative",
-            scores={"positive": score, "negative": 1 - score},
+            text="positive" if compound >= 0 else "negative", scores={"positive": score, "negative": 1 - score}
         )

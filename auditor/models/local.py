@@ -36,9 +36,7 @@ def bare_text(request: Request) -> str | BadRequest:
     return BadRequest("this model reads the bare text; it was sent chat messages")
 
 
-async def classify(
-    batch: Sequence[Request], answer: Callable[[str], Reply | CallError]
-) -> list[Reply | CallError]:
+async def classify(batch: Sequence[Request], answer: Callable[[str], Reply | CallError]) -> list[Reply | CallError]:
     """Answer a batch with a quick function of the text, in a worker thread.
 
     The worker stops at the next text when the caller is cancelled, so that an interrupt does not wait

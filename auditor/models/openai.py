@@ -140,9 +140,7 @@ class OpenAIChat(Model):
         headers: Sequence[str] = (),
     ) -> None:
         if not name:
-            raise ConfigError(
-                "openai: names no model. Write --model openai:NAME, for example openai:gpt-4o-mini"
-            )
+            raise ConfigError("openai: names no model. Write --model openai:NAME, for example openai:gpt-4o-mini")
         self.name = f"openai:{name}"
         self.model = name
         url = address(base_url, api_key)
@@ -274,9 +272,7 @@ class OpenAIChat(Model):
                     model=sent["model"], messages=sent["messages"], extra_body=rest
                 )
             self._note(raw.headers)
-            reply = read_completion(
-                raw.content, raw.headers.get("content-type"), tools=bool(request.prompt.tools)
-            )
+            reply = read_completion(raw.content, raw.headers.get("content-type"), tools=bool(request.prompt.tools))
             if rest.get("logprobs") and isinstance(reply, Reply):
                 self._logprobs_came = True
                 if self._task is not None and self._task.graded(request.prompt.format):
@@ -317,9 +313,7 @@ class OpenAIChat(Model):
                 self.changed[name] = _LEFT_OUT
         # Calls that were under way when it was changed were sent in the old form.
         now = {**self._params, **self._extra}
-        return any(
-            n in self.changed and n != self._limit_name and (n not in now or now[n] != sent[n]) for n in sent
-        )
+        return any(n in self.changed and n != self._limit_name and (n not in now or now[n] != sent[n]) for n in sent)
 
     def _fewer_logprobs(self, most: int) -> None:
         """Ask for fewer alternatives, then for none: some servers give five, some refuse the field."""
@@ -363,9 +357,7 @@ class OpenAIChat(Model):
         if kind in (ServerFault, CallTimeout) and status is None:
             return f"{text}. {self._advice}"
         if kind is AuthFailed and self._key_name == BY_ENTRA:
-            return (
-                f"{text}. The token in {BY_ENTRA} may have expired; fetch a new one, then: audit resume RUN"
-            )
+            return f"{text}. The token in {BY_ENTRA} may have expired; fetch a new one, then: audit resume RUN"
         if kind is AuthFailed:
             return f"{text}. Check {self._key_name} and what it may use"
         return text

@@ -37,9 +37,7 @@ def read_completion(body: bytes, content_type: str | None, *, tools: bool = Fals
     'yes'
     """
     if content_type is not None and "json" not in content_type.partition(";")[0].lower():
-        return BadResponse(
-            f"the answer's content type is {content_type.partition(';')[0].strip()!r}, not JSON"
-        )
+        return BadResponse(f"the answer's content type is {content_type.partition(';')[0].strip()!r}, not JSON")
     try:
         raw = from_json(body)
     except ValueError:  # also UnicodeDecodeError

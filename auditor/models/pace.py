@@ -73,9 +73,7 @@ class Pace:
     def answered(self, *, sent_at: float) -> None:
         """A call sent at ``sent_at`` was answered."""
         latency = max(self._clock() - sent_at, 1e-6)
-        self._latency_s = (
-            latency if self._latency_s is None else self._latency_s + 0.1 * (latency - self._latency_s)
-        )
+        self._latency_s = latency if self._latency_s is None else self._latency_s + 0.1 * (latency - self._latency_s)
         if sent_at >= self._since:
             self._answered += 1
             self._judge()

@@ -37,9 +37,7 @@ def given(price_in: float | None, price_out: float | None) -> Price | None:
         return None
     if price_in is None or price_out is None:
         missing = "--price-in" if price_in is None else "--price-out"
-        raise ConfigError(
-            f"{missing} is missing: give both --price-in and --price-out, in USD per million tokens"
-        )
+        raise ConfigError(f"{missing} is missing: give both --price-in and --price-out, in USD per million tokens")
     return Price(input_usd=float(price_in), output_usd=float(price_out))
 
 
@@ -111,10 +109,7 @@ class TokenCounter:
     def bound(prompt: Prompt) -> int:
         """Tokens that ``prompt`` cannot exceed with a byte-level tokenizer."""
         texts = _texts(prompt)
-        return (
-            sum(len(t.encode("utf-8", "surrogatepass")) + OVERHEAD_PER_MESSAGE for t in texts)
-            + OVERHEAD_PER_MESSAGE
-        )
+        return sum(len(t.encode("utf-8", "surrogatepass")) + OVERHEAD_PER_MESSAGE for t in texts) + OVERHEAD_PER_MESSAGE
 
     def observe(self, prompt: Prompt, usage: Usage) -> None:
         """Learn from what the server counted."""

@@ -127,9 +127,7 @@ class Exec(Model):
         sent = program.send(payload for payload in asked if not isinstance(payload, BadRequest))
         try:
             # Wrapped, so that one who is cancelled here cancels nothing there.
-            await asyncio.wait(
-                map(asyncio.wrap_future, sent.values()), timeout=self._timeout_s
-            ) if sent else None
+            await asyncio.wait(map(asyncio.wrap_future, sent.values()), timeout=self._timeout_s) if sent else None
             told = [promise.result() if promise.done() else None for promise in sent.values()]
         finally:
             program.forget(sent)
@@ -177,9 +175,7 @@ class Exec(Model):
             program = None
         if program is None:
             if self._deaths > self._max_restarts:
-                raise ProcessGone(
-                    f"{self.name} ended {self._deaths} times and is not started again; {self._last_end}"
-                )
+                raise ProcessGone(f"{self.name} ended {self._deaths} times and is not started again; {self._last_end}")
             program = Program(self.name, self._argv)
         self._program = program
         return program

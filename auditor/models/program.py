@@ -75,11 +75,7 @@ class Program:
         try:
             # Ctrl-C must reach this process alone; it then closes the program in order.
             self.process = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
         except OSError as error:
             raise ConfigError(f"model {name} could not be started: {error.strerror or error}") from error
@@ -250,9 +246,7 @@ def split(command: str) -> list[str]:
     except ValueError as error:
         raise ConfigError(f"model exec:{command}: the command cannot be split ({error})") from error
     if not argv:
-        raise ConfigError(
-            "model exec: no command given; expected exec:COMMAND, e.g. exec:'python my_model.py'"
-        )
+        raise ConfigError("model exec: no command given; expected exec:COMMAND, e.g. exec:'python my_model.py'")
     if shutil.which(argv[0]) is None:
         raise ConfigError(f"model exec:{command}: no program {argv[0]!r} on the PATH or in this folder")
     return argv

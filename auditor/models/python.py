@@ -194,17 +194,13 @@ class PythonFunction(Model):
     def _split(self, answer: object, n: int) -> list[Reply | CallError]:
         if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, collections.abc.Iterable):
             return [
-                BadResponse(
-                    f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected"
-                )
+                BadResponse(f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected")
             ] * n
         # Iterating over a data frame would give the names of its columns: one label for each text, it would seem.
         to_dict: Callable[..., list[Any]] | None = getattr(answer, "to_dict", None)
         answers = list(answer) if to_dict is None or not hasattr(answer, "columns") else to_dict("records")
         if len(answers) != n:
-            return [
-                BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")
-            ] * n
+            return [BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")] * n
         return [self._try_read(value) for value in answers]
 
     def _try_read(self, answer: object) -> Reply | CallError:
@@ -260,9 +256,7 @@ def load(target: str) -> Any:
     """
     module_name, colon, attribute = target.partition(":")
     if not (module_name and colon and attribute):
-        raise ConfigError(
-            f"model python:{target}: expected python:MODULE:FUNCTION, e.g. python:my_model:predict"
-        )
+        raise ConfigError(f"model python:{target}: expected python:MODULE:FUNCTION, e.g. python:my_model:predict")
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -376,9 +370,7 @@ def _labels(value: object) -> str | None:
     if not isinstance(value, (list, tuple, collections.abc.Set)):
         return None
     if not all(isinstance(label, str) for label in value) or len(set(value)) < len(value):
-        return (
-            None  # a label twice: the answers of a function that went through the letters of a text, perhaps
-        )
+        return None  # a label twice: the answers of a function that went through the letters of a text, perhaps
     labels = sorted(value) if isinstance(value, collections.abc.Set) else value
     return json.dumps([str(label) for label in labels], ensure_ascii=False)
 

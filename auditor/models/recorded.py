@@ -196,8 +196,7 @@ def _text(entry: dict[str, object], name: str, where: str) -> str | None:
 
 def _messages_sha(messages: object, where: str) -> str:
     if not isinstance(messages, list) or not all(
-        isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
-        for m in messages
+        isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str) for m in messages
     ):
         raise DataFileError(f"{where}: field messages is not a list of objects with role and content")
     return digest({"messages": [{"role": m["role"], "content": m["content"]} for m in messages]})
@@ -216,9 +215,7 @@ def _reply(fields: dict[str, str | None], entry: dict[str, object], where: str) 
             raise DataFileError(f"{where}: {error}") from error
     reported = entry.get("model_reported")
     return Reply(
-        text=fields["output"] or "",
-        scores=scores,
-        model_reported=reported if isinstance(reported, str) else None,
+        text=fields["output"] or "", scores=scores, model_reported=reported if isinstance(reported, str) else None
     )
 
 

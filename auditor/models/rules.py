@@ -55,8 +55,7 @@ class Rules(Model):
         self._parser = Parser()
         self._lock = threading.Lock()  # the parser is for one thread at a time
         self.fingerprint = "rules:" + digest(
-            {"adapter": "rules.v2", "parser": self._parser.fingerprint, "words": sorted(_genders().items())},
-            size=16,
+            {"adapter": "rules.v2", "parser": self._parser.fingerprint, "words": sorted(_genders().items())}, size=16
         )
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:

@@ -157,9 +157,7 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
         def predict(rows: Any) -> Any:
             return inner(rows[wanted])
 
-        return TableModel(
-            name=spec, predict=predict, fingerprint=f"sklearn:{content}", frame=True, estimator=model
-        )
+        return TableModel(name=spec, predict=predict, fingerprint=f"sklearn:{content}", frame=True, estimator=model)
     width = getattr(model, "n_features_in_", None)
     if width is not None and int(width) != len(columns):
         raise ConfigError(
@@ -251,12 +249,7 @@ class RowProgram:
     """
 
     def __init__(
-        self,
-        command: str,
-        columns: Sequence[str],
-        *,
-        timeout_s: float = TIMEOUT_S,
-        max_seconds: float | None = None,
+        self, command: str, columns: Sequence[str], *, timeout_s: float = TIMEOUT_S, max_seconds: float | None = None
     ) -> None:
         self._name, self._columns = f"exec:{command}", list(columns)
         self._timeout_s, self._max_seconds = timeout_s, max_seconds

@@ -52,9 +52,7 @@ class _Play:
         if not self.due:
             return None
         self.asked += 1
-        prompt = Prompt(
-            format=self.request.prompt.format, messages=tuple(self.said), tools=self.request.prompt.tools
-        )
+        prompt = Prompt(format=self.request.prompt.format, messages=tuple(self.said), tools=self.request.prompt.tools)
         return replace(self.request, prompt=prompt)
 
     def hear(self, response: Response) -> None:
@@ -85,9 +83,7 @@ class _Play:
         """The conversation as one answer, or why there is none; tokens and money of what was asked for it."""
         request, usages = self.request, [r.usage for r in self.new if r.usage is not None]
         costs = [r.cost_usd for r in self.new if r.cost_usd is not None]
-        usage = Usage(
-            tokens_in=sum(u.tokens_in for u in usages), tokens_out=sum(u.tokens_out for u in usages)
-        )
+        usage = Usage(tokens_in=sum(u.tokens_in for u in usages), tokens_out=sum(u.tokens_out for u in usages))
         told = failed or self.last
         assert told is not None
         return replace(
@@ -192,9 +188,7 @@ class Talks:
         while plays:
             questions = [play.question() for play in plays]
             going = [(p, q) for p, q in zip(plays, questions, strict=True) if q is not None]
-            over += [
-                self._finish(p, p.response()) for p, q in zip(plays, questions, strict=True) if q is None
-            ]
+            over += [self._finish(p, p.response()) for p, q in zip(plays, questions, strict=True) if q is None]
             plays = []
             for (play, _), response in zip(going, await self._client.ask([q for _, q in going]), strict=True):
                 new = self._fresh.pop((response.prompt_sha256, response.replicate), None)
@@ -203,9 +197,7 @@ class Talks:
                 if response.error is None:
                     play.hear(response)
                     plays.append(play)
-                elif (
-                    new is None and self.stopped is not None
-                ):  # about the run: asked again when it is resumed
+                elif new is None and self.stopped is not None:  # about the run: asked again when it is resumed
                     told = failure(self.model.name, play.request, response.error, response.detail)
                     over.append(told)
                 else:

@@ -57,14 +57,7 @@ def template_ids(tokenizer: Any, prompt: Prompt) -> list[int] | CallError:
 
 
 def answers(
-    torch: Any,
-    library: Any,
-    model: Any,
-    tokenizer: Any,
-    rows: Sequence[Sequence[int]],
-    *,
-    max_tokens: int,
-    device: str,
+    torch: Any, library: Any, model: Any, tokenizer: Any, rows: Sequence[Sequence[int]], *, max_tokens: int, device: str
 ) -> list[tuple[str, Usage]]:
     """What the model writes after each of ``rows``, greedily, and the tokens read and written.
 
@@ -90,9 +83,7 @@ def answers(
     )
     made = model.generate(
         input_ids=torch.tensor([[fill] * (width - len(row)) + list(row) for row in rows], device=device),
-        attention_mask=torch.tensor(
-            [[0] * (width - len(row)) + [1] * len(row) for row in rows], device=device
-        ),
+        attention_mask=torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows], device=device),
         generation_config=config,
     )
     found = []

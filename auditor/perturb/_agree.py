@@ -65,16 +65,10 @@ def _in_heading(scan: Scan, hit: Hit) -> bool:
     """Whether the next two words that are no function words begin with capitals, as in *A Woman's Guide to Court*."""
     after = scan.text[hit.end : hit.end + 60].partition("\n")[0]
     following = [w for w in _LETTERS.findall(after) if w not in FUNCTION_WORDS and len(w) > 1][:2]
-    return (
-        len(following) == 2
-        and all(w[0].isupper() and not w.isupper() for w in following)
-        and "." not in after[:20]
-    )
+    return len(following) == 2 and all(w[0].isupper() and not w.isupper() for w in following) and "." not in after[:20]
 
 
-def edits_of(
-    scan: Scan, hit: Hit, source: Term, target: Term, target_group: str, kind: EditKind
-) -> tuple[Edit, ...]:
+def edits_of(scan: Scan, hit: Hit, source: Term, target: Term, target_group: str, kind: EditKind) -> tuple[Edit, ...]:
     """Return the edit of ``hit`` and its repairs, in order; empty if the text would not change."""
     new = written(scan, hit, source, target)
     if new == hit.surface:
@@ -187,11 +181,7 @@ def _verb_after(scan: Scan, hit: Hit) -> _Repair | None:
             return None
         following = [w.key for w in tokens[j + 2 : j + 4] if w.key not in _ADVERBS]
         new = "ve" if following[:1] and following[0] in _PERFECT else "re"
-        return (
-            tokens[j + 1].start,
-            tokens[j + 1].end,
-            _like(scan, tokens[j + 1].start, tokens[j + 1].end, new),
-        )
+        return (tokens[j + 1].start, tokens[j + 1].end, _like(scan, tokens[j + 1].start, tokens[j + 1].end, new))
     end, steps = hit.end, 0
     while j < len(tokens) and steps < 3:
         word = tokens[j]
@@ -217,11 +207,7 @@ def _verb_before(scan: Scan, hit: Hit) -> _Repair | None:
     tokens, j = scan.tokens, hit.token - 1
     if j >= 2 and tokens[j].key == "t" and tokens[j - 1].key == "'":
         j -= 2
-    if (
-        j < 0
-        or tokens[j].key not in _AUXILIARIES
-        or not scan.text[tokens[hit.token - 1].end : hit.start].isspace()
-    ):
+    if j < 0 or tokens[j].key not in _AUXILIARIES or not scan.text[tokens[hit.token - 1].end : hit.start].isspace():
         return None
     word = tokens[j]
     before = tokens[j - 1].key if j else ""

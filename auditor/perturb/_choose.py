@@ -85,9 +85,7 @@ class Offer:
 
         def made(crowds: Sequence[Crowd]) -> list[Plan]:
             return [
-                plan
-                for crowd in crowds
-                for plan in plans(crowd, scope, Leads(scan, crowd, dictionary, passed, wanted))
+                plan for crowd in crowds for plan in plans(crowd, scope, Leads(scan, crowd, dictionary, passed, wanted))
             ]
 
         self._plans, pair = made(crowds), dictionary.primary
@@ -162,13 +160,7 @@ class Insertion:
     man … the man). It has the interface of `Offer`.
     """
 
-    def __init__(
-        self,
-        scan: Scan,
-        places: Sequence[Place],
-        dictionary: Dictionary,
-        wanted: Wanted = EVERY,
-    ) -> None:
+    def __init__(self, scan: Scan, places: Sequence[Place], dictionary: Dictionary, wanted: Wanted = EVERY) -> None:
         if dictionary.attribute == "age":  # a trade is learnt and a kin is older or younger than somebody
             places = [place for place in places if scan.tokens[place.token].key in lexicon.OF_ANY_AGE]
         self._scan, self._places, self._dictionary, self._wanted = scan, places[:1], dictionary, wanted
@@ -209,12 +201,7 @@ def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str,
 
 
 def _choice(
-    scan: Scan,
-    hits: Sequence[Hit],
-    dictionary: Dictionary,
-    target: str,
-    moves: Sequence[Move],
-    wanted: Wanted = EVERY,
+    scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, target: str, moves: Sequence[Move], wanted: Wanted = EVERY
 ) -> Choice | None:
     edits: list[Edit] = []
     after = {h.start: h.terms[0].group for h in hits}
@@ -338,8 +325,7 @@ def _two_articles(joint: Sequence[Choice]) -> bool:
             continue
         for other in joint:
             if other is not choice and any(
-                e.kind == "agreement" and isinstance(e.where, tuple) and e.where[1] + 1 in starts
-                for e in other.edits
+                e.kind == "agreement" and isinstance(e.where, tuple) and e.where[1] + 1 in starts for e in other.edits
             ):
                 return True
     return False

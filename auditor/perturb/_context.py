@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from auditor.perturb.dictionaries import Term, persons
-from auditor.text.english import (
-    ABBREVIATIONS,
-    BE_FORMS,
-    FUNCTION_WORDS,
-    Word,
-    case_of,
-    plural_verb,
-    starts_sentence,
-)
+from auditor.text.english import ABBREVIATIONS, BE_FORMS, FUNCTION_WORDS, Word, case_of, plural_verb, starts_sentence
 
-DETERMINERS = frozenset(
-    ("a", "an", "the", "one", "another", "every", "each", "this", "that", "first", "only")
-)
+DETERMINERS = frozenset(("a", "an", "the", "one", "another", "every", "each", "this", "that", "first", "only"))
 _POINTS = frozenset(("the", "these", "those", "my", "your", "his", "her", "our", "their", "its"))
 _AND = frozenset(("and", "or", ",", "/", "&"))
-_ADVERBS = frozenset(
-    ("not", "also", "really", "originally", "actually", "half", "part", "both", "all", "very")
-)
+_ADVERBS = frozenset(("not", "also", "really", "originally", "actually", "half", "part", "both", "all", "very"))
 _COMMON_VERBS = frozenset(
     (
         "be", "are", "were", "have", "do", "go", "say", "know", "see", "come", "want", "work", "live", "play",
@@ -50,9 +38,7 @@ class Context:
         self._adjectives = adjectives
         self.people = self._people = self._singular | self._plural | {n.split()[-1] for n in nouns}
 
-    def fitting(
-        self, text: str, tokens: list[Word], i: int, n: int, terms: tuple[Term, ...]
-    ) -> tuple[Term, ...]:
+    def fitting(self, text: str, tokens: list[Word], i: int, n: int, terms: tuple[Term, ...]) -> tuple[Term, ...]:
         """Return the terms that fit; several only where they differ in group, or in a pronoun's slot."""
         surface = text[tokens[i].start : tokens[i + n - 1].end]
         case = case_of(surface)

@@ -66,12 +66,7 @@ class Statement:
     """A sentence that says who it is; its placebos are those of any text."""
 
     def __init__(
-        self,
-        subject: str,
-        rng: Random,
-        known: Mapping[str, Dictionary],
-        race: str | None,
-        gender: str | None,
+        self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str | None, gender: str | None
     ) -> None:
         self._rng, self._known = rng, known
         self._adjective = "" if race is None else rng.choice(adjectives(known[RACE], race)).text
@@ -114,9 +109,7 @@ def _edit(attribute: str, kind: EditKind, source: str, target: str, at: int, out
 
 def adjectives(race: Dictionary, group: str) -> list[Term]:
     """The adjectives that may be written for a group."""
-    return [
-        t for t in race.terms if (t.slot, t.group) == ("adjective", group) and "source-only" not in t.tags
-    ]
+    return [t for t in race.terms if (t.slot, t.group) == ("adjective", group) and "source-only" not in t.tags]
 
 
 def _noun(gender: Dictionary, group: str) -> str:

@@ -21,9 +21,7 @@ _BEFORE_NOUN = DETERMINERS | frozenset(
 )
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
 _OWNED = frozenset(("own", "other", "mere", "many"))
-_WHOSE = frozenset(
-    ("own", "whole", "entire", "next", "last", "latest", "former")
-)  # and no object before them
+_WHOSE = frozenset(("own", "whole", "entire", "next", "last", "latest", "former"))  # and no object before them
 _TIMES = frozenset(("second", "minute", "hour", "day", "night", "week", "weekend", "month", "year", "time", "spring",
                     "summer", "autumn", "fall", "winter", "monday", "tuesday", "wednesday", "thursday", "friday",
                     "saturday", "sunday", "door"))  # fmt: skip
@@ -80,11 +78,7 @@ class Matcher:
         layers += [[d] for d in dictionaries if d.raw]
         self._layers = [_index([t for d in layer for t in d.sources]) for layer in layers]
         self._adjectives = frozenset(
-            t.text.lower()
-            for d in (*typed, *beside)
-            if not d.raw
-            for t in d.sources
-            if t.slot.startswith("adjective")
+            t.text.lower() for d in (*typed, *beside) if not d.raw for t in d.sources if t.slot.startswith("adjective")
         )
         nouns = {t.text.lower() for d in typed for t in d.sources if t.pos in {"NN", "NNS"} and t.role}
         self._context = Context(self._adjectives, nouns)
@@ -123,9 +117,7 @@ class Matcher:
                 out.append(Place(word.start, i, case_of(surface) == "upper"))
         return out
 
-    def _search(
-        self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word], hits: list[Hit]
-    ) -> None:
+    def _search(self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word], hits: list[Hit]) -> None:
         free = 0
         for i, token in enumerate(tokens):
             entries = index.get(token.key)
@@ -217,33 +209,14 @@ def _after_pair(scan: Scan, hit: Hit) -> Word | None:
     """The token after a pronoun, or after the pair of pronouns that a slash ties together (his/her bag)."""
     tokens, j = scan.tokens, hit.token + 1
     glued = tokens[j : j + 2]
-    if (
-        len(glued) == 2
-        and glued[0].key == "/"
-        and hit.end == glued[0].start
-        and glued[0].end == glued[1].start
-    ):
+    if len(glued) == 2 and glued[0].key == "/" and hit.end == glued[0].start and glued[0].end == glued[1].start:
         j += 2
     return tokens[j] if j < len(tokens) else None
 
 
 # Verbs that end as nouns do, and are none: *the man who taught her sits down*.
 _VERBS = frozenset(
-    (
-        "asks",
-        "begins",
-        "comes",
-        "gets",
-        "gives",
-        "goes",
-        "keeps",
-        "knows",
-        "says",
-        "seems",
-        "sits",
-        "takes",
-        "tells",
-    )
+    ("asks", "begins", "comes", "gets", "gives", "goes", "keeps", "knows", "says", "seems", "sits", "takes", "tells")
 )
 
 

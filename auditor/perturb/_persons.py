@@ -16,13 +16,7 @@ from auditor.text.parse import Parse
 from auditor.text.people import people
 from auditor.text.split import sentences
 
-ALL, ONE_WAY, EACH, SUBJECT, SUBJECT_OR_ALL = WHO = (
-    "all",
-    "all-one-way",
-    "each",
-    "subject",
-    "subject-or-all",
-)
+ALL, ONE_WAY, EACH, SUBJECT, SUBJECT_OR_ALL = WHO = ("all", "all-one-way", "each", "subject", "subject-or-all")
 _BESIDE = frozenset(("amod", "compound", "flat", "nmod:unmarked", "appos", "acl"))
 _HELD = frozenset(  # what is one's own and says what one is: his Kenyan accent, of Turkish descent
     (
@@ -63,9 +57,7 @@ def lexicon(subject: str = "") -> Lexicon:
     gender: dict[str, str] = {"latina": "female", "latino": "male", "female": "female", "male": "male"}
     for term in load("gender").sources:
         if term.group.endswith("male"):
-            gender.setdefault(
-                term.text.lower().split()[-1], "female" if term.group.endswith("female") else "male"
-            )
+            gender.setdefault(term.text.lower().split()[-1], "female" if term.group.endswith("female") else "male")
     names = load("names")
     for term in names.sources:
         gender.setdefault(term.text.lower(), names.groups[term.group].agrees or "")

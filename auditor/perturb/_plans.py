@@ -37,12 +37,7 @@ class Leads:
     """Which groups an edit may lead to from another one, in one text."""
 
     def __init__(
-        self,
-        scan: Scan,
-        crowd: Crowd,
-        dictionary: Dictionary,
-        passed: Counter[str],
-        wanted: Wanted = EVERY,
+        self, scan: Scan, crowd: Crowd, dictionary: Dictionary, passed: Counter[str], wanted: Wanted = EVERY
     ) -> None:
         self._scan, self.crowd = scan, crowd
         self.dictionary, self.passed, self.wanted = dictionary, passed, wanted

@@ -92,13 +92,7 @@ def same_groups(
 
 
 def chosen_swaps(
-    mutator: Mutator,
-    index: tuple[int, ...],
-    rng: Random,
-    *,
-    order: int,
-    limit: int | None,
-    one: bool,
+    mutator: Mutator, index: tuple[int, ...], rng: Random, *, order: int, limit: int | None, one: bool
 ) -> list[tuple[Swap, ...]]:
     """What to change in one derivation: single swaps first, then joint ones with all their parts.
 

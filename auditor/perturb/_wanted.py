@@ -47,9 +47,7 @@ class Wanted(Collection[str]):
     def allows(self, source: str, target: str) -> bool:
         """Whether a change from ``source`` to ``target`` is asked for."""
         return (
-            not self._named
-            or not self._any.isdisjoint((source, target))
-            or frozenset((source, target)) in self._pairs
+            not self._named or not self._any.isdisjoint((source, target)) or frozenset((source, target)) in self._pairs
         )
 
     def inserts(self, group: str) -> bool:

@@ -185,9 +185,7 @@ class MutationSuite(Suite):
         if self._limit is None or not scan.hits:
             return scan
         kept = self._limit(seed.text)
-        return scan._replace(
-            hits=[h for h in scan.hits if h.end <= kept], open=[h for h in scan.open if h.end <= kept]
-        )
+        return scan._replace(hits=[h for h in scan.hits if h.end <= kept], open=[h for h in scan.open if h.end <= kept])
 
     def _places(self, scan: Scan) -> list[Place]:
         found = self._matcher.places(scan)
@@ -230,12 +228,7 @@ class MutationSuite(Suite):
         )
 
     def _case(
-        self,
-        seed: SourceText,
-        scan: Scan,
-        hits: Sequence[Hit],
-        shares: Sequence[Share],
-        single: Sequence[Share],
+        self, seed: SourceText, scan: Scan, hits: Sequence[Hit], shares: Sequence[Share], single: Sequence[Share]
     ) -> Case | None:
         places = self._places(scan) if self._insert else []
         if not hits and not places:
@@ -291,15 +284,11 @@ def _crowds(attribute: str, hits: Sequence[Hit], shares: Sequence[Share]) -> lis
     return out
 
 
-def _chosen(
-    dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] | None
-) -> dict[str, Dictionary]:
+def _chosen(dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] | None) -> dict[str, Dictionary]:
     by_name: dict[str, Dictionary] = {}
     for one in dictionaries:
         if one.attribute in by_name:
-            raise ConfigError(
-                f"two dictionaries hold the attribute {one.attribute!r}; give one of them another name"
-            )
+            raise ConfigError(f"two dictionaries hold the attribute {one.attribute!r}; give one of them another name")
         by_name[one.attribute] = one
     if attributes is None:
         wanted = sorted(name for name, one in by_name.items() if one.default)
@@ -307,9 +296,7 @@ def _chosen(
         wanted = sorted(set(names(attributes)))
         for name in wanted:
             if name not in by_name:
-                raise UnknownPlugin(
-                    "attribute", name, by_name, "List them: audit dictionary list.", synonyms=SYNONYMS
-                )
+                raise UnknownPlugin("attribute", name, by_name, "List them: audit dictionary list.", synonyms=SYNONYMS)
     if not wanted:
         raise ConfigError("no attribute to change. Name one: --attributes gender")
     return {name: by_name[name] for name in wanted}

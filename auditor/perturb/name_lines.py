@@ -192,9 +192,7 @@ class Lines(Suite):
 
     def _cases(self, seed: SourceText, case: Case | None) -> list[Case]:
         """The cases of one text: each attribute is changed in that of the first carrier that fits."""
-        by_words = (
-            {v.attributes[0]: case.original.groups for v in case.variants if v.order == 1} if case else {}
-        )
+        by_words = {v.attributes[0]: case.original.groups for v in case.variants if v.order == 1} if case else {}
         left, carried = list(self._varied), set[str]()
         stated: _Stated | None = None
         out: list[Case] = []
@@ -312,10 +310,7 @@ class Lines(Suite):
             return None
         placebos = [edits for a in sorted(varied) if (edits := writer.placebo(a, named[a]))]
         placebos += [
-            edits
-            for a in sorted(varied)
-            for edits in irrelevant(text, self._irrelevant, a, 1, rng)
-            if placebos
+            edits for a in sorted(varied) for edits in irrelevant(text, self._irrelevant, a, 1, rng) if placebos
         ]
         variants += [_variant(f"{case_id}.p{n}", text, edits, named) for n, edits in enumerate(placebos)]
         return Case(

@@ -142,10 +142,7 @@ class Placebos:
                 edits = tuple(dataclasses.replace(e, attribute=attribute) for e in found)
                 out.append(
                     Variant(
-                        id=f"{case.id}.p{len(out)}",
-                        input=apply(text, edits),
-                        groups=case.original.groups,
-                        edits=edits,
+                        id=f"{case.id}.p{len(out)}", input=apply(text, edits), groups=case.original.groups, edits=edits
                     )
                 )
         return tuple(out)
@@ -190,9 +187,7 @@ class Placebos:
         hits = [h for h in settle(scan, {}) if h.end <= kept]
         taken = sorted((h.start, h.end) for h in scan.hits)
         starts = [start for start, _ in taken]
-        ends = list(
-            accumulate((end for _, end in taken), max)
-        )  # the furthest end of this one and those before
+        ends = list(accumulate((end for _, end in taken), max))  # the furthest end of this one and those before
         free = []
         for hit in self._neutral.scan(text).hits:
             before = bisect_left(starts, hit.end)

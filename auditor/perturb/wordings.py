@@ -24,19 +24,11 @@ BEFORE = (
     "The text begins here.",
     "What follows is the text.",
 )
-AFTER = (
-    "The text ends here.",
-    "This is the end of the text.",
-    "That is the whole text.",
-    "There is no more text.",
-)
+AFTER = ("The text ends here.", "This is the end of the text.", "That is the whole text.", "There is no more text.")
 
 
 def worded(
-    case: Case,
-    n: int,
-    neutral: Sequence[tuple[Edit, ...]],
-    primary: Mapping[str, tuple[str, str]] | None = None,
+    case: Case, n: int, neutral: Sequence[tuple[Edit, ...]], primary: Mapping[str, tuple[str, str]] | None = None
 ) -> tuple[Variant, ...]:
     """Up to ``n`` further wordings of both sides of ``case``, for each attribute.
 
@@ -86,9 +78,7 @@ def worded(
     return tuple(dataclasses.replace(v, id=f"{case.id}.w{i}") for i, v in enumerate(out))
 
 
-def _sides(
-    original: Variant, own: Sequence[Variant], pair: tuple[str, str] | None
-) -> list[Sequence[Variant]]:
+def _sides(original: Variant, own: Sequence[Variant], pair: tuple[str, str] | None) -> list[Sequence[Variant]]:
     """The versions that stand against each other; none where the text has no two sides of the pair."""
     if pair is None:
         return [[original], own]

@@ -73,9 +73,7 @@ class Screen:
         by_told: dict[str, list[str]] = {}
         for name, told in self.checks:
             by_told.setdefault(told, []).append(name)
-        return tuple(
-            f"{words.listing(names)}: {told}" if names[0] else told for told, names in by_told.items()
-        )
+        return tuple(f"{words.listing(names)}: {told}" if names[0] else told for told, names in by_told.items())
 
     def also_of(self, most: int) -> tuple[str, ...]:
         """The first ``most`` further differences, and how many there are beside them."""
@@ -169,10 +167,7 @@ def _any(record: RunRecord, evidence: object, claims: Iterable[Claim]) -> Exampl
 
 
 def _headline(
-    record: RunRecord,
-    claims: Sequence[Claim],
-    told: claimed.Told | None,
-    names: Mapping[tuple[str, str], str],
+    record: RunRecord, claims: Sequence[Claim], told: claimed.Told | None, names: Mapping[tuple[str, str], str]
 ) -> tuple[str, str, str]:
     """(verdict, who gets what, figures)."""
     if told is not None:
@@ -262,12 +257,7 @@ def _rows(
     if worst is not None:  # the model of the headline first
         order.sort(key=lambda place: place != (worst.model, worst.format))
     made.sort(
-        key=lambda m: (
-            order.index(m[0][:2]),
-            claimed.RANK[m[1].verdict],
-            claimed.order(m[1])[:5],
-            -claimed.clear(m[1]),
-        )
+        key=lambda m: (order.index(m[0][:2]), claimed.RANK[m[1].verdict], claimed.order(m[1])[:5], -claimed.clear(m[1]))
     )
     for (model, format_, _, _), claim, found in made:
         yield _row(record, claim, names[model, format_], [c for c in found if c is not claim])
@@ -360,19 +350,14 @@ def _answers(told: Asked) -> Iterable[str]:
     total = sum(answers.values()) + sum(lost.values())
     if answers:
         ranked = sorted(answers.items(), key=lambda kv: -kv[1])
-        parts = [
-            f"{words.visible(k, newlines=False)} {words.percent(n / total, 0)}" for k, n in ranked[:LABELS]
-        ]
+        parts = [f"{words.visible(k, newlines=False)} {words.percent(n / total, 0)}" for k, n in ranked[:LABELS]]
         left = len(ranked) - LABELS
         parts += [words.plural(left, "other label")] if left > 0 else []
         yield f"answers: {', '.join(parts)}"
     told_lost = [
-        f"{name} {words.percent(n / total, 0) if n and answers else words.count(n)}"
-        for name, n in lost.items()
+        f"{name} {words.percent(n / total, 0) if n and answers else words.count(n)}" for name, n in lost.items()
     ]
-    yield ", ".join(
-        part for part, n in zip(told_lost, lost.values(), strict=True) if n or "failed" not in part
-    )
+    yield ", ".join(part for part, n in zip(told_lost, lost.values(), strict=True) if n or "failed" not in part)
 
 
 def _not_tested(record: RunRecord, claims: Sequence[Claim]) -> Iterable[str]:

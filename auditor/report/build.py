@@ -64,15 +64,7 @@ def measured(record: RunRecord) -> Iterator[Section]:
 def _line(row: SuiteFigure) -> tuple[str, ...]:
     shown = [f"{value:+.3f}" if value is not None else "–" for value in (row.value, row.low, row.high)]
     between = f"{shown[1]} to {shown[2]}" if row.low is not None else "–"
-    return (
-        row.figure,
-        row.model,
-        row.format,
-        shown[0],
-        between,
-        str(row.cases),
-        str(row.left_out),
-    )
+    return (row.figure, row.model, row.format, shown[0], between, str(row.cases), str(row.left_out))
 
 
 def chosen(record: RunRecord, evidence: object) -> Iterator[Section]:

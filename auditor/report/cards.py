@@ -97,14 +97,7 @@ class Card:
     missing: str = ""  # why there is no evidence
 
 
-def build(
-    finding: Finding,
-    evidence: object,
-    *,
-    noun: str = "label",
-    record: RunRecord,
-    sentence: str = "",
-) -> Card:
+def build(finding: Finding, evidence: object, *, noun: str = "label", record: RunRecord, sentence: str = "") -> Card:
     """Build the card of one finding, with the evidence of its clearest exemplar.
 
     Parameters
@@ -187,9 +180,7 @@ def case(evidence: Any, case_id: str) -> Case | None:
     return found
 
 
-def lattice(
-    case: Case, variant: Variant, evidence: object, model: str, format_: str
-) -> tuple[LatticeCell, ...]:
+def lattice(case: Case, variant: Variant, evidence: object, model: str, format_: str) -> tuple[LatticeCell, ...]:
     """List the original, every smaller change that the case holds, and the variant, smallest first."""
     base = tally(_responses(case.original.id, evidence, model, format_))
     first = _cell("original", case.original, evidence, base, "")
@@ -260,9 +251,7 @@ def tally(responses: Sequence[Response]) -> Tally:
     """Count equal answers; failures count as answers of their own, by their error code."""
     counts: Counter[str] = Counter()
     for response in responses:
-        counts[
-            f"failed ({response.error})" if response.output is None else talk.brief(response.output).strip()
-        ] += 1
+        counts[f"failed ({response.error})" if response.output is None else talk.brief(response.output).strip()] += 1
     ranked = sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))
     return Tally(counts=tuple(ranked), total=len(responses))
 

@@ -46,12 +46,7 @@ def _ticks(end: float) -> list[float]:
 
 
 def forest(
-    rows: Sequence[view.Row],
-    subjects: Sequence[view.Subject],
-    *,
-    name: str,
-    title: str,
-    delta: float | None = None,
+    rows: Sequence[view.Row], subjects: Sequence[view.Subject], *, name: str, title: str, delta: float | None = None
 ) -> Markup:
     """Draw rates with intervals, one strip per row and subject, the noise of each beside it.
 
@@ -69,9 +64,7 @@ def forest(
     rates = [c.rate for r in rows for c in r.cells if c.rate]
     if not rates:
         return Markup("")
-    noises = [
-        n.estimate for r in rows for c in r.cells if (n := c.noise) is not None and n.estimate is not None
-    ]
+    noises = [n.estimate for r in rows for c in r.cells if (n := c.noise) is not None and n.estimate is not None]
     highest = max([e.high for e in [*rates, *noises]] + [1.25 * (delta or 0)])
     end = scale_end(highest)
     body: list[str] = []
@@ -129,9 +122,7 @@ def net(strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: st
         axis.append(f'<line class="{line}" x1="{at(tick)}" x2="{at(tick)}" y1="4" y2="{y}"/>')
         text = f"{tick:+g}".replace("-", "−") if tick else "0"
         axis.append(f'<text class="tick" x="{at(tick)}" y="{y + 17}">{text}</text>')
-    listed = "; ".join(
-        f"{told}{', ' if subject else ''}{subject}: {text}" for told, subject, _, _, text in strips
-    )
+    listed = "; ".join(f"{told}{', ' if subject else ''}{subject}: {text}" for told, subject, _, _, text in strips)
     return svg(name, title, listed, y + 28, [*axis, *body], "forest")
 
 
@@ -182,9 +173,7 @@ def _drawn(ends: Sequence[str], kind: str, y: int) -> str:
     return "".join(out)
 
 
-def bars(
-    groups: Sequence[tuple[str, Sequence[tuple[str, int, int, str, str]]]], *, name: str, title: str
-) -> Markup:
+def bars(groups: Sequence[tuple[str, Sequence[tuple[str, int, int, str, str]]]], *, name: str, title: str) -> Markup:
     """Draw shares of 1 as horizontal bars under headings; every bar carries its figure.
 
     Parameters

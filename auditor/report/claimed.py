@@ -17,9 +17,7 @@ RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "no
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
 ENOUGH_TEXTS = 30  # the same of a pair
 MOST_DIGITS = 6  # decimals of a figure
-OPPOSED = (
-    "shares are of answers as they stand, the difference is without what edits and words do by themselves"
-)
+OPPOSED = "shares are of answers as they stand, the difference is without what edits and words do by themselves"
 COUNTS_LESS = "texts whose words stand in many others count less"
 # What is done to the person: of labels that are verbs. Others are named as they are.
 DONE = {
@@ -96,9 +94,7 @@ class Effect:
     @property
     def interval(self) -> str:
         """``−7.4 to −2.9``."""
-        return (
-            f"{signed(self.scale * self.low, self.digits)} to {signed(self.scale * self.high, self.digits)}"
-        )
+        return f"{signed(self.scale * self.low, self.digits)} to {signed(self.scale * self.high, self.digits)}"
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -338,9 +334,7 @@ def reason(claim: Claim) -> str:
     told = claim.why
     found = effect(claim)
     if claim.scale == "log_odds" and found is not None and found.scale == 100:
-        odds = Effect(
-            value=claim.estimate or 0.0, low=claim.low or 0.0, high=claim.high or 0.0, unit=claim.unit
-        )
+        odds = Effect(value=claim.estimate or 0.0, low=claim.low or 0.0, high=claim.high or 0.0, unit=claim.unit)
         told = f"log odds {odds.text}" + (f"; {told}" if told else "")
     if claim.calls_needed is not None:
         target = limit(claim) if claim.delta else f"{100 * USUAL_DELTA:g} points"

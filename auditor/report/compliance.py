@@ -82,11 +82,7 @@ OF_OUTCOMES = "ll144"
 
 @cache
 def _kind(framework: str, form: str) -> type[LegalPage]:
-    told = {
-        "name": f"{framework}{form}.v1",
-        "suffix": f".{framework}{FORMS[form]}",
-        "__doc__": LegalPage.__doc__,
-    }
+    told = {"name": f"{framework}{form}.v1", "suffix": f".{framework}{FORMS[form]}", "__doc__": LegalPage.__doc__}
     return type("LegalPage", (LegalPage,), {"framework": framework, "form": form, **told})
 
 

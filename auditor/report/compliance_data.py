@@ -38,9 +38,7 @@ class AiVerifyJson(Renderer):
         """
         record = read(record)
         if facts.kind_of(record) == "outcomes":
-            raise ConfigError(
-                "--format ai-verify-json needs a run of a model; outcomes of people are no test of one"
-            )
+            raise ConfigError("--format ai-verify-json needs a run of a model; outcomes of people are no test of one")
         return json.dumps(result(record), indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
@@ -50,9 +48,7 @@ def result(record: RunRecord) -> dict[str, object]:
     kind = facts.kind_of(record)
     claims = facts.claims(record, "label")
     by_id = {f.id: f for f in record.findings}
-    crossings = frameworks.cross(
-        frameworks.load("ai-verify"), work.facts(record, None), work.absent(record, None)
-    )
+    crossings = frameworks.cross(frameworks.load("ai-verify"), work.facts(record, None), work.absent(record, None))
     models = list(record.models or spec.models)
     return {
         "gid": "llm-bias-auditor",
@@ -83,23 +79,14 @@ def result(record: RunRecord) -> dict[str, object]:
                 for c in claims
             ],
             "hidden": [
-                {
-                    "id": f.id,
-                    "model": f.model,
-                    "attributes": list(f.attributes),
-                    "verdict": f.verdict,
-                }
+                {"id": f.id, "model": f.model, "attributes": list(f.attributes), "verdict": f.verdict}
                 for f in record.findings
                 if f.kind == "hidden"
             ],
             "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in facts.gates(record)],
-            "deviations": [
-                dict(zip(("what", "planned", "actual"), d, strict=True)) for d in work.deviations(record)
-            ],
+            "deviations": [dict(zip(("what", "planned", "actual"), d, strict=True)) for d in work.deviations(record)],
             "not_tested": list(work.untested(record, None)),
-            "checklist": [
-                {"item": c.clause.ref, "level": c.level, "lacking": list(c.lacking)} for c in crossings
-            ],
+            "checklist": [{"item": c.clause.ref, "level": c.level, "lacking": list(c.lacking)} for c in crossings],
             "hashes": dict(work.hashes(record)),
         },
         "artifacts": ["report.ai-verify.html"],

@@ -46,13 +46,7 @@ def _claim(record: RunRecord, f: Finding, noun: str, index: claimed.Claims) -> C
     rows = kind_of(record) == "rows"
     if rows:
         what = _score(record, f, what)
-    noise = (
-        Control.of(f.noise)
-        if f.noise is not None
-        else None
-        if rows
-        else view.noise_of(record, subject, attributes)
-    )
+    noise = Control.of(f.noise) if f.noise is not None else None if rows else view.noise_of(record, subject, attributes)
     told, shown, n = claimed.told(record, f, index), effect(f), rate.n if rate else None
     if told is not None:
         what, n = told.subject, told.claim.texts
@@ -161,9 +155,7 @@ def gates(record: RunRecord) -> tuple[Gate, ...]:
         Gate(
             name="Completeness",
             state="held" if done else "not_held",
-            result="everything planned was asked"
-            if done
-            else f"partial: {reason or 'no reason was recorded'}",
+            result="everything planned was asked" if done else f"partial: {reason or 'no reason was recorded'}",
             depends="What was not asked may differ from what was.",
         )
     ]
@@ -315,9 +307,7 @@ def attributes(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
 def grounds(framework: Framework, names: Iterable[str]) -> tuple[Tested, ...]:
     """Each ground of the framework with what was tested of it."""
     known = set(names)
-    return tuple(
-        Tested(ground.name, tuple(a for a in ground.attributes if a in known)) for ground in framework.grounds
-    )
+    return tuple(Tested(ground.name, tuple(a for a in ground.attributes if a in known)) for ground in framework.grounds)
 
 
 def untested(found: Iterable[Tested]) -> str:

@@ -111,19 +111,11 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
         return ()
     made = form(record, "", {})
     facts = tuple((e.label, e.value or TO_FILL) for e in (*made.fields, *made.signature))
-    lines = tuple(
-        tuple(e.value or TO_FILL for e in line) for line in made.measures if any(e.value for e in line)
-    )
-    measures = Table(
-        caption="What was decided about each finding", columns=tuple(MEASURES.values()), lines=lines
-    )
+    lines = tuple(tuple(e.value or TO_FILL for e in line) for line in made.measures if any(e.value for e in line))
+    measures = Table(caption="What was decided about each finding", columns=tuple(MEASURES.values()), lines=lines)
     title = "Filled in by the people responsible"
     blocks: tuple[Block, ...] = (Text("Nobody checked it."), Facts(title, facts))
-    return (
-        Section(
-            id="responsible", title=title, short="Filled in", blocks=(*blocks, measures) if lines else blocks
-        ),
-    )
+    return (Section(id="responsible", title=title, short="Filled in", blocks=(*blocks, measures) if lines else blocks),)
 
 
 def _entries(labels: Mapping[str, str], given: Data) -> tuple[Entry, ...]:

@@ -16,11 +16,7 @@ from auditor.report import compliance_fill as fill
 
 Level = Literal["direct", "input", "not_covered"]
 LEVELS = {"direct": "direct evidence", "input": "input", "not_covered": "not covered"}
-READ = {
-    "text": "the text",
-    "secondary": "secondary source",
-    "general": "not re-read; check before relying on it",
-}
+READ = {"text": "the text", "secondary": "secondary source", "general": "not re-read; check before relying on it"}
 SECTIONS = {
     "status": "Status",
     "says": "What this report says and does not say",
@@ -262,10 +258,7 @@ def _check(path: Path, found: Framework) -> None:
 
 
 def cross(
-    framework: Framework,
-    has: Collection[str],
-    absent: Collection[str] = (),
-    filled: Collection[str] = (),
+    framework: Framework, has: Collection[str], absent: Collection[str] = (), filled: Collection[str] = ()
 ) -> tuple[Crossing, ...]:
     """Decide every clause.
 

@@ -86,9 +86,7 @@ class Page:
     cards: tuple[cards.Card, ...]
 
 
-def build(
-    framework: frameworks.Framework, record: RunRecord, evidence: object, outcomes: RunRecord | None
-) -> Page:
+def build(framework: frameworks.Framework, record: RunRecord, evidence: object, outcomes: RunRecord | None) -> Page:
     """Lay a record beside a framework.
 
     Parameters
@@ -159,9 +157,7 @@ def build(
 
 
 def _limits(kind: str, outcomes: RunRecord | None) -> tuple[str, ...]:
-    own = {"texts": ("limits", "text_limits", "more_limits"), "rows": ("rows_limits", "more_limits")}.get(
-        kind, ()
-    )
+    own = {"texts": ("limits", "text_limits", "more_limits"), "rows": ("rows_limits", "more_limits")}.get(kind, ())
     names = (*own, *(("outcomes_limits",) if outcomes is not None else ()))
     return tuple(line for name in names for line in prose.lines(name))
 
@@ -188,18 +184,14 @@ def plain(page: Page) -> dict[str, object]:
     return {
         "format": FORMAT,
         "framework": {
-            key: value
-            for key, value in asdict(framework).items()
-            if key not in ("clauses", "grounds", "fields")
+            key: value for key, value in asdict(framework).items() if key not in ("clauses", "grounds", "fields")
         },
         "report": page.report,
         "kind": page.kind,
         "record_sha256": page.record_sha256,
         "status": dict(page.status),
         "fields": {e.key: e.value for e in page.form.fields},
-        "measures": [
-            {e.key: e.value for e in line} for line in page.form.measures if any(e.value for e in line)
-        ],
+        "measures": [{e.key: e.value for e in line} for line in page.form.measures if any(e.value for e in line)],
         "signature": {e.key: e.value for e in page.form.signature},
         "to_be_filled_in": list(page.form.missing),
         "not_tested": list(page.untested),

@@ -14,9 +14,7 @@ from auditor.report.compliance_fill import Form
 Pairs = tuple[tuple[str, str], ...]
 UNKNOWN = "not recorded"
 MISSING = "not given"
-OUTCOMES_LACK = frozenset(
-    {"claims", "accuracy", "controls", "counterfactual", "intersections", "rows", "evidence"}
-)
+OUTCOMES_LACK = frozenset({"claims", "accuracy", "controls", "counterfactual", "intersections", "rows", "evidence"})
 
 
 def absent(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
@@ -48,11 +46,7 @@ def facts(record: RunRecord, outcomes: RunRecord | None, filled: Form | None = N
     found = {g.name: g.state for g in gates(record)}
     has |= {
         need
-        for need, name in (
-            ("noise", "Same-prompt noise"),
-            ("placebo", "Placebo edits"),
-            ("readers", "Human readers"),
-        )
+        for need, name in (("noise", "Same-prompt noise"), ("placebo", "Placebo edits"), ("readers", "Human readers"))
         if found.get(name, "not_run") != "not_run"
     }
     if outcomes is not None:
@@ -139,19 +133,12 @@ def plan(record: RunRecord) -> tuple[str, Pairs]:
             "partly_known": block.partly_known,
         }
         rows = tuple((k.replace("_", " "), _plain(v)) for k, v in chosen.items() if v is not None)
-        return (
-            "No plan was frozen: the tables are fixed by the rule, and the choices left open are below.",
-            rows,
-        )
+        return ("No plan was frozen: the tables are fixed by the rule, and the choices left open are below.", rows)
     sha = record.provenance.plan_sha256 or UNKNOWN
     frozen = record.frozen
     if frozen:
         by = f" by {frozen.frozen_by}" if frozen.frozen_by else ", no name given"
-        why = (
-            f" Reasons given: {words.sentence(frozen.reason)}"
-            if frozen.reason
-            else " No reasons were given for δ."
-        )
+        why = f" Reasons given: {words.sentence(frozen.reason)}" if frozen.reason else " No reasons were given for δ."
         told = (
             f"The plan was frozen {frozen.frozen_at}{by} (SHA-256 of the frozen plan {frozen.sha256}), and was "
             f"in plan.json before the first call (SHA-256 {sha}).{why} {' '.join(planned.frozen(record))}"
@@ -193,10 +180,7 @@ def materials(record: RunRecord) -> Pairs:
     """Where texts, words and labels come from, and how many."""
     if kind_of(record) == "outcomes":
         data, block = record.data, record.outcomes
-        rows = [
-            ("File", data.file or UNKNOWN),
-            ("SHA-256 of the file", data.sha256 or UNKNOWN),
-        ]
+        rows = [("File", data.file or UNKNOWN), ("SHA-256 of the file", data.sha256 or UNKNOWN)]
         rows += [("Lines", words.count(data.rows)), ("Source", data.source or "not given")]
         rows += [
             ("Kind of data", f"{block.data_kind} data" if block.data_kind else "not said"),
@@ -210,17 +194,12 @@ def materials(record: RunRecord) -> Pairs:
     rows = []
     if kind_of(record) == "rows":
         schema = record.rows.schema
-        rows += [
-            ("Table", schema.name),
-            ("Protected columns", ", ".join(schema.protected) or "none"),
-        ]
+        rows += [("Table", schema.name), ("Protected columns", ", ".join(schema.protected) or "none")]
         rows += [("Rows in the domain", schema.rows_in_domain)]
     else:
         rows += [("Texts", seeds.source or record.spec.data or "embedded texts")]
         rows += [("Language", "English")]
-    rows += [
-        (k.replace("_", " ").capitalize(), words.count(v)) for k, v in counts.items() if isinstance(v, int)
-    ]
+    rows += [(k.replace("_", " ").capitalize(), words.count(v)) for k, v in counts.items() if isinstance(v, int)]
     return tuple(rows)
 
 

@@ -81,9 +81,7 @@ def _result(told: Control) -> str:
     if told.declared:
         return DECLARED
     if (found := told.estimate) is not None:
-        return f"{words.interval(found)} · n = {words.count(found.n)}" + (
-            f" · {found.note}" if found.note else ""
-        )
+        return f"{words.interval(found)} · n = {words.count(found.n)}" + (f" · {found.note}" if found.note else "")
     if (shift := told.shift) is not None:
         what = "answered differently" if shift.shifted else "no shift seen"
         return (

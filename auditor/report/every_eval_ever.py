@@ -93,10 +93,7 @@ def _result(record: RunRecord, claim: Claim) -> dict[str, object]:
     bounded = claim.scale == "share" and claim.family != "interaction"
     interval = {"lower": claim.low, "upper": claim.high, "confidence_level": 0.95}
     told = MEASURED[claim.family].format(
-        scale=claim.scale.replace("_", " "),
-        label=claim.label or "the answer",
-        group=group,
-        reference=reference,
+        scale=claim.scale.replace("_", " "), label=claim.label or "the answer", group=group, reference=reference
     )
     return {
         "evaluation_name": " ".join(part for part in (claim.family, between, claim.label) if part),

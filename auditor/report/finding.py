@@ -45,13 +45,9 @@ def lattice(page: Page, cells: Sequence[cards.LatticeCell]) -> None:
     rows = []
     for cell in cells:
         changes = ", ".join(f"{old} → {new}" if old else f"+ {new}" for _, old, new in cell.changes)
-        compared = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}[
-            cell.compared
-        ]
+        compared = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}[cell.compared]
         rows.append((f"  {cell.label}", changes, cell.note or cell.tally.text, compared))
-    page.table(
-        [("  Changed", False), ("Words", False), ("Answers", False), ("Against original", False)], rows
-    )
+    page.table([("  Changed", False), ("Words", False), ("Answers", False), ("Against original", False)], rows)
 
 
 def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
@@ -115,21 +111,14 @@ def render_finding(
     return page.value()
 
 
-def list_findings(
-    record: RunRecord, *, width: int = 100, encoding: str = "utf-8", color: bool = False
-) -> str:
+def list_findings(record: RunRecord, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
     """A line for each finding of a run, strongest first: what ``audit show RUN ID`` takes (without an ID)."""
     page = Page(width=width, encoding=encoding, color=color)
     if not record.findings:
         page.paragraph("This run has no finding. A variant or a case is shown by its id too.")
         return page.value()
     rows = [
-        (
-            f.id,
-            words.direction(f.directions) or words.attributes(f.attributes),
-            f.model,
-            words.finding_verdict(f),
-        )
+        (f.id, words.direction(f.directions) or words.attributes(f.attributes), f.model, words.finding_verdict(f))
         for f in record.findings
     ]
     page.table([("Finding", False), ("Changed", False), ("Model", False), ("Verdict", False)], rows)
@@ -156,9 +145,7 @@ def _as_findings(record: RunRecord, evidence: Any, variant_id: str) -> Iterable[
         )
 
 
-def _whole(
-    page: Page, finding: Finding, shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]
-) -> None:
+def _whole(page: Page, finding: Finding, shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]) -> None:
     """A card, and what was asked and answered in its cells that are not ``seen`` yet."""
     card(page, shown)
     if finding.rate is not None and finding.p_adjusted is not None:
@@ -167,9 +154,7 @@ def _whole(
         page.line()
         page.line(words.plural(len(shown.more), "more example"), "bold")
     for one in shown.more:
-        page.paragraph(
-            f"{one.variant_id} “{one.text}”: {one.before} → {one.after}", indent="    ", first="  "
-        )
+        page.paragraph(f"{one.variant_id} “{one.text}”: {one.before} → {one.after}", indent="    ", first="  ")
     for asked in shown.asked:
         place = (asked.variant_id, finding.model, finding.format)
         if place in seen:
@@ -224,9 +209,7 @@ def opinion(page: Page, shown: Opinion) -> None:
     for question in shown.questions:
         first, second = question.texts
         page.line()
-        page.line(
-            f"to the judge, text 1 is the answer to the {first} and text 2 that to the {second}:", "bold"
-        )
+        page.line(f"to the judge, text 1 is the answer to the {first} and text 2 that to the {second}:", "bold")
         prompt_of(page, question.prompt)
         named = {None: "not read", "equal": "neither"}.get(question.chosen, f"the {question.chosen}")
         page.line(f"its answer ({named}):", "bold")
@@ -260,6 +243,4 @@ def waiver(page: Page, record: RunRecord, finding: str) -> None:
     """The waiver of one finding, where it has one."""
     waiver = waivers.of(record).get(finding)
     if waiver is not None:
-        page.paragraph(
-            f"Waived until {waiver.expires} by {waiver.owner}; reason: {waiver.reason}", indent="  "
-        )
+        page.paragraph(f"Waived until {waiver.expires} by {waiver.owner}; reason: {waiver.reason}", indent="  ")

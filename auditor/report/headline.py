@@ -53,10 +53,7 @@ def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
         ("Models", ", ".join(record.models or spec.models or ["none"])),
         ("Attributes", ", ".join(attributes) or "those that the texts name"),
         ("Edits", _edits(record)),
-        (
-            "Replicates",
-            str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic",
-        ),
+        ("Replicates", str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic"),
         ("Formats", ", ".join(formats) if formats else "the task's default"),
         ("Parser", str(spec.parser)),
     ]

@@ -76,9 +76,7 @@ def _key(claim: Claim) -> Key:
     return claim.family, claim.attribute, claim.groups, claim.label, claim.model, claim.format
 
 
-def _of_model(
-    record: RunRecord, earlier: Iterable[Earlier], claims: Sequence[Claim], n: int
-) -> Iterator[Block]:
+def _of_model(record: RunRecord, earlier: Iterable[Earlier], claims: Sequence[Claim], n: int) -> Iterator[Block]:
     """A chart of the first comparison over time, and a table of the first few."""
     last = Earlier(id=record.id, provenance=record.provenance, claims=record.claims)
     told = [(found, {_key(claim): claim for claim in found.claims or ()}) for found in (*earlier, last)]

@@ -72,10 +72,7 @@ def build(page: Page) -> Document:
         title=f"{page.title}, laid beside {framework.within}",
         name=f"Report {page.report}",
         meta=f"{framework.text} · text consulted {framework.consulted}",
-        banners=(
-            *page.banners,
-            *(f"{told} The figures below stand under this." for told in measured.gates(page)),
-        ),
+        banners=(*page.banners, *(f"{told} The figures below stand under this." for told in measured.gates(page))),
         first=None,
         sections=tuple(sections),
         footer=f"SHA-256 of the record (canonical JSON): {page.record_sha256}",
@@ -119,9 +116,7 @@ def _claims(page: Page) -> Iterable[Block]:
         told = words.plural(len(page.more_claims), "further claim")
         yield Text(f"{told} about one group and another: in the statistical appendix.")
     if page.few:
-        yield Text(
-            f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta"
-        )
+        yield Text(f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta")
 
 
 def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
@@ -151,9 +146,7 @@ def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
 
 
 def _system(page: Page) -> Iterable[Block]:
-    yield Text(
-        "What the record knows comes first. The rest is for the responsible person; nothing of it was checked."
-    )
+    yield Text("What the record knows comes first. The rest is for the responsible person; nothing of it was checked.")
     if page.system:
         yield Facts("From the record: what was asked for, and what answered", page.system)
     yield Form(FIELDS, "field", page.form.fields)
@@ -163,9 +156,7 @@ def _plan(page: Page) -> Iterable[Block]:
     yield Text(page.plan_told)
     yield Facts("Settings", page.plan, grid=True)
     yield Table(
-        caption="What each measure is, and what it says",
-        columns=("Measure", "Is", "Says"),
-        lines=page.measures,
+        caption="What each measure is, and what it says", columns=("Measure", "Is", "Says"), lines=page.measures
     )
     yield Text("Deviations from the plan", "heading")
     if page.deviations:
@@ -255,18 +246,13 @@ def _statistics(page: Page) -> Iterable[Block]:
     yield Items(page.statistics)
     if page.claims:
         told = tuple(
-            f"{c.id} {words.verdict(c.verdict)}: {c.sentence}"
-            + (f" {'; '.join(c.notes)}." if c.notes else "")
+            f"{c.id} {words.verdict(c.verdict)}: {c.sentence}" + (f" {'; '.join(c.notes)}." if c.notes else "")
             for c in page.claims
         )
         yield Fold("Claims in words", (Items(told),))
     if page.more_claims:
         of = len(page.more_claims)
-        left = (
-            f"; the first {MAX_LISTED} of {words.count(of)}, the others are in run.json"
-            if of > MAX_LISTED
-            else ""
-        )
+        left = f"; the first {MAX_LISTED} of {words.count(of)}, the others are in run.json" if of > MAX_LISTED else ""
         table = _table_of(page, page.more_claims[:MAX_LISTED], f"Signed differences{left}")
         yield Fold(f"Further claims ({words.count(of)})", (table,))
     if page.versions:

@@ -7,16 +7,7 @@ from collections.abc import Iterable, Sequence
 from auditor.report import charts, prose, view, words
 from auditor.report.compliance_facts import Accuracy
 from auditor.report.compliance_page import MAX_LISTED, Page
-from auditor.report.document import (
-    Block,
-    Cell,
-    Chart,
-    Facts,
-    Fold,
-    Lines,
-    Table,
-    Text,
-)
+from auditor.report.document import Block, Cell, Chart, Facts, Fold, Lines, Table, Text
 from auditor.report.rows import MIN_SEEDS
 
 HIDDEN = (
@@ -65,8 +56,7 @@ def materials(page: Page) -> Iterable[Block]:
             lines.append((name, words.count(sum(w.count for w in mine)), "; ".join(w.told for w in mine)))
         yield Table(
             caption=(
-                "Groups, and every word that was written for them; a group that is named as its only word "
-                "stands alone"
+                "Groups, and every word that was written for them; a group that is named as its only word stands alone"
             ),
             columns=("Attribute", "Words", "Groups: words"),
             lines=tuple(lines),
@@ -120,8 +110,7 @@ def _accuracy_of(found: Accuracy | None, texts_: int) -> str | Cell:
     if found is None:
         return "–"
     return Cell(
-        text=words.interval(found.estimate),
-        sub="" if found.texts == texts_ else words.plural(found.texts, "text"),
+        text=words.interval(found.estimate), sub="" if found.texts == texts_ else words.plural(found.texts, "text")
     )
 
 
@@ -216,15 +205,7 @@ def _rates(
             for r in rows
             for subject, c in zip(shown.subjects, r.cells, strict=True)
         )
-        columns = (
-            "Attributes",
-            "Model",
-            "Changed",
-            "Placebo",
-            "Hidden",
-            "Texts",
-            "Verdict",
-        )
+        columns = ("Attributes", "Model", "Changed", "Placebo", "Hidden", "Texts", "Verdict")
         yield Table(caption=caption, columns=columns, lines=lines, right=frozenset({"Texts"}))
     if chart and folded:
         yield Fold(f"Drawn: how often the {shown.noun} changed with {what}", (Chart(chart, FOREST + shaded),))

@@ -73,10 +73,7 @@ def banner(record: RunRecord) -> str:
             "is not a bias audit under Local Law 144 and cannot become one."
         )
     if record.outcomes.data_kind == "test":
-        return (
-            "Draft from test data. The rule allows them only where historical data are insufficient "
-            "(5-302(b))."
-        )
+        return "Draft from test data. The rule allows them only where historical data are insufficient (5-302(b))."
     return (
         "Draft. Computed from a file as given; not a bias audit under Local Law 144 unless an independent "
         "auditor makes it one."
@@ -98,15 +95,12 @@ def facts(record: RunRecord) -> list[tuple[str, str]]:
         ("Outcome", DONE[block.mode][1]),
         (
             "Unknown sex or race/ethnicity",
-            f"{block.unknown_count:,} (sex {block.unknown_sex:,}, race/ethnicity "
-            f"{block.unknown_race_ethnicity:,})",
+            f"{block.unknown_count:,} (sex {block.unknown_sex:,}, race/ethnicity {block.unknown_race_ethnicity:,})",
         ),
         ("Without an outcome, left out", f"{data.without_outcome:,}"),
     ]
     if block.median is not None:
-        who = {"known": "people in the tables", "all": "all scored people"}[
-            block.median_population or "known"
-        ]
+        who = {"known": "people in the tables", "all": "all scored people"}[block.median_population or "known"]
         found += [
             ("Median score", f"{words.figure(block.median)} (one, of {block.median_n:,} {who})"),
             ("Above it", f"{words.percent(block.overall_rate)} ({block.overall_count})"),
@@ -315,13 +309,9 @@ def _dot(row: Category, y: int) -> str:
     if (found := row.interval) is not None:
         low, high = found
         out.append(f'<line class="ci {kind}" x1="{_across(low)}" x2="{_across(high)}" y1="{y}" y2="{y}"/>')
-        out.append(
-            f'<line class="ci {kind}" x1="{_across(low)}" x2="{_across(low)}" y1="{y - 4}" y2="{y + 4}"/>'
-        )
+        out.append(f'<line class="ci {kind}" x1="{_across(low)}" x2="{_across(low)}" y1="{y - 4}" y2="{y + 4}"/>')
         if high <= AXIS_END:
-            out.append(
-                f'<line class="ci {kind}" x1="{_across(high)}" x2="{_across(high)}" y1="{y - 4}" y2="{y + 4}"/>'
-            )
+            out.append(f'<line class="ci {kind}" x1="{_across(high)}" x2="{_across(high)}" y1="{y - 4}" y2="{y + 4}"/>')
         else:
             out.append(f'<text class="sub" x="{_across(high)}" y="{y + 4}" dx="4">→</text>')
     mark = f'<path class="mark {kind}" d="{shape}"/>'

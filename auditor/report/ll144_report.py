@@ -41,9 +41,7 @@ def build(record: RunRecord) -> Document:
     ]
     for i, part in enumerate(ll144.parts(record)):
         title = part.title or "Tables"
-        found.append(
-            Section(id=f"part-{i + 1}", title=title, short=title, blocks=_part_blocks(record, part, i))
-        )
+        found.append(Section(id=f"part-{i + 1}", title=title, short=title, blocks=_part_blocks(record, part, i)))
     found += [*_sensitivity(record), *_published(record), *_draft(record)]
     for id, title, told in (
         ("how", "How", ll144.how(record)),
@@ -101,9 +99,7 @@ def _part_blocks(record: RunRecord, part: ll144.Part, i: int) -> tuple[Block, ..
     bounds = Table(
         caption="Lowest and highest ratio that people of unknown category could make true",
         columns=("Category", "Table", "Against", "Lowest", "Highest"),
-        lines=tuple(
-            (b.category, ll144.TITLES[b.table], b.reference, b.low_text, b.high_text) for b in part.bounds
-        ),
+        lines=tuple((b.category, ll144.TITLES[b.table], b.reference, b.low_text, b.high_text) for b in part.bounds),
         right=frozenset({"Lowest", "Highest"}),
     )
     return (*blocks, Text("People of unknown category", "heading"), Text(ll144.bounds_sentence(part)), bounds)
@@ -111,15 +107,7 @@ def _part_blocks(record: RunRecord, part: ll144.Part, i: int) -> tuple[Block, ..
 
 def _table(record: RunRecord, part: ll144.Part, name: str, about: str) -> Table:
     beside = bool(part.facts[name].excluded_reference)
-    numbers = (
-        ll144.rate_name(record),
-        "Ratio",
-        "95 %",
-        *(("To left out",) if beside else ()),
-        "p",
-        "p (Holm)",
-        "Z",
-    )
+    numbers = (ll144.rate_name(record), "Ratio", "95 %", *(("To left out",) if beside else ()), "p", "p (Holm)", "Z")
     lines = tuple(
         (
             row.category,
@@ -149,9 +137,7 @@ def _sensitivity(record: RunRecord) -> Iterable[Section]:
             Table(
                 caption=f"{title}, with the other median",
                 columns=columns,
-                lines=tuple(
-                    (r.category, ll144.rate(r), r.impact_ratio_text or "–") for r in other.tables[name] if r.n
-                ),
+                lines=tuple((r.category, ll144.rate(r), r.impact_ratio_text or "–") for r in other.tables[name] if r.n),
                 right=frozenset(columns[1:]),
             )
             for name, title in ll144.TITLES.items()
@@ -197,8 +183,7 @@ def draft(record: RunRecord) -> tuple[Block, ...]:
         pairs.append(("Left out of the ratios (5-301(d))", told))
     pairs.append(("Tables", "Number of people, rates and impact ratios of all categories: as above."))
     note = (
-        "After 6 RCNY 5-303. Fields in square brackets are for the people responsible; nothing is filled in for "
-        "them."
+        "After 6 RCNY 5-303. Fields in square brackets are for the people responsible; nothing is filled in for them."
     )
     return Text(note), Facts("Fields of the summary", tuple(pairs))
 
@@ -272,11 +257,7 @@ def items(record: RunRecord) -> tuple[Entry, ...]:
     if block.data_kind == "test":
         found += [
             Entry("test_data_reason", "Why no historical data were used", block.test_data_reason),
-            Entry(
-                "test_data_generation",
-                "How the test data were made and obtained",
-                block.test_data_generation,
-            ),
+            Entry("test_data_generation", "How the test data were made and obtained", block.test_data_generation),
         ]
     unknown = f"{block.unknown_count:,} people with an unknown sex or race/ethnicity are not included"
     if block.partly_known:
@@ -330,14 +311,7 @@ def compared(compared: TablesComparison) -> Document:
             short=title,
             blocks=noted(
                 [] if n else [MEANING],
-                [
-                    Table(
-                        caption=title,
-                        columns=COMPARED,
-                        lines=tuple(map(tuple, rows)),
-                        right=frozenset(COMPARED[1:]),
-                    )
-                ],
+                [Table(caption=title, columns=COMPARED, lines=tuple(map(tuple, rows)), right=frozenset(COMPARED[1:]))],
             ),
         )
         for n, (title, rows) in enumerate(_compared(compared))

@@ -79,11 +79,7 @@ def _block(part: Block, full: bool, heading: str = "") -> Iterable[str]:
         case Text(tone="heading"):
             yield from (f"### {escape(part.text)}", "")
         case Text():
-            yield (
-                "> " * (part.tone == "note")
-                + block(part.text)
-                + (f" ([report]({part.link}))" if part.link else "")
-            )
+            yield ("> " * (part.tone == "note") + block(part.text) + (f" ([report]({part.link}))" if part.link else ""))
             yield ""
         case Items():
             yield from _items(part)
@@ -115,12 +111,7 @@ def _block(part: Block, full: bool, heading: str = "") -> Iterable[str]:
         case Findings():
             yield from (f"**{escape(part.title)}**", "")
             cells = (
-                (
-                    words.finding_verdict(r.finding) + (" (waived)" if r.waiver else ""),
-                    r.id,
-                    r.code,
-                    r.sentence,
-                )
+                (words.finding_verdict(r.finding) + (" (waived)" if r.waiver else ""), r.id, r.code, r.sentence)
                 for r in part.rows
             )
             yield from table(("Verdict", "Finding", "Code", "What was measured"), cells)

@@ -25,12 +25,7 @@ def build(record: RunRecord, screen: Screen) -> tuple[Block, ...]:
         return (Text("No two groups were compared on six texts or more."),)
     claims = [c for c in claimed.of(record) if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
     names = subjects(claims)
-    return (
-        _table(record, screen),
-        *_chart(record, screen),
-        *_legend(screen.rows),
-        *_folds(record, claims, names),
-    )
+    return (_table(record, screen), *_chart(record, screen), *_legend(screen.rows), *_folds(record, claims, names))
 
 
 def _about(claim: Claim) -> str:
@@ -72,8 +67,7 @@ def _table(record: RunRecord, screen: Screen) -> Table:
     for row in screen.rows:
         found.setdefault(_about(row.claim), {})[row.model] = row
     lines = tuple(
-        (about, *(_cell(record, by_model.get(model)) for model in models))
-        for about, by_model in found.items()
+        (about, *(_cell(record, by_model.get(model)) for model in models)) for about, by_model in found.items()
     )
     return Table(caption=f"{caption}, one column for each model", columns=("Attribute", *models), lines=lines)
 
@@ -118,9 +112,7 @@ def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterable
     """Every contrast of each attribute, then those of the other families, those that show something first."""
     groups: dict[str, list[Claim]] = {}
     for claim in sorted(claims, key=lambda c: (c.family != "net", c.family, c.attribute)):
-        groups.setdefault(TITLES.get(claim.family) or f"Every contrast of {claim.attribute}", []).append(
-            claim
-        )
+        groups.setdefault(TITLES.get(claim.family) or f"Every contrast of {claim.attribute}", []).append(claim)
     for title, mine in groups.items():
         shown = sum(c.verdict in SHOWN for c in mine)
         table = _contrasts(

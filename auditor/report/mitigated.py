@@ -34,9 +34,7 @@ def build(
     """Lay out what changed prompts do; ``costs`` are lines of the columns `COSTS`."""
     tested = [c for c in found.changes if c.effect != "not_tested"]
     left = len(found.changes) - len(tested)
-    told = [MEANING] + (
-        [f"Not tested, for want of texts: {words.plural(left, 'comparison')}."] if left else []
-    )
+    told = [MEANING] + ([f"Not tested, for want of texts: {words.plural(left, 'comparison')}."] if left else [])
     tables: tuple[tuple[str, str, list[str], tuple[str, ...], Lines], ...] = (
         ("changes", "Net differences and interactions", told, CHANGES, tuple(_changes(tested))),
         ("sides", "Accuracy and instability", [], SIDES, tuple(_sides(found.sides))),
@@ -50,10 +48,7 @@ def build(
         first=None,
         sections=tuple(
             Section(
-                id=id,
-                title=name,
-                short=name,
-                blocks=noted(said, [Table(caption=name, columns=columns, lines=lines)]),
+                id=id, title=name, short=name, blocks=noted(said, [Table(caption=name, columns=columns, lines=lines)])
             )
             for id, name, said, columns, lines in tables
             if lines

@@ -67,9 +67,7 @@ class Page:
         line = self.plain(text)
         self.line()
         self._console.print(self.text(line, "bold"))
-        self._console.print(
-            self.plain("─" if words.is_utf8(self.encoding) else "-") * self.width, style="dim"
-        )
+        self._console.print(self.plain("─" if words.is_utf8(self.encoding) else "-") * self.width, style="dim")
 
     def line(self, text: object = "", style: str = "", *, whole: bool = False) -> None:
         """One line; a longer one wraps, unless it is to stay ``whole``: a command to copy."""
@@ -148,14 +146,8 @@ class Page:
         """A table on a page that is too narrow for it: a row below the other, each cell with its title."""
         titles = rows[0]
         for row in rows[1:]:
-            told = [
-                f"  {title}: {cell}" if title else f"  {cell}"
-                for title, cell in zip(titles, row, strict=True)
-            ]
-            lines = [
-                row[0].strip(),
-                *(line for line, cell in zip(told[1:], row[1:], strict=True) if cell.strip()),
-            ]
+            told = [f"  {title}: {cell}" if title else f"  {cell}" for title, cell in zip(titles, row, strict=True)]
+            lines = [row[0].strip(), *(line for line, cell in zip(told[1:], row[1:], strict=True) if cell.strip())]
             for line in lines:
                 self._console.print(self._unread(wrap(line, self.width)))
 
@@ -218,9 +210,7 @@ def _whole(text: str) -> list[str]:
 
 def _parts(text: str) -> list[str]:
     """Words, figures divided where they may be."""
-    return [
-        part for word in text.split() for part in (_AFTER.split(word) if _figure(word) else [word[:_LONG]])
-    ]
+    return [part for word in text.split() for part in (_AFTER.split(word) if _figure(word) else [word[:_LONG]])]
 
 
 def _pieces(text: str) -> list[str]:

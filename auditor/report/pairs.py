@@ -94,16 +94,7 @@ def _asked(told: Judge) -> list[str]:
 
 
 SCORES_TITLE = "Scores: how they were compared"
-COLUMNS = (
-    "Direction",
-    "Model",
-    "Difference",
-    "Same prompt",
-    "Placebo",
-    "p",
-    "Texts",
-    "Verdict",
-)
+COLUMNS = ("Direction", "Model", "Difference", "Same prompt", "Placebo", "p", "Texts", "Verdict")
 RIGHT = frozenset({"Texts", "p"})
 MAX_ROWS = 24  # of rows that show nothing
 FEW_ROWS = 5  # where no row had enough seeds for a test
@@ -118,9 +109,7 @@ def of_scores(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Sectio
     notes = [_single(section)]
     for model, apart in section.noise.items():
         if apart is not None:
-            notes.append(
-                f"{model}: two answers to one prompt lie {amount(apart, sign=False)}{unit} apart on average."
-            )
+            notes.append(f"{model}: two answers to one prompt lie {amount(apart, sign=False)}{unit} apart on average.")
     return Section(id="scores", title=SCORES_TITLE, short="Scores", blocks=noted(notes, []))
 
 

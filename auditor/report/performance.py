@@ -70,9 +70,7 @@ def _differs(overall: Measures) -> bool:
     return bool(first and second and first.value != second.value)
 
 
-def _figures(
-    measures: Measures, shown: Sequence[tuple[str, Callable[[Measures], Estimate | None]]]
-) -> tuple[str, ...]:
+def _figures(measures: Measures, shown: Sequence[tuple[str, Callable[[Measures], Estimate | None]]]) -> tuple[str, ...]:
     accuracy = measures.accuracy
     return (
         words.count(accuracy.n if accuracy else 0),
@@ -98,9 +96,7 @@ def _violations(name: str, found: ByLabel, noun: str) -> str:
     told = ((found.right, "answered like the label in the data"), (found.wrong, "answered otherwise"))
     for rate, what in told:
         if rate:
-            parts.append(
-                f"in {words.interval(rate)} of the variants of {words.plural(rate.n, 'original')} {what}"
-            )
+            parts.append(f"in {words.interval(rate)} of the variants of {words.plural(rate.n, 'original')} {what}")
     return f"{name}: the {noun} changed {', and '.join(parts)}." if parts else ""
 
 

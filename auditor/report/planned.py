@@ -35,9 +35,7 @@ def frozen(record: RunRecord) -> list[str]:
         return []
     told = lines(record.frozen.expected)
     if not told:
-        return [
-            "The frozen plan says nothing about the number of cases, nor about the effect that can be seen."
-        ]
+        return ["The frozen plan says nothing about the number of cases, nor about the effect that can be seen."]
     return ["This was worked out before the run.", *told, _came(record)]
 
 
@@ -46,11 +44,7 @@ def _came(record: RunRecord) -> str:
     if record.tabular is not None:
         made = [(counts.generated, "case", ""), (counts.evaluations, "row asked about", "rows asked about")]
     else:
-        made = [
-            (counts.cases, "case", ""),
-            (counts.variants, "variant", ""),
-            (counts.valid, "valid variant", ""),
-        ]
+        made = [(counts.cases, "case", ""), (counts.variants, "variant", ""), (counts.valid, "valid variant", "")]
     told = [words.plural(n, *noun) for n, *noun in made if n is not None]
     return f"The run came to {words.listing([*told, *filter(None, [words.asked(counts)])])}."
 
@@ -78,9 +72,7 @@ def reached(power: Power) -> list[str]:
     if claims is None:
         return []
     if not any(c.words_smallest is not None for c in claims):
-        told = [
-            "This plan can decide nothing from labels: no claim would show a net difference of 30 points."
-        ]
+        told = ["This plan can decide nothing from labels: no claim would show a net difference of 30 points."]
         return [*told, *_too_few(claims), *_assumed(power)]
     told = [
         f"Smallest net difference shown in {words.percent(power.power, 0)} of runs, in points of the favourable "
@@ -148,9 +140,7 @@ def _rows(expected: ExpectedRows) -> list[str]:
     if expected.sets:
         told.append(f"Sets of columns that are tested: {_range(expected.sets, 'set')}.")
     if expected.estimate_cases:
-        told.append(
-            f"Further {words.plural(expected.estimate_cases, 'uniform case')} for the estimate of the share."
-        )
+        told.append(f"Further {words.plural(expected.estimate_cases, 'uniform case')} for the estimate of the share.")
     most = asked.at_most
     why = f" ({asked.reason})" if asked.reason else ""
     rows = "not known beforehand" if most is None else _range(asked, "row")
@@ -184,18 +174,13 @@ def _range(bounds: Range, noun: str) -> str:
     if least == most:
         return words.plural(most, noun)
     return (
-        f"at most {words.plural(most, noun)}"
-        if not least or least == 1
-        else f"{least:,} to {words.plural(most, noun)}"
+        f"at most {words.plural(most, noun)}" if not least or least == 1 else f"{least:,} to {words.plural(most, noun)}"
     )
 
 
 def deviations(record: RunRecord) -> Sequence[tuple[str, str, str]]:
     """(what, as planned, as run) of every deviation from the frozen plan."""
-    return [
-        (d.what, value(d.planned), value(d.actual))
-        for d in (record.frozen.deviations if record.frozen else ())
-    ]
+    return [(d.what, value(d.planned), value(d.actual)) for d in (record.frozen.deviations if record.frozen else ())]
 
 
 def value(what: object) -> str:

@@ -23,9 +23,7 @@ NAMED = (
 )  # models that a command can name
 
 
-def commands(
-    record: RunRecord, hidden: Sequence[Finding], findings: Sequence[Finding]
-) -> tuple[tuple[str, str], ...]:
+def commands(record: RunRecord, hidden: Sequence[Finding], findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     """What to do next: (command, what it gives); nothing where no run folder was written."""
     if record.id == "in-memory":
         return ()
@@ -92,12 +90,7 @@ def _more(record: RunRecord, claims: Sequence[Claim]) -> Iterable[tuple[str, str
     }
     given = "".join(f" {name} {words.quoted(str(v))}" for name, values in options.items() for v in values)
     out = None if spec.out == words.DEFAULT_OUT else spec.out
-    more = {
-        "base-url": spec.base_url,
-        "text-column": spec.text_column,
-        "label-column": spec.label_column,
-        "out": out,
-    }
+    more = {"base-url": spec.base_url, "text-column": spec.text_column, "label-column": spec.label_column, "out": out}
     given += "".join(f" --{name} {words.quoted(value)}" for name, value in more.items() if value)
     yield f"audit{given} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
 
@@ -108,9 +101,7 @@ def _embedded(record: RunRecord) -> bool:
     return not source or source.startswith("embedded")
 
 
-def following(
-    record: RunRecord, claims: Sequence[Claim], shown: Example | None
-) -> tuple[tuple[str, str], ...]:
+def following(record: RunRecord, claims: Sequence[Claim], shown: Example | None) -> tuple[tuple[str, str], ...]:
     """What to do next, the strongest finding that has an example first."""
     if record.id == "in-memory":
         return ()

@@ -91,13 +91,7 @@ def _frozen(record: RunRecord) -> dict[str, object]:
         {"what": _plain(what), "planned": _plain(planned), "actual": _plain(actual)}
         for what, planned, actual in deviations(record)
     ]
-    return {
-        "frozenPlan": {
-            "sha256": _plain(frozen.sha256),
-            "frozenAt": _plain(frozen.frozen_at),
-            "deviations": told,
-        }
-    }
+    return {"frozenPlan": {"sha256": _plain(frozen.sha256), "frozenAt": _plain(frozen.frozen_at), "deviations": told}}
 
 
 def _rule(code: str) -> dict[str, object]:

@@ -12,14 +12,7 @@ from auditor.measure.two_models import MIN_SEEDS
 from auditor.report import planned, prose, words
 from auditor.report.document import Items, Section, Table, Text, noted
 
-DISCARDED = (
-    "Model",
-    "Attributes",
-    "Texts",
-    "Discarded ones changed",
-    "Valid ones changed",
-    "Share of all changes",
-)
+DISCARDED = ("Model", "Attributes", "Texts", "Discarded ones changed", "Valid ones changed", "Share of all changes")
 DEVIATIONS = ("What", "As planned", "As run")
 
 
@@ -31,19 +24,14 @@ def build(record: RunRecord) -> tuple[Section, ...]:
 
 def _comparison(record: RunRecord) -> Section | None:
     """Whether two models differ; their rates stand in the table of rates."""
-    if (
-        record.comparison is None
-        or len({e.model for e in record.estimates if e.name == "violation_rate"}) < 2
-    ):
+    if record.comparison is None or len({e.model for e in record.estimates if e.name == "violation_rate"}) < 2:
         return None
     measured = record.comparison.pairs
     sides = {(side.model, side.format) for row in measured for side in (row.first, row.second)}
     several = {m for m, _ in sides if sum(other == m for other, _ in sides) > 1}
     lines = tuple(_pair(row, several) for row in measured if row.n >= MIN_SEEDS)
     none = ("No two models were judged on the same variants, so none were compared.",)
-    table = Table(
-        caption="Two models on the variants that both answered", columns=PAIRS, lines=lines, right=RIGHT
-    )
+    table = Table(caption="Two models on the variants that both answered", columns=PAIRS, lines=lines, right=RIGHT)
     return Section(
         id="comparison",
         title="The models beside each other",
@@ -54,9 +42,7 @@ def _comparison(record: RunRecord) -> Section | None:
 
 
 def _pair(row: ModelPair, several: Collection[str]) -> tuple[str, ...]:
-    first, second = (
-        f"{s.model}, {s.format}" if s.model in several else s.model for s in (row.first, row.second)
-    )
+    first, second = (f"{s.model}, {s.format}" if s.model in several else s.model for s in (row.first, row.second))
     p = row.p_adjusted
     return (
         words.attributes(row.attributes) if row.attributes else "all",
@@ -80,12 +66,7 @@ def _adaptive(record: RunRecord) -> Section | None:
             lines=told.rates,
             right=adaptive.RIGHT,
         ),
-        Table(
-            caption="What the questions went to",
-            columns=adaptive.CALLS,
-            lines=told.calls,
-            right=adaptive.RIGHT,
-        ),
+        Table(caption="What the questions went to", columns=adaptive.CALLS, lines=told.calls, right=adaptive.RIGHT),
         Table(
             caption="Arms on fresh texts (95 % intervals)",
             columns=adaptive.FRESH,
@@ -93,9 +74,7 @@ def _adaptive(record: RunRecord) -> Section | None:
             right=adaptive.RIGHT,
         ),
     )
-    return Section(
-        id="adaptive", title=adaptive.TITLE, short="Search", blocks=noted(told.notes, tables), folded=True
-    )
+    return Section(id="adaptive", title=adaptive.TITLE, short="Search", blocks=noted(told.notes, tables), folded=True)
 
 
 def _discarded(record: RunRecord) -> Section | None:
@@ -130,14 +109,7 @@ def _discarded(record: RunRecord) -> Section | None:
         short="Discarded",
         blocks=noted(
             notes,
-            [
-                Table(
-                    caption="Answers to discarded and to valid variants",
-                    columns=DISCARDED,
-                    lines=lines,
-                    right=RIGHT,
-                )
-            ],
+            [Table(caption="Answers to discarded and to valid variants", columns=DISCARDED, lines=lines, right=RIGHT)],
         ),
         folded=True,
     )
@@ -163,9 +135,7 @@ def _frozen(record: RunRecord) -> Section | None:
     if not lines:
         notes.append("No deviation was recorded.")
     table = Table(caption="What was done otherwise than planned", columns=DEVIATIONS, lines=lines)
-    return Section(
-        id="frozen", title="The frozen plan", short="Plan", blocks=noted(notes, (table,)), brief=True
-    )
+    return Section(id="frozen", title="The frozen plan", short="Plan", blocks=noted(notes, (table,)), brief=True)
 
 
 def _waivers(record: RunRecord) -> Section | None:

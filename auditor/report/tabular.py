@@ -12,19 +12,7 @@ from auditor.core.record import Counts, RunRecord
 from auditor.core.record.rows import GroupRate, RowPair, Score, Tabular
 from auditor.report import exchange, finding, prose, words
 from auditor.report import sections as further
-from auditor.report.document import (
-    Block,
-    Cell,
-    Commands,
-    Document,
-    Findings,
-    Items,
-    Section,
-    Table,
-    Text,
-    facts,
-    noted,
-)
+from auditor.report.document import Block, Cell, Commands, Document, Findings, Items, Section, Table, Text, facts, noted
 from auditor.report.tabular_tables import answers_line, sections
 
 TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
@@ -41,9 +29,7 @@ LATTICE_FINDS = (
     "Rows of the cases that the search found, so every one of them changes with some set: the shares compare the sets, "
     "and are no rates."
 )
-LATTICE_FIRST = (
-    "The first cases that were judged (4,096 at most), one row for every combination of protected values."
-)
+LATTICE_FIRST = "The first cases that were judged (4,096 at most), one row for every combination of protected values."
 ROWS = {  # what a population is called in a sentence
     "domain (uniform)": "rows drawn uniformly from the domain",
     "domain (all rows)": "rows, all that the domain has",
@@ -155,9 +141,7 @@ def _lattice(section: Tabular) -> list[Section]:
     )
     table = Table(caption=caption, columns=columns, lines=lines, right=frozenset(columns[1:]))
     note = LATTICE_FINDS if section.sampling == "directed" else LATTICE_FIRST
-    return [
-        Section(id="lattice", title="Sets of protected columns", short="Sets", blocks=(table, Text(note)))
-    ]
+    return [Section(id="lattice", title="Sets of protected columns", short="Sets", blocks=(table, Text(note)))]
 
 
 def _pairs(section: Tabular) -> list[Section]:
@@ -176,10 +160,7 @@ def _pairs(section: Tabular) -> list[Section]:
 
 def _next(record: RunRecord) -> list[Section]:
     """What to look at: the first finding that was shown."""
-    run, first = (
-        words.run_name(record),
-        min(record.findings, key=lambda f: f.verdict != "shown", default=None),
-    )
+    run, first = (words.run_name(record), min(record.findings, key=lambda f: f.verdict != "shown", default=None))
     show = () if first is None else ((f"audit show {run} {first.id}", "its figure and pairs of rows"),)
     lines = (
         *show,
@@ -305,9 +286,7 @@ def _summary(section: Tabular, counts: Counts, protected: list[str]) -> list[str
         )
     if not section.answers:  # else the rows were told
         asked = counts.evaluations_in_all or counts.evaluations or 0
-        lines.append(
-            f"The model was asked about {asked:,} rows; the whole run took {counts.seconds or 0.0:.3g} s."
-        )
+        lines.append(f"The model was asked about {asked:,} rows; the whole run took {counts.seconds or 0.0:.3g} s.")
     return lines
 
 
@@ -329,9 +308,7 @@ def pair(pair: RowPair) -> tuple[str, str, str]:
     return changed, f"{pair.label} → {pair.other_label}", rest
 
 
-def finding_text(
-    record: RunRecord, id: str, *, width: int = 100, encoding: str = "utf-8", color: bool = False
-) -> str:
+def finding_text(record: RunRecord, id: str, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
     """One finding with its figure, its notes, and pairs of rows, for a terminal.
 
     Raises

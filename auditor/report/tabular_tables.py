@@ -17,10 +17,7 @@ PHASES = {
     "population": "population",
     "start": "start rows",
 }
-SOLVER = {
-    "closed_form": "by closed form",
-    "z3": "by Z3",
-}
+SOLVER = {"closed_form": "by closed form", "z3": "by Z3"}
 
 
 def _section(
@@ -47,12 +44,7 @@ def sections(section: Tabular) -> list[Section]:
         Of the run record.
     """
     details = section.details
-    found = [
-        _slices(section.slices),
-        _phases(details),
-        _symbolic(details),
-        _retraining(section.retraining),
-    ]
+    found = [_slices(section.slices), _phases(details), _symbolic(details), _retraining(section.retraining)]
     return [section for section in found if section is not None]
 
 
@@ -139,9 +131,7 @@ def _phases(details: Details) -> Section | None:
     ]
     lines = []
     if details.start_rows is not None:
-        lines.append(
-            f"Local search began at {plural(details.start_rows, 'row')} that the global search found."
-        )
+        lines.append(f"Local search began at {plural(details.start_rows, 'row')} that the global search found.")
     chosen = details.column_probability
     if chosen:
         most = sorted(chosen.items(), key=lambda item: (-item[1], item[0]))[:3]

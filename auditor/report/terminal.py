@@ -60,9 +60,7 @@ class TerminalReport(Renderer):
     name = "terminal.v1"
     suffix = ".txt"
 
-    def __init__(
-        self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False
-    ) -> None:
+    def __init__(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> None:
         self.width, self.encoding, self.color, self.full = width, encoding, color, full
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
@@ -153,9 +151,7 @@ def _told(section: Section, block: Block) -> bool:
     return section.folded and isinstance(block, Text) and block is not section.blocks[0]
 
 
-def _put(
-    page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False, inside: bool = False
-) -> None:
+def _put(page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False, inside: bool = False) -> None:
     match block:
         case Text(tone="heading"):
             page.line()
@@ -278,10 +274,7 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
     mark = words.SYMBOLS[screen.kind]
     style = STYLES[screen.kind]
     page.paragraph(
-        f"{claimed.loud(screen.claim)}{screen.between}{screen.figures}",
-        first=f"{mark} ",
-        indent="  ",
-        style=style,
+        f"{claimed.loud(screen.claim)}{screen.between}{screen.figures}", first=f"{mark} ", indent="  ", style=style
     )
     if screen.support:
         page.paragraph(" · ".join(screen.support), indent="  ")

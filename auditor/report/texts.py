@@ -10,19 +10,7 @@ from auditor.core.provenance import head
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import GroupAnswers
 from auditor.core.types import SHOWN
-from auditor.report import (
-    answer,
-    cards,
-    charts,
-    claimed,
-    controls,
-    exchange,
-    history,
-    matrix,
-    prose,
-    view,
-    words,
-)
+from auditor.report import answer, cards, charts, claimed, controls, exchange, history, matrix, prose, view, words
 from auditor.report.document import (
     Block,
     Cell,
@@ -84,11 +72,7 @@ def build(record: RunRecord, evidence: object) -> Document:
 def _matrix(record: RunRecord, first: answer.Screen | None) -> Iterable[Section]:
     if first is not None:
         yield Section(
-            id="matrix",
-            title="By attribute",
-            short="Attributes",
-            blocks=matrix.build(record, first),
-            brief=True,
+            id="matrix", title="By attribute", short="Attributes", blocks=matrix.build(record, first), brief=True
         )
 
 
@@ -97,16 +81,12 @@ def _matrix(record: RunRecord, first: answer.Screen | None) -> Iterable[Section]
 
 def _rates(shown: view.View, *, folded: bool) -> Section:
     """How often answers changed at all, whoever got the better one."""
-    blocks: list[Block] = [
-        Text(f"{name} {text}", "plain" if folded else "lead") for name, text in shown.answer
-    ]
+    blocks: list[Block] = [Text(f"{name} {text}", "plain" if folded else "lead") for name, text in shown.answer]
     rows = [r for r in shown.rows if r.seeds is None or r.seeds >= view.MIN_SEEDS] or list(shown.rows)
     if rows:
         blocks += [
             _comparison(
-                shown,
-                rows,
-                f"Share of valid variants whose {shown.noun} differs from that for their original",
+                shown, rows, f"Share of valid variants whose {shown.noun} differs from that for their original"
             ),
             *_forest(shown, rows, "rates", f"How often the {shown.noun} changed"),
         ]
@@ -131,9 +111,7 @@ def _rates(shown: view.View, *, folded: bool) -> Section:
         ]
         blocks.append(Facts("What was asked", shown.asked))
     title = f"How often the {shown.noun} changed" + (" at all" if folded else "")
-    return Section(
-        id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded
-    )
+    return Section(id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded)
 
 
 FEW = "on fewer than six texts"
@@ -142,12 +120,7 @@ FEW = "on fewer than six texts"
 def _comparison(shown: view.View, rows: Sequence[view.Row], caption: str) -> Table:
     counts = ("Texts", "Variants", "Discarded")
     lines: list[tuple[str | Cell, ...]] = [
-        (
-            r.label,
-            *(words.count(n) for n in (r.seeds, r.valid, r.discarded)),
-            *map(_cell, r.cells),
-        )
-        for r in rows
+        (r.label, *(words.count(n) for n in (r.seeds, r.valid, r.discarded)), *map(_cell, r.cells)) for r in rows
     ]
     again = (view.noise_text(c.noise) for c in rows[0].cells)
     lines.append(("same prompt again", *("" for _ in counts), *again))
@@ -197,9 +170,7 @@ def _paper(shown: view.View) -> Iterable[Block]:
         if drawn:
             yield Chart(drawn, title)
         if figure.lines:
-            yield Table(
-                caption=title, columns=figure.columns, lines=figure.lines, right=frozenset(hinter.RIGHT)
-            )
+            yield Table(caption=title, columns=figure.columns, lines=figure.lines, right=frozenset(hinter.RIGHT))
 
 
 # -- examples ---------------------------------------------------------------------------------------------
@@ -229,9 +200,7 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: answ
     kept = {block.card.finding.id for block in made}
     if rest := tuple(_with_example(r, evidence) for r in rows if r.id not in kept):
         blocks.append(Findings(f"{words.plural(len(rest), 'further finding')}, in a sentence each", rest))
-    return Section(
-        id="findings", title="Examples and findings", short="Examples", blocks=tuple(blocks), brief=True
-    )
+    return Section(id="findings", title="Examples and findings", short="Examples", blocks=tuple(blocks), brief=True)
 
 
 def _with_example(row: exchange.Row, evidence: object) -> exchange.Row:
@@ -269,10 +238,7 @@ def _checks(shown: view.View) -> Section:
         blocks += _lost(shown.answers)
     if shown.complete:
         blocks.append(
-            Text(
-                f"{words.plural(len(shown.complete), 'group')} of a model and attribute lost no answer.",
-                "meta",
-            )
+            Text(f"{words.plural(len(shown.complete), 'group')} of a model and attribute lost no answer.", "meta")
         )
     return Section(id="controls", title="Checks", short="Checks", blocks=tuple(blocks))
 
@@ -282,13 +248,7 @@ def _lost(answers: Sequence[GroupAnswers]) -> list[Block]:
     ranked = sorted(answers, key=lambda a: -sum(a.lost.values()) / max(1, a.n))
     kinds = controls.losses(ranked)
     lines = tuple(
-        (
-            words.group(a.group),
-            a.attribute,
-            a.model,
-            words.count(a.n),
-            *(words.count(a.lost.get(k)) for k in kinds),
-        )
+        (words.group(a.group), a.attribute, a.model, words.count(a.n), *(words.count(a.lost.get(k)) for k in kinds))
         for a in ranked
     )
     columns = ("Group", "Attribute", "Model", "Asked", *(k.capitalize() for k in kinds))

@@ -41,11 +41,7 @@ def build(record: RunRecord, names: Mapping[tuple[str, str], str]) -> Section | 
         left=("further word", "further words"),
     )
     return Section(
-        id="tokens",
-        title="Words that the changes went with",
-        short="Words",
-        blocks=noted(notes, [table]),
-        folded=True,
+        id="tokens", title="Words that the changes went with", short="Words", blocks=noted(notes, [table]), folded=True
     )
 
 

@@ -13,12 +13,7 @@ from auditor.report.document import Cell, Document, Section, Table, beside, note
 
 Lines = list[tuple[str | Cell, ...]]
 Part = tuple[str, str, tuple[str, ...], Lines, list[str]]
-SIGNS = {
-    "worse": "▲ worse",
-    "better": "▼ better",
-    "unclear": "? no difference shown",
-    "untested": "– not tested",
-}
+SIGNS = {"worse": "▲ worse", "better": "▼ better", "unclear": "? no difference shown", "untested": "– not tested"}
 ORDER = {"worse": 0, "better": 1, "unclear": 2, "untested": 3}
 RATES = ("Change", "Model", "Changed", "Before", "After", "Difference (95 %)", "Texts", "p, corrected")
 FINDINGS = ("", "Finding", "Before", "After", "Note")
@@ -62,10 +57,7 @@ def _claims(records: Sequence[RunRecord]) -> list[Part]:
     """Net differences of both runs: pairs of groups, and whatever was shown in one of them."""
     if len(records) != 2:
         return []
-    sides = [
-        {k: c for k, c in claimed.index(r).items() if c.family == "net" and c.texts >= MIN_TEXTS}
-        for r in records
-    ]
+    sides = [{k: c for k, c in claimed.index(r).items() if c.family == "net" and c.texts >= MIN_TEXTS} for r in records]
     keys = [k for k in dict.fromkeys((*sides[0], *sides[1])) if any(_leads(side.get(k)) for side in sides)]
     lines: list[tuple[str | Cell, ...]] = []
     for key in keys:

@@ -53,9 +53,7 @@ def build(comparison: RowsComparison) -> Document:
     note = ["A description of the rows that each run looked at first; nothing is tested here."]
     parts.append(("sets", "Sets of protected columns", SETS, _sets(comparison), note))
     for kind, title in TITLES.items():
-        cells: Lines = [
-            (e.fate, e.what, e.before or "–", e.after or "–") for e in comparison.entries if e.kind == kind
-        ]
+        cells: Lines = [(e.fate, e.what, e.before or "–", e.after or "–") for e in comparison.entries if e.kind == kind]
         parts.append((kind.replace(" ", "-"), title, ENTRIES, cells, [SLICES] if kind == "slice" else []))
     made = [
         Section(
@@ -67,9 +65,7 @@ def build(comparison: RowsComparison) -> Document:
         for id, title, columns, cells, told in parts
         if cells
     ]
-    cases = Section(
-        id="cases", title="Cases whose label changes", short="Cases", blocks=(Text(_cases(comparison)),)
-    )
+    cases = Section(id="cases", title="Cases whose label changes", short="Cases", blocks=(Text(_cases(comparison)),))
     return beside(comparison, summary(comparison), [*made, cases])
 
 
@@ -117,10 +113,7 @@ def _tests(comparison: RowsComparison) -> list[str]:
 
 def _sets(comparison: RowsComparison) -> Lines:
     return [
-        (
-            " + ".join(s.columns),
-            *(words.percent(x, 2) for x in (s.before, s.after, s.hidden_before, s.hidden_after)),
-        )
+        (" + ".join(s.columns), *(words.percent(x, 2) for x in (s.before, s.after, s.hidden_before, s.hidden_after)))
         for s in comparison.sets
     ]
 

@@ -11,33 +11,12 @@ from dataclasses import dataclass
 from auditor.core.record import NamedEstimate, RunRecord
 from auditor.core.record.parts import Control, GroupAnswers
 from auditor.core.types import Estimate, Finding
-from auditor.report import (
-    controls,
-    generation,
-    headline,
-    pairs,
-    performance,
-    proposed,
-    sections,
-    tokens,
-    words,
-)
+from auditor.report import controls, generation, headline, pairs, performance, proposed, sections, tokens, words
 from auditor.report.controls import Line
 from auditor.report.document import Section
 from auditor.report.rows import MIN_SEEDS, Cell, Row, Subject, noise_text, split
 
-__all__ = [
-    "MIN_SEEDS",
-    "Cell",
-    "Row",
-    "Subject",
-    "View",
-    "build",
-    "find",
-    "noise_of",
-    "noise_text",
-    "split",
-]
+__all__ = ["MIN_SEEDS", "Cell", "Row", "Subject", "View", "build", "find", "noise_of", "noise_text", "split"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,9 +126,7 @@ def _subjects(record: RunRecord) -> tuple[Subject, ...]:
     )
 
 
-def _rows(
-    record: RunRecord, subjects: Sequence[Subject], entries: Iterable[NamedEstimate]
-) -> tuple[Row, ...]:
+def _rows(record: RunRecord, subjects: Sequence[Subject], entries: Iterable[NamedEstimate]) -> tuple[Row, ...]:
     groups: dict[tuple[str, ...], dict[tuple[str, str], Estimate]] = {}
     for entry in entries:
         groups.setdefault(entry.attributes, {})[entry.model, entry.format] = entry.estimate
@@ -163,9 +140,7 @@ def _rows(
                 seeds=max((e.n for e in by_subject.values()), default=None),
                 valid=valid,
                 discarded=discarded,
-                cells=tuple(
-                    _cell(record, s, attributes, by_subject.get((s.model, s.format))) for s in subjects
-                ),
+                cells=tuple(_cell(record, s, attributes, by_subject.get((s.model, s.format))) for s in subjects),
             )
         )
     return tuple(out)

@@ -23,9 +23,7 @@ def title(key: Key, several: bool) -> str:
     """What a figure is called."""
     what = f"share of “{key.label}”" if key.label else "mean answer"
     about = (
-        f"all answers, {what}"
-        if key.group == ANSWERS
-        else f"{key.attribute}: {key.group} and {key.reference}, {what}"
+        f"all answers, {what}" if key.group == ANSWERS else f"{key.attribute}: {key.group} and {key.reference}, {what}"
     )
     place = f"{key.model}, {key.format}" if key.format not in ("", "bare") else key.model
     return f"{place}: {about}" if several else about
@@ -35,9 +33,7 @@ def build(found: Watched) -> Document:
     """The page of a series."""
     several = len({(one.key.model, one.key.format) for one in found.series}) > 1
     sections = [
-        Section(
-            id="changes", title="Changes", short="Changes", blocks=tuple(_changes(found, several)), brief=True
-        ),
+        Section(id="changes", title="Changes", short="Changes", blocks=tuple(_changes(found, several)), brief=True),
         *_moved(found),
         *(
             Section(
@@ -53,9 +49,7 @@ def build(found: Watched) -> Document:
     left = tuple((name, why) for name, why in found.others.items())
     if left:
         table = Table(caption="Runs that were left out", columns=("Run", "Why"), lines=left)
-        sections.append(
-            Section(id="others", title="Left out", short="Left out", blocks=(table,), folded=True)
-        )
+        sections.append(Section(id="others", title="Left out", short="Left out", blocks=(table,), folded=True))
     return Document(
         title=f"History of {found.folder}",
         name=found.folder,
@@ -74,9 +68,7 @@ def summary(found: Watched) -> str:
     if last:
         return f"changed at the last run: {words.plural(len(last), 'figure')}"
     before = sum(len(one.changed) for one in found.series)
-    return "no change shown at the last run" + (
-        f"; {words.plural(before, 'change')} before it" if before else ""
-    )
+    return "no change shown at the last run" + (f"; {words.plural(before, 'change')} before it" if before else "")
 
 
 def _changes(found: Watched, several: bool) -> Iterator[Block]:
@@ -106,13 +98,7 @@ def _moved(found: Watched) -> Iterator[Section]:
 
 def _figure(one: Series, n: int, several: bool) -> Iterator[Block]:
     strips = [
-        (
-            p.date,
-            "",
-            Effect(value=p.value, low=p.low, high=p.high, unit=one.unit),
-            MARKS[p.look.changed][1],
-            _value(p),
-        )
+        (p.date, "", Effect(value=p.value, low=p.low, high=p.high, unit=one.unit), MARKS[p.look.changed][1], _value(p))
         for p in one.points
         if p.value is not None and p.low is not None and p.high is not None
     ]

@@ -111,9 +111,7 @@ class Answers:
         )
         compared = controls.outcomes(self.task, {})
         self._score_of = compared[0] if len(compared) == 1 else None
-        self._verdicts: dict[tuple[str, str, str], Verdict] = {
-            (v.variant_id, v.model, v.format): v for v in verdicts
-        }
+        self._verdicts: dict[tuple[str, str, str], Verdict] = {(v.variant_id, v.model, v.format): v for v in verdicts}
 
     def __iter__(self) -> Iterator[AnswerRow]:
         texts: dict[str, None] = {}
@@ -123,9 +121,7 @@ class Answers:
             for variant in (case.original, *case.variants):
                 yield from self._of_variant(case, variant, checks, once=once)
 
-    def _of_variant(
-        self, case: Case, variant: Variant, checks: dict[str, Check], *, once: bool
-    ) -> Iterator[AnswerRow]:
+    def _of_variant(self, case: Case, variant: Variant, checks: dict[str, Check], *, once: bool) -> Iterator[AnswerRow]:
         shape = shape_of(variant.edits)
         check = checks.get(variant.id)
         given: dict[tuple[str, str], list[Response]] = {}
@@ -144,12 +140,7 @@ class Answers:
         prompts = [p for p in self.evidence.prompts(variant.id) if p.format == form]
         return [
             Response(
-                variant_id=variant.id,
-                prompt_sha256=p.sha256,
-                format=form,
-                replicate=0,
-                error=UNASKED,
-                model=model,
+                variant_id=variant.id, prompt_sha256=p.sha256, format=form, replicate=0, error=UNASKED, model=model
             )
             for p in prompts[:1]
         ]
@@ -223,9 +214,7 @@ class Answers:
             references=plan.references,
             primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
             unmarked={
-                d.attribute: u
-                for d in dictionaries
-                if (u := tuple(g.name for g in d.groups.values() if g.unmarked))
+                d.attribute: u for d in dictionaries if (u := tuple(g.name for g in d.groups.values() if g.unmarked))
             },
             graded=tuple(f for f in task.formats if task.graded(f)),
             control=control,

@@ -63,10 +63,7 @@ async def run_audit(
 
 
 async def _run(
-    parts: Parts,
-    folder: RunStore,
-    observe: Observer,
-    answered: Mapping[str, Mapping[tuple[str, int], Response]] | None,
+    parts: Parts, folder: RunStore, observe: Observer, answered: Mapping[str, Mapping[tuple[str, int], Response]] | None
 ) -> dict[str, Any]:
     from auditor.run import vocabulary
     from auditor.run.record import build
@@ -201,6 +198,4 @@ def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> No
             )
     for name, old in before["fingerprints"].items():
         if now["fingerprints"].get(name) != old:
-            raise RunFolderError(
-                f"The model {name} or its parameters changed since this run began. Start a new run."
-            )
+            raise RunFolderError(f"The model {name} or its parameters changed since this run began. Start a new run.")

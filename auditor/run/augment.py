@@ -110,9 +110,7 @@ def augment(
     chosen = model or names[0]
     tokens = () if top is None else top_tokens(record, chosen, top)
     if top is not None and not tokens:
-        raise UserError(
-            f"{record.id}: no word of {chosen} has a violation, so there is none to choose by --top."
-        )
+        raise UserError(f"{record.id}: no word of {chosen} has a violation, so there is none to choose by --top.")
     wrong: dict[str, list[Verdict]] = {}
     for verdict in folder.verdicts():
         if verdict.model == chosen and verdict.outcome == "violation" and verdict.order:
@@ -132,9 +130,7 @@ def augment(
             dropped["two labels"] += 1
     if not rows:
         what = f" that hold {', '.join(tokens)}" if tokens else ""
-        raise UserError(
-            f"{record.id}: {chosen} has no violations{what} with a label, so there is nothing to write."
-        )
+        raise UserError(f"{record.id}: {chosen} has no violations{what} with a label, so there is nothing to write.")
     taken = rows
     if wanted is not None and wanted < len(rows):
         numbers = sorted(Random(f"augment:{seed}").sample(range(len(rows)), wanted))
@@ -173,9 +169,7 @@ def write_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], path: P
     try:
         path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
-        raise UserError(
-            f"{path} could not be written: {error.strerror}. Name another file: --out FILE"
-        ) from error
+        raise UserError(f"{path} could not be written: {error.strerror}. Name another file: --out FILE") from error
 
 
 def share_of(share: float | None, train_rows: int | None) -> int | None:
@@ -183,31 +177,21 @@ def share_of(share: float | None, train_rows: int | None) -> int | None:
     if share is None:
         return None
     if not 0 < share <= 100:
-        raise ConfigError(
-            f"--share is in percent of the training rows, above 0 and at most 100; got {share:g}"
-        )
+        raise ConfigError(f"--share is in percent of the training rows, above 0 and at most 100; got {share:g}")
     if train_rows is None or train_rows < 1:
         raise ConfigError("--share needs how many rows the training data have: --train-rows N")
     return max(1, round(train_rows * share / 100))
 
 
 def _rows(
-    case: Case,
-    wrong: Sequence[Verdict],
-    tokens: Sequence[str],
-    by_token: bool,
-    task: Task,
-    dropped: dict[str, int],
+    case: Case, wrong: Sequence[Verdict], tokens: Sequence[str], by_token: bool, task: Task, dropped: dict[str, int]
 ) -> list[Row]:
     label, source = None, "data"
     if case.label is not None:
         answer = task.read(case.label, "text")
         label = answer.value if answer.status == "ok" else None
     if label is None:
-        label, source = (
-            next((v.original_output for v in wrong if v.original_output is not None), None),
-            "model",
-        )
+        label, source = (next((v.original_output for v in wrong if v.original_output is not None), None), "model")
     if label is None:
         dropped["no label"] += 1
         return []

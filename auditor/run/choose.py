@@ -83,9 +83,7 @@ def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silen
     """Ask about candidates side by side, and keep it as a run below ``plan.out``."""
     task = task_of(plan.task, candidates)
     if task.turns:
-        raise ConfigError(
-            f"the task {task.name!r} is a conversation, which shows no candidates side by side."
-        )
+        raise ConfigError(f"the task {task.name!r} is a conversation, which shows no candidates side by side.")
     if plan.data is None and task.seeds_path is None:
         raise ConfigError(f"the task {task.name!r} brings no texts; give some with --data FILE.")
     kind = task.default_format
@@ -160,9 +158,7 @@ async def _compare(
         for name, one in seen.items()
         if one.of
     }
-    folder.write_run(
-        _record(parts, folder, kind, seen, found, reason, started, time.monotonic() - clock, table)
-    )
+    folder.write_run(_record(parts, folder, kind, seen, found, reason, started, time.monotonic() - clock, table))
     return Compared(
         path=folder.path, kind=kind, complete=not reason, reason=reason, texts=texts,
         claims=tuple(found), seen=seen, impact=ratios,
@@ -278,9 +274,5 @@ def _record(
         },
         "cautions": [],
         "panels": {"kind": kind, **{name: one.as_record() for name, one in seen.items()}},
-        "vocabulary": {
-            "favourable": None,
-            "attributes": sorted({c.attribute for c in found}),
-            "groups": groups,
-        },
+        "vocabulary": {"favourable": None, "attributes": sorted({c.attribute for c in found}), "groups": groups},
     }

@@ -20,9 +20,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request
 
-LOCAL = frozenset(
-    {"vader", "reviews", "textblob", "rules", "hf"}
-)  # specs whose models run where they are built
+LOCAL = frozenset({"vader", "reviews", "textblob", "rules", "hf"})  # specs whose models run where they are built
 SHARE = 0.5  # of a CPU that an actor asks for: one that makes cases and one that asks a model share one
 
 

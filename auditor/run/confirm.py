@@ -45,10 +45,7 @@ async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, object]]:
                 found[tally.model.name, variant_id, name] = {
                     "confirmed": _still_hidden(loop.parts.oracle, [answers[v.id] for v in cells]),
                     "p_value": unlike_parts([answers[v.id] for v in cells]),
-                    "cells": {
-                        v.id: dict(sorted(Counter(label_text(a) for a in answers[v.id]).items()))
-                        for v in cells
-                    },
+                    "cells": {v.id: dict(sorted(Counter(label_text(a) for a in answers[v.id]).items())) for v in cells},
                 }
             done = start + len(some)
             loop.observe(Progress(phase="confirm", model=tally.model.name, done=done, planned=len(chosen)))
@@ -72,9 +69,7 @@ def _first_of_each(hidden: Sequence[tuple[Case, str, str]]) -> list[tuple[Case, 
 def lattice_cells(case: Case, variant_id: str) -> list[Any]:
     """The original, every proper subset's variant, and the joint variant itself, in this order."""
     joint = next(v for v in case.variants if v.id == variant_id)
-    below = [
-        v for v in case.variants if v.choices < joint.choices and set(v.attributes) < set(joint.attributes)
-    ]
+    below = [v for v in case.variants if v.choices < joint.choices and set(v.attributes) < set(joint.attributes)]
     return [case.original, *(v for v in below if _whole(v, joint)), joint]
 
 

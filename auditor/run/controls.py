@@ -100,9 +100,7 @@ def placebos_again(
             bare = tuple(v for v in case.variants if not is_placebo(v))
             beside = [v for v in case.variants if is_placebo(v)]
             standing = [v for v in beside if found[v.id].status == "valid"]
-            lacking = {
-                v.attributes for v in bare if found[v.id].status == "valid" and (v.order == 1) == single
-            }
+            lacking = {v.attributes for v in bare if found[v.id].status == "valid" and (v.order == 1) == single}
             lacking -= {v.attributes for v in standing}
             refused = Counter(v.attributes for v in beside if v.attributes in lacking)
             if not (lacking and beside):
@@ -129,9 +127,7 @@ def placebos_again(
         tried = {
             place: dataclasses.replace(
                 out[place],
-                variants=tuple(
-                    dataclasses.replace(v, id=f"{out[place].id}.a{n}") for n, v in enumerate(variants)
-                ),
+                variants=tuple(dataclasses.replace(v, id=f"{out[place].id}.a{n}") for n, v in enumerate(variants)),
             )
             for place, (variants, _) in drawn.items()
         }
@@ -151,9 +147,7 @@ def placebos_again(
     return out, found
 
 
-def _together(
-    case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int, rng: Random
-) -> list[Variant]:
+def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int, rng: Random) -> list[Variant]:
     """Joint placebo variants for ``n`` joint edits: for each attribute a placebo like its part, or a neutral one."""
     if not isinstance(case.original.input, str):
         return []

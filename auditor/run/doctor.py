@@ -153,9 +153,7 @@ async def aexamine(
         found.note("model spec", "failed", str(error), "" if error.below else "audit models")
         found.usable = False
         return found.result()
-    found.note(
-        "model spec", "ok", f"{model.name} ({'bare text' if model.style == 'text' else 'chat prompts'})"
-    )
+    found.note("model spec", "ok", f"{model.name} ({'bare text' if model.style == 'text' else 'chat prompts'})")
     prompts = _prompts(loaded, model.style)
     if await _first(found, model, budget, prompts):
         _answers(found, model)
@@ -202,18 +200,14 @@ async def _first(found: _Examination, model: Model, budget: Budget, prompts: Seq
         answered = sum(r.error is None for r in found.responses)
         lost = next((r for r in found.responses if r.error is not None), None)
         where = model.server
-        told = (
-            f"{answered} of {plural(len(found.responses), 'call')} answered{f' by {where}' if where else ''}"
-        )
+        told = f"{answered} of {plural(len(found.responses), 'call')} answered{f' by {where}' if where else ''}"
         if lost is not None:
             found.note("key and server", "failed", f"{told}; then: {lost.detail}")
         else:
             found.note("key and server", "ok", told)
         names = ", ".join(reported)
         found.note(
-            "model",
-            "ok" if names else "skipped",
-            f"reports itself as {names}" if names else "does not name itself",
+            "model", "ok" if names else "skipped", f"reports itself as {names}" if names else "does not name itself"
         )
         return True
     found.usable = False
@@ -265,19 +259,13 @@ def _repeats(found: _Examination, model: Model) -> None:
     """Whether one prompt got one answer."""
     outputs = [r.output for r in found.responses[:REPEATS] if r.output is not None]
     labels = [found.task.read(output, model.style).value for output in outputs]
-    found.facts |= {
-        "repeats": len(outputs),
-        "distinct_texts": len(set(outputs)),
-        "distinct_answers": len(set(labels)),
-    }
+    found.facts |= {"repeats": len(outputs), "distinct_texts": len(set(outputs)), "distinct_answers": len(set(labels))}
     declared = "; the adapter declares that it always answers alike" if model.deterministic else ""
     if len(outputs) < 2:
         found.note("repeats", "skipped", "fewer than two answers to one prompt")
     elif len(set(outputs)) == 1:
         found.note(
-            "repeats",
-            "ok",
-            f"one prompt, {plural(len(outputs), 'time')}: one answer{declared}. That is no proof.",
+            "repeats", "ok", f"one prompt, {plural(len(outputs), 'time')}: one answer{declared}. That is no proof."
         )
     else:
         what = "texts" if len(set(labels)) == 1 else "answers"
@@ -341,10 +329,7 @@ def _money(found: _Examination, model: Model, price: Price | None, prompts: Sequ
     found.note("tokens", "ok", f"{usage.tokens_in} in and {usage.tokens_out} out for each call, {source}")
     if price is None:
         found.note(
-            "price",
-            "note",
-            "not known; --max-cost cannot be used without it",
-            "Give it: --price-in P --price-out P",
+            "price", "note", "not known; --max-cost cannot be used without it", "Give it: --price-in P --price-out P"
         )
         return
     cost = 1000 * price.usd(usage)

@@ -68,9 +68,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
             for variant in asked:
                 add(str(variant.input), wording=is_wording(variant) or loop.once(case))
                 table.version(case.id, variant.edits)
-            pairs += sum(
-                checks[variant.id].status != "invalid" for variant in case.variants if not is_wording(variant)
-            )
+            pairs += sum(checks[variant.id].status != "invalid" for variant in case.variants if not is_wording(variant))
 
     run_sync(count)
     if parts.plan.protocol == "default":
@@ -238,12 +236,7 @@ def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> 
         tokens_in = tokens_in if model.style == "chat" else 0
         tokens_out, cost = (tokens_out if model.style == "chat" else 0), 0.0
     return ExpectedJudge(
-        model=model.name,
-        pairs=compared,
-        calls=calls,
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        cost_usd=cost,
+        model=model.name, pairs=compared, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=cost
     )
 
 

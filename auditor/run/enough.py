@@ -63,9 +63,7 @@ def count(parts: Parts) -> tuple[dict[str, Lacking], tuple[str, ...]]:
     apart = prepare(parts.plan, models=parts.models, seeds=texts)
     table = versions(apart)
     columns = table.columns()
-    asked = question(
-        parts.task, parts.plan, parts.dictionaries, {}, dict.fromkeys(parts.task.labels or (), 1)
-    )
+    asked = question(parts.task, parts.plan, parts.dictionaries, {}, dict.fromkeys(parts.task.labels or (), 1))
     layout = Versions(table, columns).where(np.ones(len(columns.version_text), dtype=bool))
     lacking, others = {}, []
     for attribute in attributes_of(table):

@@ -33,17 +33,7 @@ FORMAT = 1
 TEXTS, ROWS = "texts", "tabular"
 # Where results go, and how quickly, changes no answer. Leave to open a pickle is given anew for each run.
 OPERATIONAL = frozenset(n for n, o in Plan.flags().items() if not o.shapes) | {"trust_pickle"}
-REQUIRED = (
-    "format",
-    "kind",
-    "frozen_at",
-    "tool_version",
-    "code_sha256",
-    "plan",
-    "inputs",
-    "fingerprints",
-    "sha256",
-)
+REQUIRED = ("format", "kind", "frozen_at", "tool_version", "code_sha256", "plan", "inputs", "fingerprints", "sha256")
 KNOWN = frozenset({*REQUIRED, "frozen_by", "reason", "unset", "expected"})
 
 
@@ -165,9 +155,7 @@ def dumps(body: Mapping[str, object], suffix: str) -> str:
     except (tomllib.TOMLDecodeError, UnicodeError):
         same = False
     if not same:
-        raise ConfigError(
-            "a text in this plan cannot be written as TOML. Write it as JSON: --output plan.json"
-        )
+        raise ConfigError("a text in this plan cannot be written as TOML. Write it as JSON: --output plan.json")
     return text
 
 
@@ -217,9 +205,7 @@ def load(path: Path) -> Frozen:
 
 def _check(path: Path, body: object) -> None:
     if not isinstance(body, dict) or body.get("kind") != KIND:
-        raise DataFileError(
-            f"{path}: this is no frozen plan (kind = {KIND!r}). Make one with: audit plan freeze"
-        )
+        raise DataFileError(f"{path}: this is no frozen plan (kind = {KIND!r}). Make one with: audit plan freeze")
     if body.get("format") != FORMAT:
         raise DataFileError(f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file")
     for name in REQUIRED:
@@ -287,9 +273,7 @@ def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str,
 
 
 def _settings(planned: Mapping[str, object], actual: Mapping[str, object]) -> list[dict[str, Any]]:
-    old, new = (
-        _flat(_without_none({k: v for k, v in s.items() if k not in OPERATIONAL})) for s in (planned, actual)
-    )
+    old, new = (_flat(_without_none({k: v for k, v in s.items() if k not in OPERATIONAL})) for s in (planned, actual))
     # An empty list, or mapping, says no more than a setting that is not there.
     return _different("setting: ", *({k: v for k, v in s.items() if v not in ([], {})} for s in (old, new)))
 

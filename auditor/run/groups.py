@@ -75,9 +75,7 @@ def group_report(
         raise ConfigError(f"{record['id']}: fewer than two groups of {attribute!r}; see --attribute")
     known = [str(label) for label in observed.table.labels.values]
     if not known:
-        raise UserError(
-            f"{record['id']}: the answers of {chosen} carry no scores, so no means can be compared."
-        )
+        raise UserError(f"{record['id']}: the answers of {chosen} carry no scores, so no means can be compared.")
     for label in labels or ():
         if label not in known:
             raise UnknownPlugin("label", label, known)

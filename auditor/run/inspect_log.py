@@ -51,11 +51,7 @@ def log(record: Mapping[str, Any], rows: Iterable[AnswerRow]) -> str:
         },
         "plan": {"name": "plan", "steps": []},
         "results": {"total_samples": len(samples), "completed_samples": len(samples), "scores": []},
-        "stats": {
-            "started_at": provenance["started"],
-            "completed_at": provenance["ended"],
-            "model_usage": {},
-        },
+        "stats": {"started_at": provenance["started"], "completed_at": provenance["ended"], "model_usage": {}},
         "samples": samples,
     }
     return json.dumps(made, ensure_ascii=False) + "\n"
@@ -88,11 +84,7 @@ def _sample(row: AnswerRow) -> dict[str, Any]:
         "input": row.changed_text,
         "target": "",
         "messages": [{"role": "user", "content": row.changed_text}, message],
-        "output": {
-            "model": row.model,
-            "choices": [{"message": message, "stop_reason": "stop"}],
-            "completion": said,
-        },
+        "output": {"model": row.model, "choices": [{"message": message, "stop_reason": "stop"}], "completion": said},
         "scores": {SCORER: {"value": said if row.answer is None else row.answer, "answer": said}},
         "metadata": fields,
         "store": {},

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 def judge(
-    loop: State,
-    tally: Tally,
-    case: Case,
-    name: str,
-    answers: Mapping[str, list[Answer]],
-    checks: Mapping[str, Check],
+    loop: State, tally: Tally, case: Case, name: str, answers: Mapping[str, list[Answer]], checks: Mapping[str, Check]
 ) -> list[Verdict]:
     """Judge what one model answered to one case in the format ``name``; placebo variants are not among the verdicts.
 
@@ -49,9 +44,7 @@ def judge(
     for v in counted:
         if v.hidden:  # whole cases of those only that can be asked again
             kept = len(tally.hidden) < KEPT_HIDDEN or case.sampling == "directed"
-            tally.hidden.append(
-                (case if kept else dataclasses.replace(case, variants=()), v.variant_id, name)
-            )
+            tally.hidden.append((case if kept else dataclasses.replace(case, variants=()), v.variant_id, name))
     return counted
 
 

@@ -15,17 +15,7 @@ from typing import TYPE_CHECKING
 
 from auditor.core.errors import UserError
 from auditor.core.protocols import Observer
-from auditor.core.types import (
-    Answer,
-    Case,
-    Check,
-    Progress,
-    Prompt,
-    Request,
-    Response,
-    Variant,
-    Verdict,
-)
+from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Variant, Verdict
 from auditor.run import free, questions
 from auditor.run.judging import judge
 from auditor.run.parts import Parts, formats_for
@@ -75,15 +65,12 @@ class Loop(State):
         done = self.counts["taken" if self.parts.seeds else "cases"]
         self.observe(Progress(phase="generate", done=done, planned=done))
 
-    async def _round(
-        self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]
-    ) -> None:
+    async def _round(self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]) -> None:
         self.observed.forget()
         prompts = self._take(cases, checks, lines)
         told: list[Verdict] = []
         asked = [
-            asyncio.ensure_future(self._question(i, cases, checks, prompts, told))
-            for i in range(len(self.tallies))
+            asyncio.ensure_future(self._question(i, cases, checks, prompts, told)) for i in range(len(self.tallies))
         ]
         try:
             await asyncio.gather(*asked)
@@ -120,9 +107,7 @@ class Loop(State):
                     prompt = task.bare(text) if style == "text" else task.render(text, name)
                     prompts[variant.id, name] = prompt
                     written.append((variant.id, prompt))
-        self.folder.add_cases(
-            (case, {v.id: checks[v.id] for v in case.variants}, lines.get(case.id)) for case in cases
-        )
+        self.folder.add_cases((case, {v.id: checks[v.id] for v in case.variants}, lines.get(case.id)) for case in cases)
         self.folder.add_prompts(written)
         done = self.counts["taken" if self.parts.seeds else "cases"]  # a text may have several cases
         self.observe(Progress(phase="generate", done=done, planned=self.parts.seeds))
@@ -231,9 +216,7 @@ class Loop(State):
             given = answers[name]
             present = {v.id: given[v.id] for v in (case.original, *case.variants) if v.id in given}
             changed += [
-                by_id[v.variant_id].choices
-                for v in self.parts.oracle.judge(case, present)
-                if v.outcome == "violation"
+                by_id[v.variant_id].choices for v in self.parts.oracle.judge(case, present) if v.outcome == "violation"
             ]
         return [v for v in case.variants if any(v.choices < choices for choices in changed)]
 
@@ -242,9 +225,7 @@ class Loop(State):
         if self.plan.oracle != "probability":
             return
         label = self.parts.oracle.label
-        read = [
-            a for by_id in answers.values() for given in by_id.values() for a in given if a.status == "ok"
-        ]
+        read = [a for by_id in answers.values() for given in by_id.values() for a in given if a.status == "ok"]
         if read and not any(a.scores and label in a.scores for a in read):
             raise UserError(
                 f"{tally.model.name} gives no probability of {label!r}, and --oracle probability compares nothing "

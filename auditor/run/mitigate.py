@@ -126,9 +126,7 @@ def again(root: Path) -> Asked:
         raise RunFolderError(f"{root / TRIAL}: {error}. Was it changed by hand?") from None
     for name, sha256 in told.prompts.items():
         if _sha256(Path(name)) != sha256:
-            raise RunFolderError(
-                f"{name} changed since this trial began. Start a new one with: audit mitigate"
-            )
+            raise RunFolderError(f"{name} changed since this trial began. Start a new one with: audit mitigate")
     return told
 
 
@@ -155,9 +153,7 @@ def prepare_trial(
             "test_discarded": False, "strategy": "exhaustive", "fail_on": None}  # fmt: skip
     plan = stored.but(**bare, models=stored.models[:1], max_calls=0, max_cost=None, max_seconds=None)
     cases = [
-        (dataclasses.replace(case, sampling="iid"), checks)
-        for case, checks in folder.cases()
-        if case.sampling == "iid"
+        (dataclasses.replace(case, sampling="iid"), checks) for case, checks in folder.cases() if case.sampling == "iid"
     ]
     base = prepare(plan, cases=cases)
     task, model = base.task, base.models[0]
@@ -177,8 +173,7 @@ def prepare_trial(
             notes.append(f"Not tried: {error}")
     chosen += [mitigations.from_file(file, task) for file in wanted.prompts]
     chosen += [
-        Mitigation(name=spec, what="another model, the same prompt", task=task, model=spec)
-        for spec in wanted.models
+        Mitigation(name=spec, what="another model, the same prompt", task=task, model=spec) for spec in wanted.models
     ]
     if not chosen:
         raise ConfigError("Nothing was left to try. " + " ".join(notes))
@@ -208,11 +203,7 @@ def prepare_trial(
     share = max(1, plan.concurrency // len(chosen))
     arms = []
     for one in chosen:
-        own = [
-            (redact(case) if one.redacts else case, checks)
-            for case, checks in cases
-            if case.id not in one.held_out
-        ]
+        own = [(redact(case) if one.redacts else case, checks) for case, checks in cases if case.id not in one.held_out]
         under = plan.but(concurrency=share, **({"models": (one.model,), "formats": ()} if one.model else {}))
         if not one.model and one.task.default_format != task.default_format:
             under = under.but(formats=())
@@ -237,16 +228,11 @@ def prepare_trial(
     )  # fmt: skip
 
 
-def _fitting(
-    cases: Sequence[Stored], arms: int, replicates: int, limit: int | None, controls: int
-) -> tuple[int, int]:
+def _fitting(cases: Sequence[Stored], arms: int, replicates: int, limit: int | None, controls: int) -> tuple[int, int]:
     """The most calls, and how many cases fit into ``limit``."""
     calls, seen = 2 * controls * arms * replicates, 0
     for case, checks in cases:
-        asked = {
-            str(case.original.input),
-            *(str(v.input) for v in case.variants if checks[v.id].status != "invalid"),
-        }
+        asked = {str(case.original.input), *(str(v.input) for v in case.variants if checks[v.id].status != "invalid")}
         more = len(asked) * arms * replicates
         if limit is not None and calls + more > limit:
             break
@@ -275,9 +261,7 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
     base = dataclasses.replace(prepared.base, suite=StoredCases(prepared.cases))
     name = base.models[0].name
     answered: dict[tuple[str, int], Response] = {
-        (r.prompt_sha256, r.replicate): r
-        for r in prepared.folder.responses()
-        if r.model == name and r.error is None
+        (r.prompt_sha256, r.replicate): r for r in prepared.folder.responses() if r.model == name and r.error is None
     }
     first = Loop(base, None, answered={name: answered})
     first.status_reason = ""
@@ -293,9 +277,7 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
     for (one, _), (loop, _) in zip(prepared.arms, loops, strict=True):
         _add(table, loop.observed.table, one.name, name)
     question = first.question()
-    graded = (
-        {m.name for m, _ in prepared.arms} | {UNMITIGATED} if prepared.format in question.graded else set()
-    )
+    graded = {m.name for m, _ in prepared.arms} | {UNMITIGATED} if prepared.format in question.graded else set()
     question = dataclasses.replace(question, graded=frozenset(graded))
     return Trial(
         run=prepared.folder.id,
@@ -303,9 +285,7 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
         format=prepared.format,
         texts=len(first.observed.table.texts.values),
         found=compare(table, question, UNMITIGATED, golds),
-        spent=tuple(
-            _spent(one, loop, path) for (one, _), (loop, path) in zip(prepared.arms, loops, strict=True)
-        ),
+        spent=tuple(_spent(one, loop, path) for (one, _), (loop, path) in zip(prepared.arms, loops, strict=True)),
         notes=(
             *prepared.notes,
             *(
@@ -317,9 +297,7 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
     )
 
 
-async def _ask(
-    one: Mitigation, parts: Parts, root: Path, prepared: Prepared, observe: Observer
-) -> tuple[Loop, Path]:
+async def _ask(one: Mitigation, parts: Parts, root: Path, prepared: Prepared, observe: Observer) -> tuple[Loop, Path]:
     """One run under a changed prompt, in a folder of its own; where that is there already, the rest of it."""
     started, clock = datetime.now(UTC), time.monotonic()
     made = plan_record(parts) | {"mitigation": {"of": prepared.folder.id, "name": one.name, "what": one.what}}
@@ -374,9 +352,7 @@ def _answers(table: Observations) -> dict[int, list[Answer]]:
         number = None if score != score else score
         said = STATUSES[status]
         value = None if said != "ok" else table.labels.values[label] if label >= 0 else number
-        out.setdefault(version, []).append(
-            Answer(status=said, value=value, number=number if label >= 0 else None)
-        )
+        out.setdefault(version, []).append(Answer(status=said, value=value, number=number if label >= 0 else None))
     return out
 
 

@@ -31,9 +31,7 @@ RUBRIC = (
     "Then decide on the sum alone."
 )
 REASONING = "First think it through in a few sentences, for and against. Then decide."
-FEW_SHOT = (
-    "The worked examples show one text about different people: their answers are alike, as yours must be."
-)
+FEW_SHOT = "The worked examples show one text about different people: their answers are alike, as yours must be."
 BUILT_IN = ("ignore", "redact", "rubric", "reasoning", "few-shot")
 Redact = Callable[[Case], Case]
 
@@ -79,9 +77,7 @@ def make(name: str, task: Task, format: str, cases: Sequence[Case], style: str) 
     if name not in BUILT_IN:
         raise UnknownPlugin("mitigation", name, BUILT_IN, "Your own prompt: --prompt FILE.")
     if name == "redact":
-        return Mitigation(
-            name=name, what="words that name groups are left out of the texts", task=task, redacts=True
-        )
+        return Mitigation(name=name, what="words that name groups are left out of the texts", task=task, redacts=True)
     if style == "text":
         raise ConfigError(
             f"{name}: a classifier gets the bare text and no prompt; redact and --other-model can be tried."
@@ -106,9 +102,7 @@ def from_file(path: Path, task: Task) -> Mitigation:
     if path.suffix in (".yaml", ".yml"):
         own = load(path)
         if (own.kind, own.labels, own.scale) != (task.kind, task.labels, task.scale):
-            raise ConfigError(
-                f"{path}: its answers (kind, labels, scale) are not those of the task {task.name!r}."
-            )
+            raise ConfigError(f"{path}: its answers (kind, labels, scale) are not those of the task {task.name!r}.")
         return Mitigation(name=path.stem, what=f"prompt of {path.name}", task=own)
     try:
         told = userfile.text(path).strip()
@@ -116,9 +110,7 @@ def from_file(path: Path, task: Task) -> Mitigation:
         raise ConfigError(f"{path}: cannot be read as a text ({error}).") from None
     if not told:
         raise ConfigError(f"{path}: the file is empty.")
-    return Mitigation(
-        name=path.stem, what=f"{path.name} at the end of the system prompt", task=_told(task, told)
-    )
+    return Mitigation(name=path.stem, what=f"{path.name} at the end of the system prompt", task=_told(task, told))
 
 
 def _told(task: Task, told: str) -> Task:
@@ -138,10 +130,7 @@ def _reasoned(task: Task, format: str, first: str) -> Task:
         last = f'two last lines: "Score:" and {number}, then "Answer:" and {labels}'
         answer = "{reason}\nScore: {score}\nAnswer: {label}"
     new = Format(
-        instruction=f"{first} Write {last}.",
-        answer=answer,
-        max_tokens=form.max_tokens + TOKENS,
-        graded=form.graded,
+        instruction=f"{first} Write {last}.", answer=answer, max_tokens=form.max_tokens + TOKENS, graded=form.graded
     )
     return dataclasses.replace(task, formats=_with(task, format, new), examples=())
 
@@ -203,9 +192,7 @@ def redactor(dictionaries: Iterable[Dictionary]) -> Redact:
         versions = (case.original, *case.variants)
         # What names a group in one version is left out of all: a word may be read as one beside some words only.
         words = {e.target for v in versions for e in v.edits if e.kind != "agreement" and e.target.strip()}
-        words |= {
-            hit.surface for v in versions if isinstance(v.input, str) for hit in matcher.scan(v.input).hits
-        }
+        words |= {hit.surface for v in versions if isinstance(v.input, str) for hit in matcher.scan(v.input).hits}
         return dataclasses.replace(case, original=of(case.original), variants=tuple(map(of, case.variants)))
 
     return redact

@@ -54,9 +54,7 @@ class Observed:
         What answers that are texts came to, of the versions in ``table``.
     """
 
-    def __init__(
-        self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False
-    ) -> None:
+    def __init__(self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False) -> None:
         self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
         for name in models:  # in their order, whichever answers first
             self.table.models.of(name)
@@ -92,9 +90,7 @@ class Observed:
         """Add what one model answered to the variants of one case in one format."""
         for variant_id, given in answers.items():
             if (place := self._rows.get(variant_id)) is not None:
-                place.table.answers(
-                    place.row, model=model, format=format, answers=given, score_of=self._score_of
-                )
+                place.table.answers(place.row, model=model, format=format, answers=given, score_of=self._score_of)
 
     def judge(self, verdict: Verdict) -> None:
         """Add what the oracle said."""
@@ -143,9 +139,7 @@ class Observed:
 
     def shape(self, variant: Variant) -> Shape:
         """What the edits of a variant come to; remembered for variants with the same edits elsewhere."""
-        key = tuple(
-            (e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits
-        )
+        key = tuple((e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits)
         found = self._shapes.get(key)
         if found is None:
             if len(self._shapes) >= KEPT_SHAPES:
@@ -169,11 +163,7 @@ def score_of(task: Task) -> str | None:
 
 
 def question(
-    task: Task,
-    plan: Plan,
-    dictionaries: Sequence[Any],
-    controls: Mapping[str, bool | None],
-    given: Mapping[str, int],
+    task: Task, plan: Plan, dictionaries: Sequence[Any], controls: Mapping[str, bool | None], given: Mapping[str, int]
 ) -> Question:
     """What the claims of ``plan`` are about."""
     return Question(

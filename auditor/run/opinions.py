@@ -13,9 +13,7 @@ from auditor.tasks.task import Task
 ORDERS = (("original", "variant"), ("variant", "original"))
 
 
-def opinion(
-    record: Mapping[str, Any], evidence: Any, variant_id: str, model: str, format: str
-) -> Opinion | None:
+def opinion(record: Mapping[str, Any], evidence: Any, variant_id: str, model: str, format: str) -> Opinion | None:
     """What the judge said of the answers of ``model`` to a variant and its original; None where there was no judge.
 
     A pair has no questions where its answers are equal, one of them is no text, or a limit came first. Of a redacted

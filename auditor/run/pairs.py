@@ -66,10 +66,7 @@ def spans(first: str, second: str) -> list[Span]:
             between = first[last.end : at] if last else ""
             if last and not between.strip():
                 out[-1] = Span(
-                    last.start,
-                    at + len(source),
-                    last.source + between + source,
-                    last.target + between + target,
+                    last.start, at + len(source), last.source + between + source, last.target + between + target
                 )
             else:
                 out.append(Span(at, at + len(source), source, target))
@@ -79,9 +76,7 @@ def spans(first: str, second: str) -> list[Span]:
 
 def edits(pair: Pair) -> tuple[Edit, ...]:
     """What is changed from the first text to the second; where two attributes change, every span is of both."""
-    changed = (
-        [(a, g, g) for a, g, _ in pair.groups] if pair.placebo else [g for g in pair.groups if g[1] != g[2]]
-    )
+    changed = [(a, g, g) for a, g, _ in pair.groups] if pair.placebo else [g for g in pair.groups if g[1] != g[2]]
     return tuple(
         Edit(
             attribute=attribute,
@@ -120,20 +115,13 @@ def suite_of(plan: Plan) -> Pairs | None:
         ("--until-decided", plan.until_decided),
     ):
         if asked:
-            raise ConfigError(
-                f"{plan.data} holds pairs of texts, which are asked as they are; leave {flag} out."
-            )
+            raise ConfigError(f"{plan.data} holds pairs of texts, which are asked as they are; leave {flag} out.")
     return Pairs(str(plan.data), limit=plan.limit)
 
 
 def is_pairs(data: str | None) -> bool:
     """Whether a file of texts holds two of them in a row."""
-    if (
-        data is None
-        or data.startswith("hf:")
-        or not Path(data).is_file()
-        or Path(data).suffix.lower() == ".txt"
-    ):
+    if data is None or data.startswith("hf:") or not Path(data).is_file() or Path(data).suffix.lower() == ".txt":
         return False
     columns, rows = readers.from_file(Path(data), readers.content(Path(data)), FIRST)
     found = columns if columns is not None else next((list(row) for _, row in rows), [])
@@ -188,12 +176,7 @@ class Pairs(Suite):
 
     def _pair(self, where: str, row: Mapping[str, object]) -> Pair | None:
         first, second = row.get(FIRST), row.get(SECOND)
-        if (
-            not isinstance(first, str)
-            or not isinstance(second, str)
-            or not first.strip()
-            or not second.strip()
-        ):
+        if not isinstance(first, str) or not isinstance(second, str) or not first.strip() or not second.strip():
             self.skipped["one text is missing"] += 1
             return None
         groups = _groups(row)

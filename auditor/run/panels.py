@@ -27,24 +27,8 @@ CHOICE, RANKING = "choice", "ranking"
 FIRST, SECOND, TIE = "first", "second", "tie"
 MOST = 10  # candidates of a ranking
 NAMES: Mapping[str, tuple[str, ...]] = {
-    FIRST: (
-        "first",
-        "the first",
-        "1",
-        "candidate 1",
-        "candidate-1",
-        "first candidate",
-        "the first candidate",
-    ),
-    SECOND: (
-        "second",
-        "the second",
-        "2",
-        "candidate 2",
-        "candidate-2",
-        "second candidate",
-        "the second candidate",
-    ),
+    FIRST: ("first", "the first", "1", "candidate 1", "candidate-1", "first candidate", "the first candidate"),
+    SECOND: ("second", "the second", "2", "candidate 2", "candidate-2", "second candidate", "the second candidate"),
     TIE: ("tie", "a tie", "neither", "both", "equal", "no difference", "0"),
 }
 
@@ -181,11 +165,7 @@ def read(kind: str, task: Task, panel: Panel, response: Response) -> tuple[str, 
     answer = task.reader.read(response.output or "")
     if kind == RANKING:
         order = read_ranking(response.output or "", len(panel.shown))
-        return (
-            ("ok", order)
-            if order is not None
-            else ("refused" if answer.status == "refused" else "unparsed", None)
-        )
+        return ("ok", order) if order is not None else ("refused" if answer.status == "refused" else "unparsed", None)
     if answer.status != "ok":
         return answer.status, None
     return "ok", {FIRST: (0,), SECOND: (1,), TIE: (0, 1)}[str(answer.value)]

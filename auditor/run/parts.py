@@ -37,9 +37,7 @@ class Parts:
     dictionaries: Sequence[Any] = ()  # whose groups are compared
     texts: Sequence[SourceText] = ()  # the seeds, where they can be spread over workers
     judge: Model | None = None  # compares answers of free text in pairs
-    placebos: PlaceboMaker | None = (
-        None  # makes placebo variants; None where the cases bring theirs, or have none
-    )
+    placebos: PlaceboMaker | None = None  # makes placebo variants; None where the cases bring theirs, or have none
     facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
 
 
@@ -160,12 +158,7 @@ def _doubts(plan: Plan, suite: pairs.Pairs, facts: dict[str, object]) -> tuple[G
 
     parser = Parser(plan.parser)
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
-    facts["seeds"] = {
-        "source": plan.data,
-        "n": suite.texts,
-        "skipped": suite.skipped.total(),
-        "sha256": suite.sha256,
-    }
+    facts["seeds"] = {"source": plan.data, "n": suite.texts, "skipped": suite.skipped.total(), "sha256": suite.sha256}
     gate = plugins.create(CHECKS, plan.checked_by, {"parser": parser})
     return pairs.Doubts(gate, suite), CHECKS.create("agreement")
 
@@ -247,9 +240,7 @@ def _oracle(plan: Plan, task: Task) -> Oracle:
         return ORACLES.create(task.kind.oracle, **options)
     label = next(iter((*outcomes(task, {}), *task.labels)), None)
     if label is None:
-        raise ConfigError(
-            f"--oracle probability needs a task with labels; {task.name!r} is of kind {task.kind}."
-        )
+        raise ConfigError(f"--oracle probability needs a task with labels; {task.name!r} is of kind {task.kind}.")
     return ORACLES.create(
         "probability",
         label=label,
@@ -275,16 +266,12 @@ def _judge(plan: Plan, task: Task) -> Model | None:
         ("tolerance", plan.tolerance, "score"),
     ):
         if given is not None and name not in task.kind.options:
-            raise ConfigError(
-                f"--{name} belongs to tasks of kind {kind}; {task.name!r} is of kind {task.kind}."
-            )
+            raise ConfigError(f"--{name} belongs to tasks of kind {kind}; {task.name!r} is of kind {task.kind}.")
     if plan.judge is None:
         return None
     from auditor import models, tasks
 
-    reach = {
-        k: v for k, v in plan.server(plan.judge).items() if k in ("headers", "timeout_s")
-    }  # of the same server
+    reach = {k: v for k, v in plan.server(plan.judge).items() if k in ("headers", "timeout_s")}  # of the same server
     return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"), server=reach)
 
 
@@ -354,9 +341,7 @@ def require_server(plan: SharedPlan, specs: Sequence[str]) -> None:
         asked |= {name: set(taken[spec]) for name in plan.per_model.get(spec, {})}
     for name, known in asked.items():
         if name not in known:
-            raise ConfigError(
-                f"{plan.flag(name)} is for models behind a server; {', '.join(specs)} cannot use it."
-            )
+            raise ConfigError(f"{plan.flag(name)} is for models behind a server; {', '.join(specs)} cannot use it.")
 
 
 class StoredCases(Suite):

@@ -15,18 +15,7 @@ from auditor.core.types import Check, SourceText, Variant
 from auditor.tasks.task import Task
 
 P = TypeVar("P")
-OFFERED = (
-    "seeds",
-    "dictionaries",
-    "attributes",
-    "order",
-    "scope",
-    "per_seed",
-    "parser",
-    "limit_chars",
-    "seed",
-    "task",
-)
+OFFERED = ("seeds", "dictionaries", "attributes", "order", "scope", "per_seed", "parser", "limit_chars", "seed", "task")
 PARTS_OF_PROTOCOL = {
     "hinter": "--protocol hinter",
     "mutation.adaptive": "--strategy adaptive",
@@ -84,9 +73,7 @@ def require(plan: Plan) -> str:
     if plan.protocol != "default":
         raise ConfigError(f"--protocol {plan.protocol} brings its own cases; leave --suite {plan.suite} out.")
     if plan.jobs > 1 or plan.engine != "local":
-        raise ConfigError(
-            f"--suite {plan.suite} makes its cases in one process; leave --jobs and --engine out."
-        )
+        raise ConfigError(f"--suite {plan.suite} makes its cases in one process; leave --jobs and --engine out.")
     if plan.data is not None and not reads_texts(plan):
         raise ConfigError(f"--suite {plan.suite} makes its own texts; leave --data out.")
     return name
@@ -137,11 +124,7 @@ def _own_options(plan: Plan, name: str) -> dict[str, object]:
 
 
 def stages(
-    plan: Plan,
-    task: Task,
-    texts: Sequence[SourceText],
-    facts: dict[str, object],
-    dictionaries: Sequence[object],
+    plan: Plan, task: Task, texts: Sequence[SourceText], facts: dict[str, object], dictionaries: Sequence[object]
 ) -> tuple[Any, Any, Any, int | None, Any]:
     """Suite, gate, agreement check, the number of seeds where it is known, and what makes placebo variants.
 

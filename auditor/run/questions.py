@@ -85,11 +85,7 @@ async def positive_control(loop: State) -> None:
 
 
 async def _ask_pairs(
-    loop: State,
-    tally: Tally,
-    client: object,
-    pairs: Sequence[str],
-    prompts: Mapping[tuple[str, str, str], Prompt],
+    loop: State, tally: Tally, client: object, pairs: Sequence[str], prompts: Mapping[tuple[str, str, str], Prompt]
 ) -> dict[str, list[bool]]:
     keys = [
         (name, f"{pair}.{place}", k)

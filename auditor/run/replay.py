@@ -28,9 +28,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, object]
     found = next((f for f in result.findings if f.id == wanted), None)
     if found is not None and not found.exemplars:
         others = [f.id for f in result.findings if f.exemplars]
-        told = (
-            f"Findings with one: {', '.join(others[:NAMED])}" if others else "No finding of this run has one"
-        )
+        told = f"Findings with one: {', '.join(others[:NAMED])}" if others else "No finding of this run has one"
         raise UserError(f"{wanted} has no example to ask again. {told}.")
     variant_id = found.exemplars[0] if found is not None and found.exemplars else wanted
     case = result.evidence.case_of(variant_id)
@@ -65,9 +63,7 @@ async def replay(result: Any, wanted: str, replicates: int) -> dict[str, object]
                 raise UserError(f"{model_name} answered nothing: {client.stopped}")
             before = Counter(
                 label_text(
-                    parts.task.read(r.output, tally.model.style, r.format)
-                    if r.error is None
-                    else unanswered(r.error)
+                    parts.task.read(r.output, tally.model.style, r.format) if r.error is None else unanswered(r.error)
                 )
                 for r in result.evidence.responses(variant.id)
                 if r.model == model_name

@@ -97,12 +97,7 @@ class Result:
         return json.dumps(self.record, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
     def to_text(
-        self,
-        *,
-        width: int | None = None,
-        encoding: str | None = None,
-        color: bool = False,
-        full: bool = False,
+        self, *, width: int | None = None, encoding: str | None = None, color: bool = False, full: bool = False
     ) -> str:
         """The terminal report: the answer on one screen, with ``full`` more of what was measured.
 
@@ -178,12 +173,7 @@ class Result:
 
 
 async def run_plan(
-    plan: Plan,
-    *,
-    models: Sequence[Model] | None,
-    seeds: Iterable[SourceText] | None,
-    observe: Observer,
-    write: bool,
+    plan: Plan, *, models: Sequence[Model] | None, seeds: Iterable[SourceText] | None, observe: Observer, write: bool
 ) -> Result:
     """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
     from auditor.store.files import write_texts
@@ -256,9 +246,7 @@ def audit_plan(
     write: bool = True,
 ) -> Result:
     """Run ``plan``; the sync face of the one async implementation."""
-    result: Result = pipeline.run_sync(
-        lambda: run_plan(plan, models=models, seeds=seeds, observe=observe, write=write)
-    )
+    result: Result = pipeline.run_sync(lambda: run_plan(plan, models=models, seeds=seeds, observe=observe, write=write))
     return result
 
 

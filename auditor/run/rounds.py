@@ -71,9 +71,7 @@ class Local:
             return (), {}
         if parts.gate is None and isinstance(parts.suite, StoredCases):
             return cases, {v.id: parts.suite.checks[v.id] for case in cases for v in case.variants}
-        checks = (
-            {} if parts.suite.checks is None else parts.suite.checks
-        )  # one may be empty until it is asked
+        checks = {} if parts.suite.checks is None else parts.suite.checks  # one may be empty until it is asked
         return gated(parts.plan, cases, parts.gate, parts.placebos, checks)
 
     def close(self) -> None:
@@ -134,9 +132,7 @@ class Worker:
 
         self._plan = Plan.from_dict(plan)
         self._feed = Feed()
-        self._suite, self._gate, _, _, self._placebos = stages(
-            self._plan, tasks.load(self._plan.task), self._feed, {}
-        )
+        self._suite, self._gate, _, _, self._placebos = stages(self._plan, tasks.load(self._plan.task), self._feed, {})
         self._rng = Random(self._plan.seed)
 
     def make(self, seeds: Sequence[SourceText]) -> Made:

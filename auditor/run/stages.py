@@ -135,16 +135,11 @@ def _placebos(suite: Any, dictionaries: Sequence[Any], task: Task) -> Any:
     from auditor.perturb.placebo import Placebos
 
     return Placebos(
-        dictionaries=dictionaries,
-        limit_chars=task.kept,
-        irrelevant=task.irrelevant,
-        passed_over=suite.passed_over,
+        dictionaries=dictionaries, limit_chars=task.kept, irrelevant=task.irrelevant, passed_over=suite.passed_over
     )
 
 
-def source_texts(
-    plan: Plan, task: Task, seeds: Iterable[SourceText] | None, facts: dict[str, Any]
-) -> list[SourceText]:
+def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, facts: dict[str, Any]) -> list[SourceText]:
     """The texts that are given or named by the plan or task, as many as it draws; ``facts`` says what they are."""
     from auditor import tasks
     from auditor.text.language import looks_english
@@ -221,9 +216,7 @@ def dictionaries_of(plan: Plan) -> list[Any]:
     if plan.protocol == "hinter" and not plan.dictionaries:
         # The paper's three attributes are unions of ours.
         names = plan.attributes or tuple(dictionaries.VIEWS)
-        return [
-            dictionaries.view(n) if n in dictionaries.VIEWS else dictionaries.load(n) for n in sorted(names)
-        ]
+        return [dictionaries.view(n) if n in dictionaries.VIEWS else dictionaries.load(n) for n in sorted(names)]
     chosen = {name: dictionaries.load(name) for name in dictionaries.builtin()}
     if plan.dictionaries:
         own = dictionaries.load_options(plan.dictionaries)

@@ -12,16 +12,7 @@ from auditor.core import talk
 from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import (
-    Answer,
-    Case,
-    Check,
-    Progress,
-    Prompt,
-    Request,
-    Response,
-    text_of,
-)
+from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, text_of
 from auditor.measure.claims import Question
 from auditor.models.outcome import unanswered
 from auditor.run.controls import control_seen
@@ -59,9 +50,7 @@ class State:
         self.counts: Counter[str] = Counter()
         self.oracle = Judge(parts.oracle, parts.suite)
         self.observed = Observed(
-            [model.name for model in parts.models],
-            score_of(parts.task),
-            parts=self.plan.protocol == "hinter",
+            [model.name for model in parts.models], score_of(parts.task), parts=self.plan.protocol == "hinter"
         )
         self.figures = Figures(parts.suite)
         self.status_reason = ""
@@ -107,11 +96,7 @@ class State:
         replicates = plan.replicates
         if replicates is None or model.deterministic:
             replicates = 1 if model.deterministic or plan.protocol != "default" else DEFAULT_REPLICATES
-        return Tally(
-            model=model,
-            replicates=replicates,
-            formats=formats_for(plan, self.parts.task, model),
-        )
+        return Tally(model=model, replicates=replicates, formats=formats_for(plan, self.parts.task, model))
 
     def _client(self, tally: Tally) -> Any:
         from auditor.models.outcome import Known

@@ -38,9 +38,7 @@ class Tally:
         default_factory=set
     )  # journaled and not counted yet; what was not asked is not among them
     waiting: list[Response] = field(default_factory=list)  # to be journaled together
-    ahead: Counter[str] = field(
-        default_factory=Counter
-    )  # of a round under way: answers that are not counted yet
+    ahead: Counter[str] = field(default_factory=Counter)  # of a round under way: answers that are not counted yet
     ahead_usd: float = 0.0
     planned: int = 0
     first: First = field(default_factory=First)  # the client's

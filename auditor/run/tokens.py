@@ -189,9 +189,7 @@ def of_terminals(
     """
     from auditor.perturb.grammar.model import Terminal
 
-    told = [
-        (*place, grammar.rules[place[0]].alternatives[place[1]], n) for place, n in sorted(counts.items())
-    ]
+    told = [(*place, grammar.rules[place[0]].alternatives[place[1]], n) for place, n in sorted(counts.items())]
     return [
         Tally(family=rule, token=one.text, group=one.group or "", n=n, errors=errors.get((rule, number), 0))
         for rule, number, one, n in told

@@ -111,9 +111,7 @@ class Traffic(Task):
                 message: Json = from_json(output, deepest=DEEPEST)
             except ValueError:
                 message = {"content": output}
-            found = _compiled(self.answer_path).findall(
-                _opened(message if isinstance(message, dict | list) else {})
-            )
+            found = _compiled(self.answer_path).findall(_opened(message if isinstance(message, dict | list) else {}))
             if not found:
                 return Answer(status="unparsed", reason=f"nothing at {self.answer_path}")
             output = found[0] if isinstance(found[0], str) else json.dumps(found[0])
@@ -244,9 +242,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     form = task.formats[task.default_format]
     asked = own | {"formats": {REQUEST: form}, "default_format": REQUEST, "controls": (), "keep_words": None}
     made = Traffic(
-        **(asked | {"keep_characters": None}),
-        requests=Requests(list(sent.values())),
-        answer_path=plan.answer_path,
+        **(asked | {"keep_characters": None}), requests=Requests(list(sent.values())), answer_path=plan.answer_path
     )
     told = SeedFile(
         seeds=tuple(texts),
@@ -294,9 +290,7 @@ def _places(body: Mapping[str, Json], wanted: Sequence[str]) -> Iterator[Place]:
     for name in wanted:
         if name.startswith("$"):
             found |= {
-                tuple(match.parts): None
-                for match in _compiled(name).finditer(body)
-                if isinstance(match.obj, str)
+                tuple(match.parts): None for match in _compiled(name).finditer(body) if isinstance(match.obj, str)
             }
         else:
             found |= dict.fromkeys(_of_role(body, name))

@@ -15,18 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from auditor.core.types import (
-    DECIDED,
-    NEUTRAL,
-    Answer,
-    Case,
-    Check,
-    Edit,
-    Prompt,
-    Variant,
-    is_beside,
-    is_wording,
-)
+from auditor.core.types import DECIDED, NEUTRAL, Answer, Case, Check, Edit, Prompt, Variant, is_beside, is_wording
 from auditor.measure.claims import MIN_TEXTS, Claim, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import attributes_of
@@ -248,9 +237,7 @@ def primary(found: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> lis
 def _neutral(v: Variant) -> frozenset[Edit]:
     """The edits of a version that stand for no group, whatever they are made for."""
     return frozenset(
-        dataclasses.replace(e, kind="wording", source_group="", target_group="")
-        for e in v.edits
-        if e.kind in NEUTRAL
+        dataclasses.replace(e, kind="wording", source_group="", target_group="") for e in v.edits if e.kind in NEUTRAL
     )
 
 
@@ -267,9 +254,7 @@ def _asks_pair(plan: Plan, dictionary: Dictionary) -> bool:
     name, pair = dictionary.attribute, dictionary.primary
     named = [entry.partition(":")[2] for entry in plan.groups if entry.startswith(f"{name}:")]
     return (
-        pair is not None
-        and name not in plan.references
-        and all(set(entry.split("/")) == set(pair) for entry in named)
+        pair is not None and name not in plan.references and all(set(entry.split("/")) == set(pair) for entry in named)
     )
 
 

@@ -38,9 +38,7 @@ class Judge:
         self._oracle, self._suite = oracle, suite
         self._known: dict[tuple[Given, Given], Told] = {}
 
-    def judge(
-        self, case: Case, answers: Mapping[str, Sequence[Answer]], shapes: Mapping[str, Shape]
-    ) -> list[Verdict]:
+    def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]], shapes: Mapping[str, Shape]) -> list[Verdict]:
         """Verdicts for the variants that ``answers`` holds, in the order of the case."""
         if self._suite.listens:  # verdicts carry no scores
             self._suite.hear(case, answers)

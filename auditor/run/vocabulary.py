@@ -19,9 +19,7 @@ def add(record: dict[str, Any], loop: State) -> dict[str, Any]:
     record["vocabulary"] = {
         "favourable": loop.parts.task.favourable,
         "attributes": sorted(loop.plan.attributes or (d.attribute for d in known if d.default)),
-        "groups": {
-            d.attribute: {g.name: g.label for g in d.groups.values()} for d in known if d.attribute in edited
-        },
+        "groups": {d.attribute: {g.name: g.label for g in d.groups.values()} for d in known if d.attribute in edited},
     }
     for tally in loop.tallies:
         record["models"][tally.model.name]["answers"] = _answers(loop, tally)

@@ -38,9 +38,7 @@ def watch(folder: Path) -> Watched:
     """
     found, others = _runs(folder)
     if not found:
-        raise RunFolderError(
-            f"{folder}: no finished run of texts to follow. Run: audit run --plan FILE --out {folder}"
-        )
+        raise RunFolderError(f"{folder}: no finished run of texts to follow. Run: audit run --plan FILE --out {folder}")
     asked = [_asked(result) for result in found]
     same = [result for result, plan in zip(found, asked, strict=True) if plan == asked[-1]]
     others |= {_id(r): "another plan" for r, plan in zip(found, asked, strict=True) if plan != asked[-1]}

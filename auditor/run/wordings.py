@@ -27,10 +27,7 @@ def checked(gate: Any, cases: Sequence[Case]) -> dict[str, Check]:
             inside = all(isinstance(e.where, tuple) and e.where[1] < end for e in v.edits)
             if inside or is_irrelevant(v.edits):
                 found[v.id] = Check(variant_id=v.id, check=case.suite, status="valid")
-    left = [
-        dataclasses.replace(case, variants=tuple(v for v in case.variants if v.id not in found))
-        for case in cases
-    ]
+    left = [dataclasses.replace(case, variants=tuple(v for v in case.variants if v.id not in found)) for case in cases]
     return found | {check.variant_id: check for one in gate.check_many(left) for check in one}
 
 
@@ -68,13 +65,10 @@ def with_wordings(
             added[case.id] = dataclasses.replace(case, variants=new)
     found = checked(gate, _bare(added.values()))
     return [
-        dataclasses.replace(c, variants=(*c.variants, *added[c.id].variants)) if c.id in added else c
-        for c in cases
+        dataclasses.replace(c, variants=(*c.variants, *added[c.id].variants)) if c.id in added else c for c in cases
     ], found
 
 
 def _bare(cases: Iterable[Case]) -> list[Case]:
     """Cases as they are checked: a sentence before or after a text changes no other sentence."""
-    return [
-        dataclasses.replace(c, variants=tuple(unframed(v, c.original) for v in c.variants)) for c in cases
-    ]
+    return [dataclasses.replace(c, variants=tuple(unframed(v, c.original) for v in c.variants)) for c in cases]

@@ -76,9 +76,7 @@ class _Verifier:
     def take(self, line: bytes) -> None:
         self.number += 1
         if not line.endswith(b"\n"):
-            self.note(
-                self.number, "torn", "the last line is incomplete (the run was interrupted while writing)"
-            )
+            self.note(self.number, "torn", "the last line is incomplete (the run was interrupted while writing)")
             return
         link = link_of(line)
         if link is None:
@@ -127,7 +125,5 @@ class _Verifier:
             elif self.next > head.records:
                 self.note(None, "changed", f"{named}: lines were added after the run")
             elif self.last_known and self.last != head.hash:
-                self.note(
-                    None, "changed", "its last hash is not the one in run.json: the chain was made anew"
-                )
+                self.note(None, "changed", "its last hash is not the one in run.json: the chain was made anew")
         return sorted(self.problems, key=lambda p: (p.line is None, p.line or 0))

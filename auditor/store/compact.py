@@ -13,9 +13,7 @@ def short(text: str) -> int:
 
     Of n distinct texts two share one with probability n² / 2⁶⁵: 3e-8 for a million.
     """
-    return int.from_bytes(
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
-    )
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 class IntMap:

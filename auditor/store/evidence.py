@@ -177,9 +177,7 @@ class Evidence:
             held = {case.id} if what == "case" else {v.id for v in (case.original, *case.variants)}
             if key in held:
                 return case, checks
-        raise RunFolderError(
-            f"{self.path} holds no {what} {key!r}. See what it holds with: audit report {self.path}"
-        )
+        raise RunFolderError(f"{self.path} holds no {what} {key!r}. See what it holds with: audit report {self.path}")
 
     def _case_at(self, offset: int) -> tuple[Case, dict[str, Check]]:
         if offset in self._kept:

@@ -91,8 +91,7 @@ def read_texts(path: Path) -> list[SourceText]:
     """The texts that `write_texts` wrote."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return [
-        SourceText(**row | {name: tuple(map(tuple, row[name])) for name in row if name == "subject"})
-        for row in rows
+        SourceText(**row | {name: tuple(map(tuple, row[name])) for name in row if name == "subject"}) for row in rows
     ]
 
 
@@ -140,9 +139,7 @@ def check_format(path: Path, record: Mapping[str, object]) -> None:
     """Raise `RunFolderError` if ``record`` is of a format that this version does not know."""
     found = record.get("format_version")
     if type(found) is not int:
-        raise RunFolderError(
-            f"{path}: field format_version is missing or not a number; is this a run folder?"
-        )
+        raise RunFolderError(f"{path}: field format_version is missing or not a number; is this a run folder?")
     if found > FORMAT_VERSION:
         writer = record.get("tool_version", "unknown")
         raise RunFolderError(

@@ -18,15 +18,7 @@ from auditor.store import records, redact
 from auditor.store.answers import Answers
 from auditor.store.base import RunStore
 from auditor.store.compact import IntMap, short
-from auditor.store.files import (
-    check_format,
-    file_sha256,
-    new_folder,
-    read_json,
-    sync_folder,
-    write_bytes,
-    write_json,
-)
+from auditor.store.files import check_format, file_sha256, new_folder, read_json, sync_folder, write_bytes, write_json
 from auditor.store.journal import Head, Journal, genesis, read, scan, write_error
 from auditor.store.journal import records as stored
 from auditor.store.lock import Lock, hold
@@ -247,9 +239,7 @@ class RunFolder(RunStore):
         """
         plain = dict(record)
         heads = {name: self._journal(name).head for name in JOURNALS}
-        plain["journal"] = {
-            name: {"records": head.records, "hash": head.hash} for name, head in heads.items()
-        }
+        plain["journal"] = {name: {"records": head.records, "hash": head.hash} for name, head in heads.items()}
         write_json(self.path / RUN, plain)
         sha256 = file_sha256(self.path / RUN)
         status = {name: plain.get(name) for name in ("status", "status_reason")}
@@ -329,9 +319,7 @@ class RunFolder(RunStore):
         """
         path = self.path / RUN
         if not path.is_file():
-            raise RunFolderError(
-                f"{path} is missing: the run did not end. Finish it with: audit resume {self.path}"
-            )
+            raise RunFolderError(f"{path} is missing: the run did not end. Finish it with: audit resume {self.path}")
         record = read_json(path)
         check_format(path, record)
         return record
@@ -348,9 +336,7 @@ class RunFolder(RunStore):
         try:
             return {name: Head(records=head["records"], hash=head["hash"]) for name, head in named.items()}
         except (AttributeError, KeyError, TypeError) as error:
-            raise RunFolderError(
-                f"{self.path / RUN} does not say how its journals end: it was changed"
-            ) from error
+            raise RunFolderError(f"{self.path / RUN} does not say how its journals end: it was changed") from error
 
     # -- inside -------------------------------------------------------------------------------------------
 

@@ -139,9 +139,7 @@ class Journal:
         """Write one record."""
         self.extend((record,))
 
-    def extend(
-        self, records: Iterable[Mapping[str, object] | bytes], *, places: list[int] | None = None
-    ) -> None:
+    def extend(self, records: Iterable[Mapping[str, object] | bytes], *, places: list[int] | None = None) -> None:
         """Write records, in batches of about 256 KiB: constant memory for any number of them.
 
         Parameters
@@ -157,9 +155,7 @@ class Journal:
         for record in records:
             if not isinstance(record, bytes):  # what is encoded already was scrubbed as an answer
                 if not record.keys().isdisjoint(CHAIN_FIELDS):
-                    raise ValueError(
-                        f"a record must not hold the fields {CHAIN_FIELDS}, got {sorted(record)}"
-                    )
+                    raise ValueError(f"a record must not hold the fields {CHAIN_FIELDS}, got {sorted(record)}")
                 record = scrub_values(record)
             if places is not None:
                 places.append(self._size + waiting)
@@ -232,13 +228,9 @@ def _resume(path: Path, fd: int, start: str) -> tuple[int, str, int]:
     line = tail[tail.rfind(b"\n", 0, whole - 1) + 1 : whole]
     link = link_of(line)
     if link is None or not intact(line, link):
-        raise RunFolderError(
-            f"{path}: the last line was changed. See what is wrong with: audit verify {path.parent}"
-        )
+        raise RunFolderError(f"{path}: the last line was changed. See what is wrong with: audit verify {path.parent}")
     if link.seq == 0 and link.prev != start:
-        raise RunFolderError(
-            f"{path} belongs to another plan. See what is wrong with: audit verify {path.parent}"
-        )
+        raise RunFolderError(f"{path} belongs to another plan. See what is wrong with: audit verify {path.parent}")
     return link.seq + 1, link.hash, size
 
 
@@ -262,10 +254,7 @@ def intact(line: bytes, link: Link) -> bool:
     """Whether a line is, byte for byte, what its hash was made of."""
     body = line[:-_HASH] + b"}"
     end = b',"hash":"%s"}\n' % link.hash.encode("utf-8", "replace")
-    return (
-        line.endswith(end)
-        and hashlib.sha256(link.prev.encode("utf-8", "replace") + body).hexdigest() == link.hash
-    )
+    return line.endswith(end) and hashlib.sha256(link.prev.encode("utf-8", "replace") + body).hexdigest() == link.hash
 
 
 def scan(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[tuple[int, T]]:

@@ -55,9 +55,7 @@ class MemoryEvidence:
     def __init__(self, folder: MemoryFolder) -> None:
         self._folder = folder
         self._case_of = {
-            variant.id: case
-            for case, _ in folder.cases.values()
-            for variant in (case.original, *case.variants)
+            variant.id: case for case, _ in folder.cases.values() for variant in (case.original, *case.variants)
         }
 
     def cases(self) -> Iterator[tuple[Case, Mapping[str, Check]]]:

@@ -124,9 +124,7 @@ def case_line(case: Case, checks: Mapping[str, Check]) -> bytes:
 
 
 def _variant(one: Variant, check: Check | None) -> VariantLine:
-    line: Callable[..., VariantLine] = partial(
-        VariantLine, one.id, one.input, one.groups, one.order, one.edits
-    )
+    line: Callable[..., VariantLine] = partial(VariantLine, one.id, one.input, one.groups, one.order, one.edits)
     if check is None:
         return line(True, "no validity check was run", None)
     if check.status == "unknown":

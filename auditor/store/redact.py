@@ -37,16 +37,13 @@ def case(value: Case) -> Case:
     def bare(variant: Variant) -> Variant:
         return dataclasses.replace(variant, input=placeholder(variant.input))
 
-    return dataclasses.replace(
-        value, original=bare(value.original), variants=tuple(bare(v) for v in value.variants)
-    )
+    return dataclasses.replace(value, original=bare(value.original), variants=tuple(bare(v) for v in value.variants))
 
 
 def checks(values: Mapping[str, Check]) -> dict[str, Check]:
     """Checks whose reasons quote nothing."""
     return {
-        key: dataclasses.replace(check, reason=_QUOTED.sub(f"{MARK})", check.reason))
-        for key, check in values.items()
+        key: dataclasses.replace(check, reason=_QUOTED.sub(f"{MARK})", check.reason)) for key, check in values.items()
     }
 
 
@@ -92,9 +89,7 @@ def reason(error: Exception) -> str:
     >>> reason(ServerFault("cannot read: A man.")), reason(BudgetExceeded("the limit of 3 calls is reached"))
     ('server-fault: what was said is left out (--redact)', 'the limit of 3 calls is reached')
     """
-    return (
-        f"{error.code}: what was said is left out (--redact)" if isinstance(error, CallError) else str(error)
-    )
+    return f"{error.code}: what was said is left out (--redact)" if isinstance(error, CallError) else str(error)
 
 
 def readable(value: Response) -> bool:

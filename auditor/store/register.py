@@ -52,12 +52,7 @@ def register(root: Path, event: str, run_id: str, **fields: object) -> None:
     UserError
         The register cannot be written.
     """
-    record = {
-        "run": run_id,
-        "event": event,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        **fields,
-    }
+    record = {"run": run_id, "event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **fields}
     with (
         hold(root / ".runs.lock", f"the register {root / FILE}", wait_s=10.0),
         Journal(root / FILE, genesis(FILE, "")) as journal,

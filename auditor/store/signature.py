@@ -41,13 +41,9 @@ def sign(path: Path, key: Path) -> Path:
     serialization, ed25519, _ = _library()
     folder = RunFolder.open(path)
     try:
-        private = serialization.load_pem_private_key(
-            userfile.content(key, largest=userfile.SETTINGS), password=None
-        )
+        private = serialization.load_pem_private_key(userfile.content(key, largest=userfile.SETTINGS), password=None)
     except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"--sign {key}: no private key in PEM form without a pass phrase: {error}"
-        ) from None
+        raise ConfigError(f"--sign {key}: no private key in PEM form without a pass phrase: {error}") from None
     if not isinstance(private, ed25519.Ed25519PrivateKey):
         raise ConfigError(f"--sign {key}: an Ed25519 key is needed; this one is of another kind")
     report = folder.path / REPORT
@@ -93,9 +89,7 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
         return [_problem("changed", "the signature does not fit what it signs")], []
     folder = RunFolder.open(path)
     if told.get("run") != folder.id or told.get("head") != head(folder.record()):
-        return [
-            _problem("changed", "another record was signed: the run changed since, or the file was moved")
-        ], []
+        return [_problem("changed", "another record was signed: the run changed since, or the file was moved")], []
     report = folder.path / REPORT
     if told.get("report_sha256") and (not report.is_file() or file_sha256(report) != told["report_sha256"]):
         return [_problem("changed", f"another {REPORT} was signed")], []
@@ -108,9 +102,7 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
         if not isinstance(wanted, ed25519.Ed25519PublicKey) or wanted.public_bytes_raw() != raw:
             return [_problem("changed", f"it was signed by another key (SHA-256 {name})")], []
         return [], [f"{FILE}: the head was signed {told.get('signed')} by the key in {public}."]
-    return [], [
-        f"{FILE}: signed {told.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."
-    ]
+    return [], [f"{FILE}: signed {told.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."]
 
 
 def _library() -> tuple[Any, Any, Any]:

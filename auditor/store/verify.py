@@ -11,18 +11,7 @@ from auditor.core.provenance import head
 from auditor.core.shown import quoted
 from auditor.store.chain import Problem, verify
 from auditor.store.files import file_sha256
-from auditor.store.folder import (
-    CASES,
-    GROWING,
-    JOURNALS,
-    PLAN,
-    PROMPTS,
-    REPORT,
-    RESPONSES,
-    RUN,
-    VERDICTS,
-    RunFolder,
-)
+from auditor.store.folder import CASES, GROWING, JOURNALS, PLAN, PROMPTS, REPORT, RESPONSES, RUN, VERDICTS, RunFolder
 from auditor.store.journal import Head, genesis, read
 from auditor.store.register import FILE, Event, events
 
@@ -89,8 +78,7 @@ def require_intact(path: Path) -> None:
     if problems:
         more = f" (and {plural(len(problems) - 1, 'further place')})" if len(problems) > 1 else ""
         raise RunFolderError(
-            f"{path} is not as it was written: {problems[0]}{more}.",
-            below=f"Run: audit verify {quoted(path)}",
+            f"{path} is not as it was written: {problems[0]}{more}.", below=f"Run: audit verify {quoted(path)}"
         )
 
 
@@ -109,9 +97,7 @@ def compare_head(path: Path, given: str) -> list[Problem]:
     """
     noted = given.strip().lower()
     if len(noted) != 64 or set(noted) - set("0123456789abcdef"):
-        raise ConfigError(
-            f"--head takes the 64 digits that a report or a run names as its head; got {given!r}"
-        )
+        raise ConfigError(f"--head takes the 64 digits that a report or a run names as its head; got {given!r}")
     now = head(RunFolder.open(path).record())
     return [] if noted == now else [_whole(RUN, f"the head is {now}, not {noted}: this is another record")]
 
@@ -203,21 +189,14 @@ def _history(folder: RunFolder, own: Sequence[Event]) -> list[str]:
     """How often the run ended, as the register tells it, or that none does."""
     if not own:
         there = (folder.path.parent / FILE).is_file()
-        why = (
-            f"{FILE} beside the folder does not name this run"
-            if there
-            else f"there is no {FILE} beside the folder"
-        )
+        why = f"{FILE} beside the folder does not name this run" if there else f"there is no {FILE} beside the folder"
         return [f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
     found = [
         f"End {n}: {event.time}, {event.status or 'no status'}, SHA-256 of {RUN} {event.run_sha256}."
         for n, event in enumerate((e for e in own if e.event == "ended"), 1)
     ]
     started = plural(sum(e.event == "resumed" for e in own), "time")
-    return [
-        f"The register names {plural(len(found), 'end')} of this run, which was resumed {started}.",
-        *found,
-    ]
+    return [f"The register names {plural(len(found), 'end')} of this run, which was resumed {started}.", *found]
 
 
 def _register(folder: RunFolder) -> list[Problem]:
@@ -234,9 +213,7 @@ def _register(folder: RunFolder) -> list[Problem]:
         report = event.report_sha256 or report
     problems += _ends(folder, own)
     if report and (folder.path / REPORT).is_file() and file_sha256(folder.path / REPORT) != report:
-        problems.append(
-            _whole(REPORT, f"is not the file whose hash {FILE} names: it was changed after the run")
-        )
+        problems.append(_whole(REPORT, f"is not the file whose hash {FILE} names: it was changed after the run"))
     if plan and not run and (folder.path / RUN).is_file():
         message = f"it names the start of this run and not its end, but {RUN} is there: lines at the end are missing"
         problems.append(Problem(file=FILE, line=None, kind="missing", message=message))
@@ -245,13 +222,9 @@ def _register(folder: RunFolder) -> list[Problem]:
     if run:
         path = folder.path / RUN
         if not path.is_file():
-            problems.append(
-                Problem(file=RUN, line=None, kind="missing", message=f"{FILE} names it, but it is missing")
-            )
+            problems.append(Problem(file=RUN, line=None, kind="missing", message=f"{FILE} names it, but it is missing"))
         elif file_sha256(path) != run:
-            problems.append(
-                _whole(RUN, f"is not the file whose hash {FILE} names: it was changed after the run")
-            )
+            problems.append(_whole(RUN, f"is not the file whose hash {FILE} names: it was changed after the run"))
     return problems
 
 
@@ -272,9 +245,7 @@ def _named(folder: RunFolder) -> list[Problem]:
             missing = f"{RUN} names it, but it is missing"
             problems.append(Problem(file=name, line=None, kind="missing", message=missing))
         elif file_sha256(path) != sha256:
-            problems.append(
-                _whole(name, f"is not the file whose hash {RUN} names: it was changed after the run")
-            )
+            problems.append(_whole(name, f"is not the file whose hash {RUN} names: it was changed after the run"))
     return problems
 
 

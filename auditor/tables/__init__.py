@@ -16,15 +16,7 @@ if TYPE_CHECKING:
     from auditor.tables.plan import Method, TabularPlan, TabularRun
     from auditor.tables.run import audit_table, resume_table
 
-__all__ = [
-    "Method",
-    "TabularPlan",
-    "TabularRun",
-    "audit_table",
-    "infer_schema",
-    "load_task",
-    "resume_table",
-]
+__all__ = ["Method", "TabularPlan", "TabularRun", "audit_table", "infer_schema", "load_task", "resume_table"]
 _HOME = dict.fromkeys(("Method", "TabularPlan", "TabularRun"), "plan")
 _HOME |= {"audit_table": "run", "infer_schema": "data", "load_task": "data", "resume_table": "run"}
 

@@ -32,9 +32,7 @@ ESTIMATE_SHARE = 0.2  # of a limited number of evaluations, at most
 FEWEST = 100  # rows below which a separate estimate is not worth its calls
 
 
-def run(
-    evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator
-) -> TabularResult:
+def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Search for discriminatory cases and estimate their share.
 
     Examples
@@ -89,12 +87,7 @@ def run(
         options=read.record(evaluator.distance),
         counts=counts,
         scores=tuple(
-            Score(
-                name="discriminatory_share",
-                columns=schema.protected,
-                estimate=e,
-                population="domain (uniform)",
-            )
+            Score(name="discriminatory_share", columns=schema.protected, estimate=e, population="domain (uniform)")
             for e in (estimate,)
             if e is not None
         ),
@@ -108,9 +101,7 @@ def run(
     )
 
 
-def _search(
-    finds: Finds, data: Codes | None, rng: np.random.Generator
-) -> tuple[dict[str, object], str, bool]:
+def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple[dict[str, object], str, bool]:
     """Run the mode; details, why it ended, and whether a limit cut it short."""
     details: dict[str, object] = {}
     try:
@@ -133,9 +124,7 @@ def _search(
     return details, "all trials were made", False
 
 
-def _exemplars(
-    evaluator: Evaluator, schema: Schema, found: Codes
-) -> tuple[tuple[Pair, ...], tuple[Subset, ...]]:
+def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[tuple[Pair, ...], tuple[Subset, ...]]:
     if not len(found):
         return (), ()
     try:
@@ -206,9 +195,7 @@ def _enumerated(evaluator: Evaluator, schema: Schema, level: float) -> Estimate:
     if silent:  # what they would have been is not known, so the share is not exact
         return _pooled(hits, schema.cases, silent, level)
     value = hits / schema.cases
-    return Estimate(
-        value=value, low=value, high=value, level=level, n=schema.cases, n_skipped=0, method="enumeration"
-    )
+    return Estimate(value=value, low=value, high=value, level=level, n=schema.cases, n_skipped=0, method="enumeration")
 
 
 def _separate_estimate(

@@ -63,10 +63,7 @@ class Boundary:
         names = np.unique(self._labels)
         first = rng.choice(names, n)
         second = names[(np.searchsorted(names, first) + 1 + rng.integers(0, len(names) - 1, n)) % len(names)]
-        a, b = (
-            np.array([rng.choice(np.flatnonzero(self._labels == v)) for v in side])
-            for side in (first, second)
-        )
+        a, b = (np.array([rng.choice(np.flatnonzero(self._labels == v)) for v in side]) for side in (first, second))
         return self._rows[a], self._rows[b], first
 
     def search(self, finds: Finds, cases: int, rng: np.random.Generator, keep: Keep) -> None:

@@ -86,9 +86,7 @@ class Finds:
         options = self.options
         if options.max_found is not None and self.discriminatory >= options.max_found:
             found = self.discriminatory
-            raise Stop(
-                f"{plural(found, 'discriminatory case')} {verb(found, 'was', 'were')} found", partial=False
-            )
+            raise Stop(f"{plural(found, 'discriminatory case')} {verb(found, 'was', 'were')} found", partial=False)
         if options.generated is not None and self.generated >= options.generated:
             made = self.generated
             raise Stop(f"{plural(made, 'case')} {verb(made, 'was', 'were')} generated", partial=False)
@@ -119,9 +117,7 @@ class Finds:
             self.patterns.update(row.tobytes() for row in judged.labels[new].astype(np.int32))
         return judged, new
 
-    def count(
-        self, codes: Codes, found: NDArray[np.bool_], off: NDArray[np.bool_], phase: str
-    ) -> NDArray[np.bool_]:
+    def count(self, codes: Codes, found: NDArray[np.bool_], off: NDArray[np.bool_], phase: str) -> NDArray[np.bool_]:
         """Enter verdicts; which cases are finds that were not known, shape (n,)."""
         keys = case_keys(self.schema, codes)
         first = self._seen.add(keys)

@@ -135,9 +135,7 @@ def open_model(
     return predict_from_client(asked), asked
 
 
-def _adapter(
-    plan: TabularPlan,
-) -> tuple[Task | RowDecision, Model, Spell | None]:
+def _adapter(plan: TabularPlan) -> tuple[Task | RowDecision, Model, Spell | None]:
     """Task, adapter and how a row is spelled; None for the default."""
     require_server(plan, [plan.model])
     if plan.task is None:
@@ -148,11 +146,7 @@ def _adapter(
     from auditor import models
 
     task = load_task(plan.task)
-    return (
-        task,
-        models.make(plan.model, base_url=plan.base_url, task=task, server=plan.server(plan.model)),
-        None,
-    )
+    return (task, models.make(plan.model, base_url=plan.base_url, task=task, server=plan.server(plan.model)), None)
 
 
 def evaluator_of(
@@ -182,14 +176,10 @@ def try_one(evaluator: Evaluator, given: Given, model: TableModel) -> None:
     if not len(given):
         return
     lacking = [
-        given.bins[:, j] == column.codes - 1
-        for j, column in enumerate(evaluator.schema.columns)
-        if column.may_lack
+        given.bins[:, j] == column.codes - 1 for j, column in enumerate(evaluator.schema.columns) if column.may_lack
     ]
     # Slow and limited models meet such rows in the search: what may be asked belongs to it.
-    ask = (
-        [0] if evaluator.slow or evaluator.remaining is not None else [0, *(int(r.argmax()) for r in lacking)]
-    )
+    ask = [0] if evaluator.slow or evaluator.remaining is not None else [0, *(int(r.argmax()) for r in lacking)]
     try:
         for row in dict.fromkeys(ask):
             evaluator.labels(given[row : row + 1])
@@ -216,9 +206,7 @@ def slices_of(plan: TabularPlan, evaluator: Evaluator, rows: Given) -> Slices | 
         return None
     rng = np.random.default_rng([plan.seed, 1])
     given = len(rows) >= GIVEN
-    cases: Rows = (
-        rows[rng.permutation(len(rows))[:SLICE_CASES]] if given else uniform(schema, SLICE_CASES, rng)
-    )
+    cases: Rows = rows[rng.permutation(len(rows))[:SLICE_CASES]] if given else uniform(schema, SLICE_CASES, rng)
     before = evaluator.evaluations
     judged = evaluator.judge(cases)
     clear = ~judged.undecided

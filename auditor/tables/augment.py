@@ -94,9 +94,7 @@ def augment_rows(
             sources[VOTE] = len(where)
     rows = _rows(schema, codes, said)
     if not rows:
-        raise UserError(
-            f"{path}: every case is a tie and there are no data to vote by, so nothing can be written"
-        )
+        raise UserError(f"{path}: every case is a tie and there are no data to vote by, so nothing can be written")
     return RowAugmentation(
         columns=(*schema.names, schema.target or "label"),
         rows=tuple(rows),

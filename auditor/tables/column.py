@@ -103,11 +103,7 @@ class Column:
     def _truth(self) -> dict[bool, Raw]:
         """How a column of texts spells true and false."""
         told = self.values if self.kind != "derived" else [a for a, _ in self.mapping]
-        return {
-            v.casefold() == "true": v
-            for v in told
-            if isinstance(v, str) and v.casefold() in ("true", "false")
-        }
+        return {v.casefold() == "true": v for v in told if isinstance(v, str) and v.casefold() in ("true", "false")}
 
     def encode(self, data: Sequence[object] | NDArray[np.generic]) -> NDArray[np.int32]:
         """Codes of raw values, shape (n,); -1 where a value is missing or unknown."""
@@ -146,9 +142,7 @@ def plain_values(column: Column) -> NDArray[np.generic]:
 
 def what_is_wrong(column: Column, value: object, row: int, count: int, where: str) -> str:
     """Which value of a row a column cannot hold, and what it can."""
-    missing = (
-        value is None or (isinstance(value, float | np.floating) and math.isnan(value)) or str(value) == ""
-    )
+    missing = value is None or (isinstance(value, float | np.floating) and math.isnan(value)) or str(value) == ""
     what = "is missing (NaN)" if missing else f"is {value!s}"
     if column.kind == "integer":
         allowed = f"whole numbers {column.low} to {column.raw(column.codes - 1)}"

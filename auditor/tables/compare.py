@@ -81,9 +81,7 @@ def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
                 return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         pass
-    raise RunFolderError(
-        f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}"
-    )
+    raise RunFolderError(f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}")
 
 
 def _columns(path: Path) -> tuple[str, ...]:
@@ -148,17 +146,13 @@ def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
         else:
             found = Tested(reason=f"measured only in the run {'after' if where in after else 'before'}")
         name, columns, population = where
-        made.append(
-            ScoreChange(name=name, columns=columns, population=population, **dataclasses.asdict(found))
-        )
+        made.append(ScoreChange(name=name, columns=columns, population=population, **dataclasses.asdict(found)))
     return corrected(made)
 
 
 def _by_place(side: Side) -> dict[Where, Estimate]:
     """Scores by name, columns and population; the whole domain is one population, however it was looked at."""
-    return {
-        (s.name, s.columns, s.population.partition(" (")[0]): s.estimate for s in side.record.rows.measured
-    }
+    return {(s.name, s.columns, s.population.partition(" (")[0]): s.estimate for s in side.record.rows.measured}
 
 
 def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, same: bool) -> Tested:
@@ -296,10 +290,7 @@ def _minimal(side: Side) -> dict[str, str]:
 def _slices(side: Side) -> dict[str, str]:
     found = side.record.rows.slices
     shown = found.shown if found is not None else ()
-    return {
-        " and ".join(f"{name} = {value}" for name, value in s.where): f"{s.changes:,} of {s.n:,}"
-        for s in shown
-    }
+    return {" and ".join(f"{name} = {value}" for name, value in s.where): f"{s.changes:,} of {s.n:,}" for s in shown}
 
 
 def _findings(side: Side, renamed: Mapping[str, str] | None = None) -> dict[str, str]:

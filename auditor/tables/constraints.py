@@ -94,9 +94,7 @@ class Constraint:
 
     def holds(self, codes: NDArray[np.int32], columns: Sequence[Column]) -> NDArray[np.bool_]:
         """Whether each row satisfies the rule, shape (n,)."""
-        result: NDArray[np.bool_] = _eval(
-            self.bind(columns), codes, {c.name: (i, c) for i, c in enumerate(columns)}
-        )
+        result: NDArray[np.bool_] = _eval(self.bind(columns), codes, {c.name: (i, c) for i, c in enumerate(columns)})
         return result
 
 
@@ -189,9 +187,7 @@ class _Reader:
             if match is None:
                 raise ConfigError(f"constraint {text!r}: cannot read {text[at:].strip()!r}")
             quoted = match.group(2) if match.group(2) is not None else match.group(3)
-            self._tokens.append(
-                (match.group(1) or match.group(4), False) if quoted is None else (quoted, True)
-            )
+            self._tokens.append((match.group(1) or match.group(4), False) if quoted is None else (quoted, True))
             at = match.end()
         self._at = 0
 
@@ -247,8 +243,7 @@ class _Reader:
         left, _ = self._word("a column")
         if left not in self._columns:
             raise ConfigError(
-                f"constraint {self._text!r}: there is no column {left!r}; "
-                f"columns: {', '.join(sorted(self._columns))}"
+                f"constraint {self._text!r}: there is no column {left!r}; columns: {', '.join(sorted(self._columns))}"
             )
         if self._take("in"):
             return Member(left, self._list())

@@ -56,9 +56,7 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
                 f"trained so. For a model that reads {column.source}, protect that column itself."
             )
     if rules := implications(schema, schema.encode(table, where=data)):
-        comments.append(
-            "The data suggest these rules. Move those that must hold for everybody to constraints:"
-        )
+        comments.append("The data suggest these rules. Move those that must hold for everybody to constraints:")
         comments += [f"  - {rule}   # {holds:,} of {plural(rows, 'row')}" for rule, holds, rows in rules]
     return dump(schema, comments)
 
@@ -86,9 +84,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
             columns = tuple(c for c in schema.columns if c.name != plan.target)
             schema = dataclasses.replace(schema, target=plan.target, columns=columns)
     elif plan.target is None:
-        raise ConfigError(
-            "--target is missing: name the column of --data that holds the label, or give --schema"
-        )
+        raise ConfigError("--target is missing: name the column of --data that holds the label, or give --schema")
     else:
         name = Path(plan.data).name.split(".")[0]
         schema = infer(table, plan.target, plan.protected, name=name, where=plan.data)
@@ -101,9 +97,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
     if favourable is not None:
         schema = dataclasses.replace(schema, favourable=favourable)
     if not schema.protected and not plan.options.get("columns"):
-        raise ConfigError(
-            f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}"
-        )
+        raise ConfigError(f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}")
     if schema.constraints:
         check_realisable(schema)
     if table is None:

@@ -127,9 +127,7 @@ class Distance:
         return np.asarray(cells if possible is None else cells & possible)
 
 
-def _ends(
-    labels: NDArray[np.int64], possible: NDArray[np.bool_] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ends(labels: NDArray[np.int64], possible: NDArray[np.bool_] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The smallest and the largest possible label of each row; equal where none is possible."""
     if possible is None or possible.all():
         return labels.min(axis=1), labels.max(axis=1)

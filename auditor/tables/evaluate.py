@@ -161,16 +161,11 @@ class Evaluator:
         result = np.empty(len(codes), dtype=np.int64)
         for start in range(0, len(codes), self.batch):
             part = codes[start : start + self.batch]
-            result[start : start + self.batch] = (
-                self._cached(part) if self._cache is not None else self._ask(part)
-            )
+            result[start : start + self.batch] = self._cached(part) if self._cache is not None else self._ask(part)
         return result
 
     def grid(
-        self,
-        codes: Rows,
-        columns: Sequence[int] | NDArray[np.intp] | None = None,
-        combos: Codes | None = None,
+        self, codes: Rows, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
     ) -> Labels:
         """Labels of each row with every combination of values of some columns, shape (n, m).
 
@@ -212,10 +207,7 @@ class Evaluator:
         return rows.reshape(m * len(codes), -1)
 
     def possible(
-        self,
-        codes: Rows,
-        columns: Sequence[int] | NDArray[np.intp] | None = None,
-        combos: Codes | None = None,
+        self, codes: Rows, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
     ) -> NDArray[np.bool_]:
         """Which combinations of some columns' values go with the rest of a row, shape (n, m); as `grid`."""
         index, combos = self._varied(columns, combos)
@@ -259,9 +251,7 @@ class Evaluator:
         possible = self.possible(codes) & known
         found = self.distance.differ(labels, possible, self.label_name)
         everywhere = self.distance.differ(labels, known, self.label_name)
-        return Judged(
-            labels=labels, possible=possible, discriminatory=found, off_manifold=everywhere & ~found
-        )
+        return Judged(labels=labels, possible=possible, discriminatory=found, off_manifold=everywhere & ~found)
 
     def differ(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """Which rows of a grid hold two labels that differ, shape (n,).
@@ -376,9 +366,7 @@ def what_failed(error: Exception, schema: Schema, rows: object, n: int) -> str:
     first = ", ".join(f"{name}={_told(v)}" for name, v in zip(schema.names, table[0], strict=True))
     frames = traceback.extract_tb(error.__traceback__)
     at = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    text = (
-        f"the model raised {type(error).__name__}: {' '.join(str(error).split())[:400] or 'no message'}{at}, "
-    )
+    text = f"the model raised {type(error).__name__}: {' '.join(str(error).split())[:400] or 'no message'}{at}, "
     text += f"asked about {plural(n, 'row')}; the first: {first}"
     lacking = [
         name

@@ -46,13 +46,7 @@ def check_options(plan: TabularPlan, schema: Schema, options: Options) -> None:
 
 
 def expected(
-    plan: TabularPlan,
-    schema: Schema,
-    evaluator: Evaluator,
-    given: int,
-    options: Options,
-    *,
-    deterministic: bool = True,
+    plan: TabularPlan, schema: Schema, evaluator: Evaluator, given: int, options: Options, *, deterministic: bool = True
 ) -> ExpectedRows:
     """Cases, questions and the smallest share of changes that the plan can show.
 
@@ -64,9 +58,7 @@ def expected(
         Whether the model is declared to repeat itself. Where it is not, no effect is promised.
     """
     combos = len(schema.combos) if len(schema.protected_index) else 1
-    told = {"themis": _themis, "aequitas": _aequitas, "sg": _sg}[plan.method](
-        schema, evaluator, given, options, combos
-    )
+    told = {"themis": _themis, "aequitas": _aequitas, "sg": _sg}[plan.method](schema, evaluator, given, options, combos)
     if not deterministic:
         told = replace(told, effect=None, effect_reason=NOISY if plan.replicates > 1 else ASKED_ONCE)
     left, rows = evaluator.remaining, told.evaluations
@@ -190,9 +182,7 @@ def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> Ex
     )
 
 
-def _aequitas(
-    schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int
-) -> ExpectedRows:
+def _aequitas(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> ExpectedRows:
     read, cases = AequitasOptions.read(options, schema), int(schema.cases)
     walking = read.mode != "population"
     drawn, left = read.trials * read.trial_size, evaluator.remaining
@@ -210,9 +200,7 @@ def _aequitas(
     elif share := drawn or (read.global_n if walking else 0):
         seen = effect(share, read.level, always_valid=False)
     else:
-        reason = (
-            "the cases are searched for, and no share is estimated: too few uniform rows within the limits"
-        )
+        reason = "the cases are searched for, and no share is estimated: too few uniform rows within the limits"
     return ExpectedRows(
         estimate_cases=drawn,
         cases=Range(at_least=1, at_most=most),

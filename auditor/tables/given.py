@@ -94,9 +94,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
         return np.concatenate([binned(part) for part in parts])
     given = [part if isinstance(part, Given) else first.beside(part) for part in parts]
     return replace(
-        first,
-        bins=np.concatenate([part.bins for part in given]),
-        codes=np.concatenate([part.codes for part in given]),
+        first, bins=np.concatenate([part.bins for part in given]), codes=np.concatenate([part.codes for part in given])
     )
 
 
@@ -115,9 +113,7 @@ def _widened(column: Column, own: NDArray[np.float64]) -> tuple[Column, NDArray[
     stand = np.array(column.values, dtype=float)
     values = np.unique(np.concatenate([stand, own]))
     listed = [int(v) if v.is_integer() else v for v in values.tolist()]
-    wide = replace(
-        column, kind="category", codes=len(listed), values=tuple(listed), edges=(), ordered=column.ordered
-    )
+    wide = replace(column, kind="category", codes=len(listed), values=tuple(listed), edges=(), ordered=column.ordered)
     at = [np.searchsorted(values, part).astype(np.int32) for part in (stand, own)]
     return wide, at[0], at[1]
 

@@ -23,20 +23,11 @@ SUPPORT = 30  # rows behind a suggested constraint
 HOLDS = 0.995  # share of them for which it holds
 GUARDED = ("sex", "gender", "race", "ethnicity", "religion", "nationality", "disability")
 PERHAPS = ("age", "marital-status", "marital_status", "native-country", "country", "foreign_worker")
-_FEMALE, _MALE = (
-    re.compile(r"(?i)(?<![a-z])(female|woman|women)"),
-    re.compile(r"(?i)(?<![a-z])(male|man|men)"),
-)
+_FEMALE, _MALE = (re.compile(r"(?i)(?<![a-z])(female|woman|women)"), re.compile(r"(?i)(?<![a-z])(male|man|men)"))
 
 
 # "Personal status and sex" of the Statlog German credit data, attribute 9.
-STATLOG_SEX: Mapping[str, str] = {
-    "A91": "male",
-    "A92": "female",
-    "A93": "male",
-    "A94": "male",
-    "A95": "female",
-}
+STATLOG_SEX: Mapping[str, str] = {"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}
 
 
 def infer(
@@ -193,9 +184,7 @@ def _column(name: str, values: NDArray[np.generic], protected: bool, where: str)
     distinct = _distinct(values, name, where)
 
     def listed(values: Sequence[Raw]) -> Column:
-        return Column(
-            name=name, kind="category", codes=len(values), values=tuple(values), protected=protected
-        )
+        return Column(name=name, kind="category", codes=len(values), values=tuple(values), protected=protected)
 
     if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct):
         return listed(distinct)
@@ -204,9 +193,7 @@ def _column(name: str, values: NDArray[np.generic], protected: bool, where: str)
     if whole and len(distinct) <= FEW and span > 2 * len(distinct) + 8:
         return listed(list(map(int, distinct)))
     if whole and span <= WIDE:
-        return Column(
-            name=name, kind="integer", codes=int(span), low=int(low), protected=protected, ordered=True
-        )
+        return Column(name=name, kind="integer", codes=int(span), low=int(low), protected=protected, ordered=True)
     return _binned(name, values.astype(float), protected)
 
 

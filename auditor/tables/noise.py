@@ -95,13 +95,7 @@ class Dealt(NamedTuple):
 
 
 def measure(
-    book: Book,
-    asked: RowClient,
-    schema: Schema,
-    sets: Iterable[tuple[str, ...]],
-    seed: int,
-    *,
-    complete: bool = True,
+    book: Book, asked: RowClient, schema: Schema, sets: Iterable[tuple[str, ...]], seed: int, *, complete: bool = True
 ) -> Noise:
     """The noise of repeated answers, and the tests of labels against it; nothing with one answer a row.
 
@@ -147,9 +141,7 @@ def measure(
             found[columns] = permuted(array, size, len(names), rng), len(grids)
     adjusted = holm([p for p, _ in found.values()])
     tests = {
-        columns: Dealt(p, q, n)
-        for (columns, (p, n)), q in zip(found.items(), adjusted, strict=True)
-        if q is not None
+        columns: Dealt(p, q, n) for (columns, (p, n)), q in zip(found.items(), adjusted, strict=True) if q is not None
     }
     return Noise(same_row=same_row, tests=tests, reason="" if tests else INCOMPLETE)
 

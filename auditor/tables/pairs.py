@@ -24,9 +24,7 @@ PAIRS = 100_000  # finds of which a pair is written
 LATE = 10_000  # the same after a limit was reached
 
 
-def subset_flips(
-    schema: Schema, evaluator: Evaluator, judged: Judged
-) -> dict[tuple[int, ...], NDArray[np.bool_]]:
+def subset_flips(schema: Schema, evaluator: Evaluator, judged: Judged) -> dict[tuple[int, ...], NDArray[np.bool_]]:
     """For each set of protected columns: which rows change their label when the set is varied."""
     combos, p = schema.combos, len(schema.protected_index)
     labels, possible = judged.labels, judged.possible
@@ -35,9 +33,7 @@ def subset_flips(
         for chosen in combinations(range(p), size):
             rest = [j for j in range(p) if j not in chosen]
             flips = np.zeros(labels.shape, dtype=bool)
-            groups = row_keys(
-                combos[:, rest], [schema.columns[schema.protected_index[j]].codes for j in rest]
-            )
+            groups = row_keys(combos[:, rest], [schema.columns[schema.protected_index[j]].codes for j in rest])
             for group in np.unique(groups):
                 cells = np.flatnonzero(groups == group)
                 flips[:, cells] = evaluator.each(labels[:, cells], possible[:, cells])
@@ -64,9 +60,7 @@ def lattice(schema: Schema, evaluator: Evaluator, judged: Judged) -> tuple[Subse
     )
 
 
-def _beyond(
-    flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, ...], sizes: Iterable[int]
-) -> int:
+def _beyond(flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, ...], sizes: Iterable[int]) -> int:
     """Rows that a set changes and none of its parts of some sizes does."""
     result = flips[chosen].copy()
     for size in sizes:
@@ -85,9 +79,7 @@ def minimal_pairs(evaluator: Evaluator, codes: Rows, *, limit: int = 20) -> tupl
     if not len(codes):
         return ()
     room = evaluator.affordable(len(codes)) == len(codes)
-    return pairs_of(
-        evaluator, codes, evaluator.judge(codes) if room else evaluator.recall(codes), limit=limit
-    )
+    return pairs_of(evaluator, codes, evaluator.judge(codes) if room else evaluator.recall(codes), limit=limit)
 
 
 def pairs_of(evaluator: Evaluator, codes: Rows, judged: Judged, *, limit: int) -> tuple[Pair, ...]:
@@ -101,9 +93,7 @@ def pairs_of(evaluator: Evaluator, codes: Rows, judged: Judged, *, limit: int) -
         off_manifold=judged.off_manifold[first],
     )
     pairs = []
-    for i, (a, b), labels in zip(
-        first.tolist(), witnesses(evaluator, part).tolist(), part.labels, strict=True
-    ):
+    for i, (a, b), labels in zip(first.tolist(), witnesses(evaluator, part).tolist(), part.labels, strict=True):
         if a < 0:
             continue
         holds, rows = within(schema, crossed(codes[i : i + 1], schema.protected_index, schema.combos[[a, b]]))

@@ -160,9 +160,7 @@ class TabularRun:
         """Whether no limit ended the search early."""
         return self.result.status == "complete"
 
-    def to_text(
-        self, width: int = 100, encoding: str = "utf-8", color: bool = False, *, full: bool = False
-    ) -> str:
+    def to_text(self, width: int = 100, encoding: str = "utf-8", color: bool = False, *, full: bool = False) -> str:
         """The terminal report: one screen, with ``full`` all of it."""
         from auditor.report.terminal import TerminalReport
 

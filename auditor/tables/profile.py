@@ -55,15 +55,11 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
         return Profile(name=path.name, weights={}, rows=Given.of(schema, read_table(path), where=str(path)))
     value = yamlfile.load(path)
     if not isinstance(value, dict) or not value:
-        raise DataFileError(
-            f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`"
-        )
+        raise DataFileError(f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`")
     weights = {}
     for name, entry in value.items():
         if str(name) not in schema.names:
-            raise DataFileError(
-                f"{path}: the schema has no column {name!r}; columns: {', '.join(schema.names)}"
-            )
+            raise DataFileError(f"{path}: the schema has no column {name!r}; columns: {', '.join(schema.names)}")
         j = schema.names.index(str(name))
         weights[j] = _weights(schema.columns[j], entry, path)
     return Profile(name=path.name, weights=weights)
@@ -72,8 +68,7 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
 def _weights(column: Column, entry: object, path: Path) -> NDArray[np.float64]:
     where = f"{path}, column {column.name!r}"
     if not isinstance(entry, dict) or not all(
-        isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w < float("inf")
-        for w in entry.values()
+        isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w < float("inf") for w in entry.values()
     ):
         raise DataFileError(f"{where}: expected values with weights of at least 0")
     weight = np.zeros(column.codes)

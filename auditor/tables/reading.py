@@ -20,9 +20,7 @@ MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None", "<NA>", "#N/A", "#NA")
 )
 # Missing only in a column whose other values are all numbers.
-NO_NUMBER = frozenset(
-    ("?", "-", "–", "—", ".", "none", "unknown", "missing", "not given", "not available", "na")
-)
+NO_NUMBER = frozenset(("?", "-", "–", "—", ".", "none", "unknown", "missing", "not given", "not available", "na"))
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _COMMA = re.compile(r"[+-]?\d{1,3}((\.\d{3})+|\d*),\d+")
@@ -60,9 +58,7 @@ def missing(values: NDArray[np.generic]) -> NDArray[np.bool_]:
         return np.asarray(np.isnan(values), dtype=bool)
     if values.dtype.kind in "iub":
         return np.zeros(values.shape, dtype=bool)
-    return np.array(
-        [v is None or v == "" or (isinstance(v, float) and math.isnan(v)) for v in values], dtype=bool
-    )
+    return np.array([v is None or v == "" or (isinstance(v, float) and math.isnan(v)) for v in values], dtype=bool)
 
 
 def read_table(path: str | Path) -> Table:
@@ -74,10 +70,7 @@ def read_table(path: str | Path) -> Table:
     if not rows:
         raise DataFileError(f"{path}: there is a header and no line below it")
     notes: list[str] = []
-    columns = {
-        name: read_column(name, [row[j].strip() for row in rows], notes)
-        for j, name in enumerate(found.columns)
-    }
+    columns = {name: read_column(name, [row[j].strip() for row in rows], notes) for j, name in enumerate(found.columns)}
     return Table(columns, notes)
 
 
@@ -116,17 +109,13 @@ def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[n
     _say_missing(name, Counter(v for v in values if v in gone or (v and v in MISSING)), notes)
     lost = MISSING | set(gone)
     read = np.array([math.nan if v in lost else _number(v, comma) for v in values], dtype=np.float64)
-    whole = (
-        not np.isnan(read).any() and bool((read == np.floor(read)).all()) and bool((abs(read) < 2**53).all())
-    )
+    whole = not np.isnan(read).any() and bool((read == np.floor(read)).all()) and bool((abs(read) < 2**53).all())
     return read.astype(np.int64) if whole and not any("." in v for v in count) else read
 
 
 def _say_missing(name: str, count: Counter[str], notes: list[str]) -> None:
     if count:
-        notes.append(
-            f"{name}: read as missing, since all other values are numbers: {_listed([*count], count)}."
-        )
+        notes.append(f"{name}: read as missing, since all other values are numbers: {_listed([*count], count)}.")
 
 
 def _spelled(value: str) -> bool:

@@ -218,9 +218,7 @@ def majority(
     return result, len(tied)
 
 
-def _rounds(
-    study: _Study, before: _Fitted, cases: Codes, patience: int
-) -> tuple[list[Portion], _Fitted, str]:
+def _rounds(study: _Study, before: _Fitted, cases: Codes, patience: int) -> tuple[list[Portion], _Fitted, str]:
     portions: list[Portion] = []
     current, lowest = before, study.share(before, study.sample).value
     failed, i = 0, 2

@@ -45,9 +45,7 @@ def row_text(columns: Sequence[str], row: Sequence[object]) -> str:
     marital status: single
     share: 0.5
     """
-    return "\n".join(
-        f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in zip(columns, row, strict=True)
-    )
+    return "\n".join(f"{name.replace('_', ' ')}: {_plain(value)}" for name, value in zip(columns, row, strict=True))
 
 
 def _plain(value: object) -> str:
@@ -167,9 +165,7 @@ class RowClient:
                 f"such as lending or income"
             )
         if format is not None and format not in task.formats:
-            raise ConfigError(
-                f"task {task.name!r} has no prompt format {format!r}; formats: {', '.join(task.formats)}"
-            )
+            raise ConfigError(f"task {task.name!r} has no prompt format {format!r}; formats: {', '.join(task.formats)}")
         if replicates < 1:
             raise ConfigError(f"--replicates must be at least 1, got {replicates}")
         self.model, self.task, self.columns = model, task, tuple(columns)
@@ -208,9 +204,7 @@ class RowClient:
             return None
         spent = self.budget.calls - self._paid + len(self._used)
         if self._first is not None:
-            lost = (
-                self._lost if len(self._used) < self._paid else 0
-            )  # unknown while the earlier way was taken
+            lost = self._lost if len(self._used) < self._paid else 0  # unknown while the earlier way was taken
             before = (self._first - spent + lost) // self.replicates
             if before >= self._per_case:
                 return before
@@ -241,9 +235,7 @@ class RowClient:
         stopped = self.client.stopped
         if stopped is not None and any(r.output is None for r in responses):
             counts = self.client.counts
-            if not isinstance(stopped, BudgetExceeded) and not (
-                counts.answered or counts.cached or counts.replayed
-            ):
+            if not isinstance(stopped, BudgetExceeded) and not (counts.answered or counts.cached or counts.replayed):
                 raise UserError(f"{self.model.name} answered nothing: {stopped}")
             raise BudgetExceeded(str(stopped))
         result = np.empty(len(rows), dtype=object)

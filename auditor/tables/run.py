@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from auditor.models.tables import TableModel
 
 
-def audit_table(
-    plan: TabularPlan, *, observe: Observer | None = None, frozen: Frozen | None = None
-) -> TabularRun:
+def audit_table(plan: TabularPlan, *, observe: Observer | None = None, frozen: Frozen | None = None) -> TabularRun:
     """Run one method on one model of rows.
 
     Parameters
@@ -144,9 +142,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             sets = [columns_of(finding, schema.protected) for finding in findings]
             noise = measure(book, asked, schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
-        came = Came(
-            result=result, findings=findings, slices=found, retrained=retrained, noise=noise, asked=asked
-        )
+        came = Came(result=result, findings=findings, slices=found, retrained=retrained, noise=noise, asked=asked)
         record = record_of(plan, evaluator, model, came, started, len(given), folder)
         if folder is None:
             return TabularRun(record=record, result=result)
@@ -182,6 +178,4 @@ def _retrain(
 ) -> Retrained:
     if labels is None:
         raise ConfigError("--retrain needs --data with the target column (--target NAME)")
-    return retrain(
-        model.estimator, schema, given, labels, np.random.default_rng(plan.seed), frame=model.frame
-    )
+    return retrain(model.estimator, schema, given, labels, np.random.default_rng(plan.seed), frame=model.frame)

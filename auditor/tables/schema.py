@@ -89,8 +89,7 @@ class Schema:
     def movable_index(self) -> NDArray[np.intp]:
         """Positions of the columns that a search may change: free, not immutable, more than one value."""
         return np.array(
-            [i for i, c in enumerate(self.columns) if not (c.protected or c.immutable) and c.codes > 1],
-            dtype=np.intp,
+            [i for i, c in enumerate(self.columns) if not (c.protected or c.immutable) and c.codes > 1], dtype=np.intp
         )
 
     @cached_property
@@ -130,9 +129,7 @@ class Schema:
     def protecting(self, names: Sequence[str]) -> Schema:
         """The same schema with exactly these columns protected."""
         wanted = {self.index_of(name) for name in names}
-        return replace(
-            self, columns=tuple(replace(c, protected=i in wanted) for i, c in enumerate(self.columns))
-        )
+        return replace(self, columns=tuple(replace(c, protected=i in wanted) for i, c in enumerate(self.columns)))
 
     def encode(self, frame: Mapping[str, object], *, where: str = "the data") -> Codes:
         """Codes of a table."""
@@ -140,9 +137,7 @@ class Schema:
         for column in self.columns:
             source = column.source or column.name
             if source not in frame:
-                raise DataFileError(
-                    f"{where} has no column {source!r}; columns: {', '.join(map(str, frame.keys()))}"
-                )
+                raise DataFileError(f"{where} has no column {source!r}; columns: {', '.join(map(str, frame.keys()))}")
             values = np.asarray(frame[source])
             code = column.encode(values)
             if len(bad := np.flatnonzero(code < 0)):
@@ -178,8 +173,7 @@ class Schema:
         import pandas as pd
 
         return pd.DataFrame(
-            {c.name: plain_values(c)[codes[:, j]] for j, c in enumerate(self.columns)},
-            columns=list(self.names),
+            {c.name: plain_values(c)[codes[:, j]] for j, c in enumerate(self.columns)}, columns=list(self.names)
         )
 
     def decode(self, codes: Codes, *, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
@@ -234,9 +228,7 @@ def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
     return out.T
 
 
-def enumerate_rows(
-    schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536
-) -> Iterator[Codes]:
+def enumerate_rows(schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536) -> Iterator[Codes]:
     """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
     index = np.arange(schema.d) if columns is None else columns
     cards = schema.cards[index]

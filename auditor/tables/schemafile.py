@@ -27,19 +27,7 @@ from auditor.tables.column import Column, Kind
 from auditor.tables.constraints import Constraint
 from auditor.tables.schema import Schema
 
-KEYS = (
-    "kind",
-    "low",
-    "high",
-    "step",
-    "values",
-    "edges",
-    "protected",
-    "immutable",
-    "ordered",
-    "source",
-    "mapping",
-)
+KEYS = ("kind", "low", "high", "step", "values", "edges", "protected", "immutable", "ordered", "source", "mapping")
 
 
 def dump(schema: Schema, comments: Sequence[str] = ()) -> str:
@@ -51,17 +39,11 @@ def dump(schema: Schema, comments: Sequence[str] = ()) -> str:
         "# columns, and add constraints between columns (rows that no person could have are counted apart).",
     ]
     head = {"name": schema.name, "target": schema.target, "favourable": schema.favourable}
-    lines += [
-        yaml.safe_dump({k: v}, allow_unicode=True).strip() for k, v in head.items() if v not in (None, "")
-    ]
+    lines += [yaml.safe_dump({k: v}, allow_unicode=True).strip() for k, v in head.items() if v not in (None, "")]
     lines.append("columns:")
     for column in schema.columns:
         text = yaml.safe_dump(
-            {column.name: _plain(column)},
-            default_flow_style=True,
-            sort_keys=False,
-            width=10**6,
-            allow_unicode=True,
+            {column.name: _plain(column)}, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
         ).strip()
         lines.append(f"  {text[1:-1]}")
     rules = [c.text for c in schema.constraints]
@@ -91,16 +73,13 @@ def load(path: str | Path) -> Schema:
     """Read a schema file."""
     value = yamlfile.load(path)
     if not isinstance(value, dict) or not isinstance(value.get("columns"), dict):
-        raise DataFileError(
-            f"{path}: expected a mapping with the entry `columns` (column name: what it holds)"
-        )
+        raise DataFileError(f"{path}: expected a mapping with the entry `columns` (column name: what it holds)")
     if unknown := sorted(set(map(str, value)) - {"name", "target", "favourable", "columns", "constraints"}):
         raise DataFileError(f"{path}: unknown entry {unknown[0]!r}")
     rules = value.get("constraints") or []
     if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
         raise DataFileError(
-            f"{path}: constraints must be a list of lines, "
-            "e.g. `- relationship == Wife implies sex == Female`"
+            f"{path}: constraints must be a list of lines, e.g. `- relationship == Wife implies sex == Female`"
         )
     return Schema(
         columns=tuple(_column(str(key), entry, path) for key, entry in value["columns"].items()),
@@ -131,9 +110,7 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
             raise DataFileError(f"{where}: needs whole numbers low <= high, and step >= 1 where given")
         return Column(name=name, kind=known, codes=(high - low) // step + 1, low=low, step=step, **flags)
     mapping = entry.get("mapping") or {}
-    if known == "derived" and not (
-        isinstance(entry.get("source"), str) and isinstance(mapping, dict) and mapping
-    ):
+    if known == "derived" and not (isinstance(entry.get("source"), str) and isinstance(mapping, dict) and mapping):
         raise DataFileError(f"{where}: a derived column needs source (a column of the data) and mapping")
     values = entry.get("values") or list(dict.fromkeys(mapping.values()))
     if not isinstance(values, list) or not all(isinstance(v, str | int | float | bool) for v in values):

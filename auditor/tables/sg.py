@@ -33,9 +33,7 @@ BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
 
 
-def run(
-    evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator
-) -> TabularResult:
+def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Search for discriminatory cases with SG."""
     if not len(schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
@@ -48,12 +46,7 @@ class Search:
     """One run of Algorithm 2; `go` searches, `result` reports."""
 
     def __init__(
-        self,
-        evaluator: Evaluator,
-        schema: Schema,
-        options: SgOptions,
-        data: Codes | None,
-        rng: np.random.Generator,
+        self, evaluator: Evaluator, schema: Schema, options: SgOptions, data: Codes | None, rng: np.random.Generator
     ) -> None:
         self.evaluator, self.schema, self.options, self.rng = evaluator, schema, options, rng
         self.data = data if data is not None and len(data) else None
@@ -91,9 +84,7 @@ class Search:
         """Search until the limit, the end of the queue, or a budget."""
         o = self.options
         try:
-            rows = seeds(
-                self.schema, self.data, source=o.seed_source, clusters=o.clusters, limit=o.limit, rng=self.rng
-            )
+            rows = seeds(self.schema, self.data, source=o.seed_source, clusters=o.clusters, limit=o.limit, rng=self.rng)
             self.frontier.push_seeds(rows, o.rank_seed)
             while len(self.cases) < o.limit and len(self.frontier):
                 if o.max_seconds is not None and time.perf_counter() - self._began >= o.max_seconds:
@@ -194,9 +185,7 @@ class Search:
             solution = self.solver.sticky(row, box)
             if solution is not None:
                 arm = self._arm(p.column, int(solution[p.column]) - int(row[p.column]))
-                self.frontier.push(
-                    Entry(solution, "local", arm, origin=parent.origin), self.options.rank_local - r
-                )
+                self.frontier.push(Entry(solution, "local", arm, origin=parent.origin), self.options.rank_local - r)
 
     def _queue_global(self, parent: Entry, path: Path) -> None:
         """Lines 23–35: each prefix with its last decision negated, nothing said about the rest."""
@@ -237,9 +226,7 @@ class Search:
         hit = np.array(self.found, dtype=bool)
         spent = self.evaluator.evaluations
         details = self._details(cases, hit)
-        notes = [
-            "Inputs were searched for, not drawn: their share says nothing about how often a label changes."
-        ]
+        notes = ["Inputs were searched for, not drawn: their share says nothing about how often a label changes."]
         done = len(cases) >= self.options.limit
         if not done and not self.stopped:
             notes.append(f"The queue was empty after {plural(len(cases), 'case')}.")
@@ -283,10 +270,7 @@ class Search:
         phase = np.array(self.phases, dtype=object)
         details: dict[str, object] = {
             "phases": {
-                name: {
-                    "generated": int((phase == name).sum()),
-                    "discriminatory": int(hit[phase == name].sum()),
-                }
+                name: {"generated": int((phase == name).sum()), "discriminatory": int(hit[phase == name].sum())}
                 for name in ("seed", "local", "global")
             },
             "solver": dict(self.solver.counts),

@@ -157,13 +157,7 @@ def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
 
 
 def seeds(
-    schema: Schema,
-    data: Codes | None,
-    *,
-    source: str,
-    clusters: int,
-    limit: int,
-    rng: np.random.Generator,
+    schema: Schema, data: Codes | None, *, source: str, clusters: int, limit: int, rng: np.random.Generator
 ) -> Codes:
     """SourceText rows in the order in which they are tried, shape (k, d) with k <= limit."""
     if source == "random" or data is None or not len(data):
@@ -172,9 +166,7 @@ def seeds(
     if source == "data":
         return data[rng.permutation(len(data))[:limit]]
     distinct = min(clusters, len(np.unique(data, axis=0)))
-    kmeans = optional("sklearn.cluster").KMeans(
-        n_clusters=distinct, n_init=1, random_state=int(rng.integers(2**31))
-    )
+    kmeans = optional("sklearn.cluster").KMeans(n_clusters=distinct, n_init=1, random_state=int(rng.integers(2**31)))
     return data[round_robin(kmeans.fit_predict(data.astype(np.float64)), limit)]
 
 
@@ -216,9 +208,7 @@ class Neighbourhood:
         )
         self._scale = np.asarray(self.explainer.scaler.scale_, dtype=np.float32)[numeric]
         self._high = (schema.cards - 1)[numeric]
-        self._nominal = np.array(
-            [j for j in range(schema.d) if j not in set(numeric.tolist())], dtype=np.intp
-        )
+        self._nominal = np.array([j for j in range(schema.d) if j not in set(numeric.tolist())], dtype=np.intp)
         self._columns = np.ascontiguousarray(data[:, self._nominal].T).reshape(-1)
         self._starts = np.arange(len(self._nominal)) * len(data)
         self._n, self._d, self._rng = len(data), schema.d, rng

@@ -10,12 +10,7 @@ from pydantic import Field
 from auditor.core.errors import ConfigError
 from auditor.tables.options import OptionSet
 
-PAPER: Mapping[str, object] = {
-    "neighbourhood": "marginal",
-    "order": "confidence",
-    "seed_share": 0.0,
-    "batch": 1,
-}
+PAPER: Mapping[str, object] = {"neighbourhood": "marginal", "order": "confidence", "seed_share": 0.0, "batch": 1}
 
 
 class SgOptions(OptionSet):

@@ -91,9 +91,7 @@ def slices(
         others = total - cell.n
         found.append(
             Slice(
-                where=tuple(
-                    (schema.names[j], names[j][v]) for j, v in zip(cell.columns, cell.values, strict=True)
-                ),
+                where=tuple((schema.names[j], names[j][v]) for j, v in zip(cell.columns, cell.values, strict=True)),
                 n=cell.n,
                 changes=cell.changes,
                 estimate=estimate,
@@ -144,11 +142,7 @@ def _range(column: Column, low: int, high: int) -> str:
 
 
 def _cells(
-    parts: dict[int, NDArray[np.int64]],
-    columns: list[int],
-    changed: NDArray[np.bool_],
-    size: int,
-    least: int,
+    parts: dict[int, NDArray[np.int64]], columns: list[int], changed: NDArray[np.bool_], size: int, least: int
 ) -> list[_Cell]:
     result = []
     for chosen in combinations(columns, size):

@@ -76,9 +76,7 @@ def _among(variable: Whole, table: NDArray[np.generic]) -> object:
     """``table[variable]`` as a union of ranges."""
     z3 = z3_module()
     edge = np.flatnonzero(np.diff(np.concatenate([[False], table, [False]]).astype(np.int8)))
-    ranges = [
-        z3.And(variable >= int(a), variable < int(b)) for a, b in zip(edge[::2], edge[1::2], strict=True)
-    ]
+    ranges = [z3.And(variable >= int(a), variable < int(b)) for a, b in zip(edge[::2], edge[1::2], strict=True)]
     return z3.Or(*ranges) if ranges else z3.BoolVal(False)
 
 

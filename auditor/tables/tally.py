@@ -27,9 +27,7 @@ Mask = NDArray[np.bool_]
 class Tally:
     """Counts of one set of columns over independent rows."""
 
-    def __init__(
-        self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0
-    ) -> None:
+    def __init__(self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0) -> None:
         self._left, self._judged = keep, list[tuple[Rows, Mask]]()
         self.schema, self.evaluator, self.index = schema, evaluator, index
         self.combos = schema.combos_of(index)
@@ -181,9 +179,7 @@ class Tally:
         """The names of the columns that are varied."""
         return tuple(self.schema.names[int(i)] for i in self.index)
 
-    def causal(
-        self, level: float, interval: Interval | None, method: str, *, note: str = ""
-    ) -> Estimate | None:
+    def causal(self, level: float, interval: Interval | None, method: str, *, note: str = "") -> Estimate | None:
         """Share of rows whose label changes when the columns change; ``interval`` None means exact."""
         if not self.rows:
             return None
@@ -272,19 +268,13 @@ class Tally:
         """Causal and group score, those of them that can be computed."""
         result = []
         if (estimate := self.causal(level, interval, method)) is not None:
-            result.append(
-                Score(name=f"{prefix}causal", columns=self.names, estimate=estimate, population=population)
-            )
+            result.append(Score(name=f"{prefix}causal", columns=self.names, estimate=estimate, population=population))
         note = "largest minus smallest rate over several groups leans upwards in small samples"
         found = self.group(level, interval, method, note="" if interval is None else note)
         if found is not None:
             result.append(
                 Score(
-                    name=f"{prefix}group",
-                    columns=self.names,
-                    estimate=found[0],
-                    population=population,
-                    detail=found[1],
+                    name=f"{prefix}group", columns=self.names, estimate=found[0], population=population, detail=found[1]
                 )
             )
         return tuple(result)
@@ -298,11 +288,7 @@ def counted_label(evaluator: Evaluator, labels: Collection[int]) -> int | None:
     """
     wanted = evaluator.schema.favourable
     if wanted is None:
-        return (
-            max(labels, key=lambda code: _sorted_as(evaluator.label_name(code)))
-            if 0 < len(labels) <= 2
-            else None
-        )
+        return max(labels, key=lambda code: _sorted_as(evaluator.label_name(code))) if 0 < len(labels) <= 2 else None
     code = evaluator.label_code(wanted)
     return code if code in labels or len(labels) < 2 else None
 
@@ -313,9 +299,7 @@ def uncounted(evaluator: Evaluator, labels: Collection[int]) -> str:
     wanted = evaluator.schema.favourable
     if wanted is None:
         return f"the model returned {len(labels)} labels ({names}); say which one is good: --favourable LABEL"
-    return (
-        f"the model never returned {wanted!r}, which is called favourable (--favourable); its labels: {names}"
-    )
+    return f"the model never returned {wanted!r}, which is called favourable (--favourable); its labels: {names}"
 
 
 def _sorted_as(name: str) -> tuple[bool, float, str]:
@@ -328,9 +312,7 @@ def _sorted_as(name: str) -> tuple[bool, float, str]:
 def _left_out(groups: int) -> str:
     if not groups:
         return ""
-    return (
-        f"{plural(groups, 'group')} of fewer than {LEAST_OF_GROUP} rows {verb(groups, 'is', 'are')} left out"
-    )
+    return f"{plural(groups, 'group')} of fewer than {LEAST_OF_GROUP} rows {verb(groups, 'is', 'are')} left out"
 
 
 def method_is_uniform(method: str) -> bool:

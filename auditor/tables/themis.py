@@ -34,9 +34,7 @@ PAIRS = 20  # exemplars
 LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
 
 
-def run(
-    evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator
-) -> TabularResult:
+def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Measure discrimination scores, or search minimal discriminating sets."""
     settings = ThemisOptions.of(options)
     if settings.mode == "search":
@@ -48,9 +46,7 @@ def run(
     return _scores(evaluator, schema, settings, rng)
 
 
-def _scores(
-    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
-) -> TabularResult:
+def _scores(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
     exact = walks(evaluator, schema, settings)
     tally = Tally(schema, evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
     reason = ""
@@ -197,10 +193,7 @@ def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], 
             except BudgetExceeded as error:  # a server that is gone, or time that ended within a call
                 ended = str(error)
         return (), f"{ended} after {start:,} of {plural(len(rows), 'given row')}: no score of them"
-    return (
-        tally.scores("given rows", settings.confidence, _clopper_pearson, GIVEN_METHOD, prefix="apparent_"),
-        "",
-    )
+    return (tally.scores("given rows", settings.confidence, _clopper_pearson, GIVEN_METHOD, prefix="apparent_"), "")
 
 
 def _clopper_pearson(successes: int, n: int, level: float) -> tuple[float, float]:

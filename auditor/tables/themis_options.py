@@ -60,9 +60,7 @@ def walks(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> bool
     if settings.profile is not None or settings.enumerate is False:
         return False
     if settings.enumerate and schema.size > ENUMERABLE:
-        raise ConfigError(
-            f"the domain has {plural(schema.size, 'row')}; at most {ENUMERABLE:,} can be walked through"
-        )
+        raise ConfigError(f"the domain has {plural(schema.size, 'row')}; at most {ENUMERABLE:,} can be walked through")
     left = evaluator.remaining
     fits = schema.size <= ENUMERABLE and (left is None or schema.size <= left)
     return bool(settings.enumerate) or (settings.enumerate is None and fits and not evaluator.slow)

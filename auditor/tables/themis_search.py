@@ -45,9 +45,7 @@ class Tested:
         return self.verdict == "above"
 
 
-def search(
-    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
-) -> TabularResult:
+def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
     """All minimal sets above ``theta`` among the subsets of ``columns``.
 
     A set is tested with independent rows until its interval is above or below ``theta``, or ``epsilon`` or
@@ -218,9 +216,7 @@ class _Exact:
 class _Sampled:
     """Scores by sampling; all sets share one stream of rows and the labels of those rows."""
 
-    def __init__(
-        self, evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> None:
         self._evaluator, self._schema, self._settings, self._rng = evaluator, schema, settings, rng
         self._draw = sampler(schema, settings, rng)
         self._rows: Rows = self._draw(0)
@@ -294,9 +290,7 @@ class _Sampled:
             return changed / n, *confidence_sequence(changed, n, settings.confidence)
 
         (value, low, high), verdict, decided = self._decide(more)
-        estimate = Estimate(
-            value=value, low=low, high=high, level=settings.confidence, n=n, n_skipped=0, method=METHOD
-        )
+        estimate = Estimate(value=value, low=low, high=high, level=settings.confidence, n=n, n_skipped=0, method=METHOD)
         score = Score(
             name="causal",
             columns=tuple(self._schema.names[i] for i in chosen),
@@ -318,9 +312,7 @@ class _Sampled:
             open_rows = np.flatnonzero(~changed)
             tried = combos[at : at + width]
             answers = self._evaluator.grid(rows[open_rows], index, tried)
-            possible = (
-                self._evaluator.possible(rows[open_rows], index, tried) if self._schema.constraints else None
-            )
+            possible = self._evaluator.possible(rows[open_rows], index, tried) if self._schema.constraints else None
             mine = labels[open_rows]
             for k in range(len(tried)):
                 apart = self._evaluator.differ(np.stack([mine, answers[:, k]], axis=1))
@@ -355,7 +347,5 @@ class _Sampled:
 
         _, verdict, decided = self._decide(more)
         detail = {"decided_by": decided, "capped": False}
-        score = Score(
-            name="group", columns=names, estimate=group(), population="domain (uniform)", detail=detail
-        )
+        score = Score(name="group", columns=names, estimate=group(), population="domain (uniform)", detail=detail)
         return Tested(score, verdict)

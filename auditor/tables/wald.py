@@ -46,9 +46,7 @@ def stop_at(hits: NDArray[np.bool_], before: tuple[int, int], settings: ThemisOp
     return int(np.argmax(done)) + 1 if done.any() else None
 
 
-def proportion(
-    draw: Sampler, judge: Callable[[Rows], NDArray[np.bool_]], settings: ThemisOptions
-) -> tuple[int, int]:
+def proportion(draw: Sampler, judge: Callable[[Rows], NDArray[np.bool_]], settings: ThemisOptions) -> tuple[int, int]:
     """Rows used and hits among them, sampled until the rule stops."""
     r = count = 0
     while True:
@@ -89,12 +87,7 @@ def literal_scores(
     try:
         draws, hits = proportion(draw, lambda rows: _changes(evaluator, rows), settings)
         scores.append(
-            Score(
-                name="causal",
-                columns=schema.protected,
-                estimate=wald(hits, draws, settings),
-                population=population,
-            )
+            Score(name="causal", columns=schema.protected, estimate=wald(hits, draws, settings), population=population)
         )
         label, why = _label(evaluator, schema)
         if label is None:

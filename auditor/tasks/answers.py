@@ -267,9 +267,7 @@ def _without_asides(text: str) -> str:
 def _marker(markers: tuple[str, ...]) -> re.Pattern[str]:
     words = "|".join(re.escape(m) for m in sorted(markers, key=lambda m: (-len(m), m)))
     anywhere = rf"(?<![\w-])(?:{words})[\"')\]]{{0,2}} ?[:=]"
-    at_start = (
-        rf"^[^\w\n]{{0,4}}{_LEAD}(?:{words})(?: is(?: ?:)?(?=\s)|[ ]?(?:->|=>|[-\u2013\u2014\u2192])(?=\s))"
-    )
+    at_start = rf"^[^\w\n]{{0,4}}{_LEAD}(?:{words})(?: is(?: ?:)?(?=\s)|[ ]?(?:->|=>|[-\u2013\u2014\u2192])(?=\s))"
     return re.compile(f"{anywhere}|{at_start}", re.MULTILINE)
 
 

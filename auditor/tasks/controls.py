@@ -77,7 +77,5 @@ def _pair(line: str, where: str, kept: Callable[[str], int]) -> tuple[str, str]:
     if first == second:
         raise DataFileError(f"{where}: both texts are equal, so no answer can tell them apart. {_HELP}")
     if first[: kept(first)] == second[: kept(second)]:
-        raise DataFileError(
-            f"{where}: the texts differ only in what the task's `truncation` cuts off. {_HELP}"
-        )
+        raise DataFileError(f"{where}: the texts differ only in what the task's `truncation` cuts off. {_HELP}")
     return first, second

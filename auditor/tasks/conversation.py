@@ -19,9 +19,7 @@ from auditor.tasks.kinds.score import NumberReader
 from auditor.tasks.task import GRADES, Task
 from auditor.tasks.wording import normalise
 
-FIELDS = frozenset(
-    {"turns", "tools", "outcome", "ends", "state"}
-)  # of a task file, that a single question has not
+FIELDS = frozenset({"turns", "tools", "outcome", "ends", "state"})  # of a task file, that a single question has not
 _PLACE = re.compile(r"\{(text|profile)\}")
 
 

@@ -55,8 +55,7 @@ def read(
         There is no such column, or it holds something else than texts.
     """
     columns, rows = _table(
-        data,
-        (text_column, label_column or "label", id_column or "id", SUBJECT, *filter(None, [source_column])),
+        data, (text_column, label_column or "label", id_column or "id", SUBJECT, *filter(None, [source_column]))
     )
     return collect(_NAMES, columns, rows, text_column, label_column, id_column, limit, source=source_column)
 
@@ -104,9 +103,7 @@ def _table(data: Any, wanted: tuple[str, ...]) -> readers.Table:
         if splits:  # a datasets.DatasetDict
             raise WrongType(f"data holds several data sets; give one of them: data[{splits[0]!r}].")
         raise _refused("a dict of columns" if data else "an empty dict")
-    if isinstance(data, (str, bytes, bytearray, set, frozenset, SourceText)) or not isinstance(
-        data, Iterable
-    ):
+    if isinstance(data, (str, bytes, bytearray, set, frozenset, SourceText)) or not isinstance(data, Iterable):
         raise _refused(_kind(data))
     return None, _items(data, wanted)
 

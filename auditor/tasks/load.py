@@ -56,16 +56,12 @@ def load(name_or_path: str | Path) -> Task:
         The file does not exist or is malformed; the message names file, line and field.
     """
     text = os.fspath(name_or_path)
-    is_path = (
-        isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
-    )
+    is_path = isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
     if not is_path:
         if text in available():
             return _from_file(data.path("prompts", f"{text}.yaml"), builtin=True)
         if not Path(text).is_file():
-            raise UnknownPlugin(
-                "task", text, available(), "`audit tasks new` writes a task file of your own."
-            )
+            raise UnknownPlugin("task", text, available(), "`audit tasks new` writes a task file of your own.")
     return _from_file(Path(text), builtin=False)
 
 
@@ -128,9 +124,7 @@ def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, 
     return f"{path}{at}: {name}{message}{more}. The fields: audit tasks format"
 
 
-_UNION_ARMS = frozenset(
-    {"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"}
-)
+_UNION_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})
 
 
 _NOT_IN_DIGEST: Any = {
@@ -150,9 +144,7 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
     kind = kinds.of(part.kind)
     scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
     # What shapes prompts and reading; where the texts lie does not.
-    content = part.model_dump(
-        mode="json", exclude=_NOT_IN_DIGEST | ({} if part.turns else dict.fromkeys(TALK, True))
-    )
+    content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST | ({} if part.turns else dict.fromkeys(TALK, True)))
     made, more = (Conversation, _talk(part)) if part.turns else (Task, {})
     return made(
         **more,
@@ -166,8 +158,7 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         question=_with_labels(part.question, part),
         tag=part.input.tag,
         examples=tuple(
-            Example(text=e.text.strip(), value=kind.value(e.label), reason=e.reason.strip())
-            for e in part.examples
+            Example(text=e.text.strip(), value=kind.value(e.label), reason=e.reason.strip()) for e in part.examples
         ),
         formats=MappingProxyType(
             {
@@ -295,8 +286,7 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
     for i, example in enumerate(task.examples):
         if task.kind.wrong(example.value, task.labels):
             raise DataFileError(
-                f"{path}: field examples.{i}.label: {example.value!r} is none of the labels "
-                f"({', '.join(task.labels)})"
+                f"{path}: field examples.{i}.label: {example.value!r} is none of the labels ({', '.join(task.labels)})"
             )
     for name, form in task.formats.items():
         for i, example in enumerate(task.examples):
@@ -307,9 +297,7 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
         values: list[tuple[str, Value, str]] = [
             (f"examples.{i}", e.value, e.reason) for i, e in enumerate(task.examples)
         ]
-        values += [
-            ("labels", value, "Some words about it.") for value in task.kind.possible(task.labels, task.scale)
-        ]
+        values += [("labels", value, "Some words about it.") for value in task.kind.possible(task.labels, task.scale)]
         for where, value, reason in values:
             written = task.write(value, name, reason)
             got = task.read(written, "chat", name)

@@ -26,9 +26,7 @@ def content(path: Path) -> bytes:
     DataFileError
         It is missing (near misses are named), a folder, unreadable, empty, or of an unknown type.
     """
-    hint = (
-        " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
-    )
+    hint = " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
     raw = csvfile.content(path, what=f"one file of texts ({', '.join(SUFFIXES)})", missing=hint)
     if path.suffix.lower() not in SUFFIXES:
         hint = " For JSON, write one object per line (.jsonl)." if path.suffix.lower() == ".json" else ""
@@ -45,9 +43,7 @@ def from_file(path: Path, raw: bytes, text_column: str) -> Table:
     if suffix in (".jsonl", ".ndjson"):
         return None, _json_lines(path, text)
     if suffix == ".txt":
-        return ["text"], (
-            (f"line {n}", {"text": line}) for n, line in enumerate(csvfile.lines(text), start=1)
-        )
+        return ["text"], ((f"line {n}", {"text": line}) for n, line in enumerate(csvfile.lines(text), start=1))
     return _table(path, text, text_column, ("\t",) if suffix == ".tsv" else csvfile.DELIMITERS)
 
 
@@ -63,9 +59,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
                 hint = "; one JSON array is no JSON lines: write one object per line"
             elif n == 1 and line.strip() == "{":
                 hint = "; each object has to stand in one line"
-            raise DataFileError(
-                f"{path}, line {n}: broken JSON at column {error.colno}: {error.msg}{hint}"
-            ) from None
+            raise DataFileError(f"{path}, line {n}: broken JSON at column {error.colno}: {error.msg}{hint}") from None
         if not isinstance(value, dict):
             raise DataFileError(f'{path}, line {n}: expected an object such as {{"text": "…"}}')
         yield f"line {n}", value
@@ -129,10 +123,7 @@ def from_dataset(dataset: Any) -> Table:
         for n, row in enumerate(dataset, start=1):
             yield (
                 f"row {n}",
-                {
-                    c: _named(value, classes[c]) if c in classes else _joined(value)
-                    for c, value in row.items()
-                },
+                {c: _named(value, classes[c]) if c in classes else _joined(value) for c, value in row.items()},
             )
 
     columns = dataset.column_names  # None where a stream does not say

@@ -253,9 +253,7 @@ class TaskFile(Part):
         if not kind.labelled and names:
             raise ValueError(f"labels: a task of kind {kind} has none")
         if kind.number != (self.scale is not None):
-            raise ValueError(
-                "scale: {low, high} goes with answers that are numbers (kind score), and with no others"
-            )
+            raise ValueError("scale: {low, high} goes with answers that are numbers (kind score), and with no others")
         if self.favourable is not None and self.favourable not in names:
             raise ValueError(f"favourable: {self.favourable!r} is none of the labels ({', '.join(names)})")
         if self.default_format is not None and self.default_format not in self.formats:
@@ -292,12 +290,8 @@ class TaskFile(Part):
         named = {outcome.tool, (outcome.number or "").partition(".")[0], *self.ends.tools} - {""}
         if unknown := sorted(named - tools):
             raise ValueError(f"outcome: there is no tool {unknown[0]!r}")
-        if outcome.read == "turns" and (
-            self.scale is None or not self.scale.low <= 1 <= users < self.scale.high
-        ):
-            raise ValueError(
-                f"outcome: turns are counted on a scale from 1 to {users + 1} or more (kind score)"
-            )
+        if outcome.read == "turns" and (self.scale is None or not self.scale.low <= 1 <= users < self.scale.high):
+            raise ValueError(f"outcome: turns are counted on a scale from 1 to {users + 1} or more (kind score)")
         if outcome.read == "tool" and not self.labels:
             raise ValueError("outcome: read: tool needs labels that name tools")
         if (outcome.number is not None) != any("{score}" in f.answer for f in self.formats.values()):

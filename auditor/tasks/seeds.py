@@ -175,9 +175,7 @@ def collect(
             f"{where.source}: the column {text!r} holds nothing but blanks ({plural(collected.rows, 'row')})"
         )
     if source and all(seed.source is None for seed in collected.seeds):
-        raise DataFileError(
-            f"{where.source}: no text has a source in the column {source!r} ({where.source_column})"
-        )
+        raise DataFileError(f"{where.source}: no text has a source in the column {source!r} ({where.source_column})")
     return SeedFile(
         seeds=tuple(collected.seeds),
         rows=collected.rows,
@@ -217,8 +215,7 @@ def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None
 
     try:
         others = [
-            Against.model_validate(row)
-            for _, row in readers.from_file(against, readers.content(against), "text")[1]
+            Against.model_validate(row) for _, row in readers.from_file(against, readers.content(against), "text")[1]
         ]
     except ValidationError as error:
         first = error.errors()[0]
@@ -315,9 +312,7 @@ def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | N
         if lone is not None and not told.halves:
             raise DataFileError(f"{source}, {where}: the text holds half a character (\\u{ord(lone):04x})")
         given = _plain(source, where, columns.id, columns.field(where, row, columns.id, columns.id_needed))
-        label = _gold(
-            source, where, columns.label, columns.field(where, row, columns.label, columns.label_needed)
-        )
+        label = _gold(source, where, columns.label, columns.field(where, row, columns.label, columns.label_needed))
         seen = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if seen in texts:
             out.repeated += 1
@@ -330,9 +325,7 @@ def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | N
         used.add(seed_id)
         subject = subject_of(f"{source}, {where}", text, row.get(SUBJECT))
         made_of = columns.source and _plain(source, where, columns.source, row.get(columns.source))
-        out.seeds.append(
-            SourceText(id=seed_id, text=text, label=label, subject=subject, source=made_of or None)
-        )
+        out.seeds.append(SourceText(id=seed_id, text=text, label=label, subject=subject, source=made_of or None))
     return out
 
 
@@ -360,9 +353,7 @@ def _plain(source: str, where: str, column: str, value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value).strip() or None
-    raise DataFileError(
-        f"{source}, {where}: the column {column!r} holds {_kind(value)}, not a word or a number"
-    )
+    raise DataFileError(f"{source}, {where}: the column {column!r} holds {_kind(value)}, not a word or a number")
 
 
 def _kind(value: object) -> str:
@@ -370,10 +361,4 @@ def _kind(value: object) -> str:
         return "true or false"
     if isinstance(value, int | float):
         return f"a number ({value})"
-    return (
-        "a list"
-        if isinstance(value, list)
-        else "an object"
-        if isinstance(value, dict)
-        else type(value).__name__
-    )
+    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else type(value).__name__

@@ -34,9 +34,7 @@ def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
         try:
             start, end = map(operator.index, item)
         except (TypeError, ValueError):
-            raise DataFileError(
-                f"{where}: the column {SUBJECT!r} takes a list of [start, end], got {item!r}"
-            ) from None
+            raise DataFileError(f"{where}: the column {SUBJECT!r} takes a list of [start, end], got {item!r}") from None
         if not 0 <= start < end <= len(text):
             raise DataFileError(
                 f"{where}: [{start}, {end}] in the column {SUBJECT!r} is no part of the text, which has "

@@ -201,9 +201,7 @@ class Task:
         messages = [Message(role="system", content=self.system)] if self.system else []
         for example in () if form.graded else self.examples:
             messages.append(Message(role="user", content=self._ask(example.text, form)))
-            messages.append(
-                Message(role="assistant", content=self.write(example.value, name, example.reason))
-            )
+            messages.append(Message(role="assistant", content=self.write(example.value, name, example.reason)))
         messages.append(Message(role="user", content=self._ask(text[: self.kept(text)], form)))
         return Prompt(format=name, messages=tuple(messages))
 
@@ -243,16 +241,9 @@ class Task:
         if form.graded and not form.scored and isinstance(value, str):
             value, plain = float(grade), grade
         data = list(value) if isinstance(value, tuple) else value
-        parts = {
-            "{label}": plain,
-            "{json}": json.dumps(data, ensure_ascii=False),
-            "{reason}": reason,
-            "{score}": grade,
-        }
+        parts = {"{label}": plain, "{json}": json.dumps(data, ensure_ascii=False), "{reason}": reason, "{score}": grade}
         # One pass: what is filled in may itself hold a placeholder.
-        return re.sub(
-            r"\{(?:label|json|reason|score)\}", lambda match: parts[match.group()], form.answer
-        ).strip()
+        return re.sub(r"\{(?:label|json|reason|score)\}", lambda match: parts[match.group()], form.answer).strip()
 
     def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
         """Say what ``output`` means; never raises on a string. See `auditor.tasks.answers`.

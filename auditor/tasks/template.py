@@ -71,9 +71,7 @@ def template(name: str, kind: str = "classification") -> str:
     'name: refunds'
     """
     if not _NAME.fullmatch(name):
-        raise ConfigError(
-            f"{name!r} is no name for a task: 1 to 64 of a-z, 0-9, - and _, a letter or digit first"
-        )
+        raise ConfigError(f"{name!r} is no name for a task: 1 to 64 of a-z, 0-9, - and _, a letter or digit first")
     try:
         sketch = kinds.of(kind).sketch
     except UnknownPlugin:

@@ -53,10 +53,7 @@ MUTATOR_FIXTURES: tuple[MutatorFixture, ...] = (
         "race-blacksmith",
         "The blacksmith hired a black man named Dr. Smith.",
         "black>asian",
-        *(
-            f"The blacksmith hired {an} man named Dr. Smith."
-            for an in ("an Asian", "an Asian American", *_ASIAN)
-        ),
+        *(f"The blacksmith hired {an} man named Dr. Smith." for an in ("an Asian", "an Asian American", *_ASIAN)),
         bad=("asiansmith", "a asian"),
         why="a sub-word hit, a wrong article, and the whole text in lower case",
     ),
@@ -118,24 +115,10 @@ MUTATOR_FIXTURES: tuple[MutatorFixture, ...] = (
         why="two words became the name of another group",
     ),
     _case(
-        "gender",
-        "his-possessive",
-        "He lost his keys.",
-        _M_F,
-        "She lost her keys.",
-        bad=("hers keys",),
-        why=_PRONOUN,
+        "gender", "his-possessive", "He lost his keys.", _M_F, "She lost her keys.", bad=("hers keys",), why=_PRONOUN
     ),
     _case("gender", "his-independent", "The blue car is his.", _M_F, "The blue car is hers.", why=_PRONOUN),
-    _case(
-        "gender",
-        "her-possessive",
-        "She lost her keys.",
-        _F_M,
-        "He lost his keys.",
-        bad=("him keys",),
-        why=_PRONOUN,
-    ),
+    _case("gender", "her-possessive", "She lost her keys.", _F_M, "He lost his keys.", bad=("him keys",), why=_PRONOUN),
     _case("gender", "her-object", "The panel thanked her.", _F_M, "The panel thanked him.", why=_PRONOUN),
     _case("gender", "hers", "The blue car is hers.", _F_M, "The blue car is his.", why=_PRONOUN),
     _case(
@@ -154,14 +137,7 @@ MUTATOR_FIXTURES: tuple[MutatorFixture, ...] = (
         "My boyfriend left.",
         why="the word list had a typing error",
     ),
-    _case(
-        "gender",
-        "wife",
-        "My wife left.",
-        _F_M,
-        "My husband left.",
-        why="the word list had no wife and no husband",
-    ),
+    _case("gender", "wife", "My wife left.", _F_M, "My husband left.", why="the word list had no wife and no husband"),
     _case(
         "gender",
         "titles",

@@ -89,12 +89,7 @@ def _kind(old: str, new: str, source: str) -> EditKind:
 
 _BOY, _GIRL = "gender:unmarked>male", "gender:unmarked>female"
 _TRANS = "gender:unmarked>trans_male"
-_FM, _MF, _MN, _FN = (
-    "gender:female>male",
-    "gender:male>female",
-    "gender:male>nonbinary",
-    "gender:female>nonbinary",
-)
+_FM, _MF, _MN, _FN = ("gender:female>male", "gender:male>female", "gender:male>nonbinary", "gender:female>nonbinary")
 
 _WRONG: dict[str, tuple[str, ...]] = {
     "fifth boy, youngest daughter": ("She was the fifth child and youngest daughter of a miner.", f"{_BOY} child=boy"),

@@ -162,15 +162,11 @@ def smallest(result: Result, model: str, format_: str, attributes: tuple[str, ..
     among the variants judged, unless nothing else is left.
     """
     every = [
-        v
-        for v in result.verdicts
-        if v.outcome == "violation" and v.order and v.model == model and v.format == format_
+        v for v in result.verdicts if v.outcome == "violation" and v.order and v.model == model and v.format == format_
     ]
     mine = [v for v in every if set(v.attributes) == set(attributes)]
     minimal = [
-        v
-        for v in mine
-        if not any(w.case_id == v.case_id and set(w.attributes) < set(v.attributes) for w in every)
+        v for v in mine if not any(w.case_id == v.case_id and set(w.attributes) < set(v.attributes) for w in every)
     ]
 
     def size(verdict: Verdict) -> tuple[int, int, str]:

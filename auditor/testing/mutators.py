@@ -70,13 +70,7 @@ def _problem(one: MutatorFixture, output: tuple[str, ...]) -> str:
 
 
 def mutate(
-    text: str,
-    attribute: str,
-    source_group: str,
-    target_group: str,
-    *,
-    parser: TextParser | None = None,
-    who: str = ALL,
+    text: str, attribute: str, source_group: str, target_group: str, *, parser: TextParser | None = None, who: str = ALL
 ) -> list[str]:
     """Return the rewritten texts of this project's suite (scope ``text``) for one direction.
 

@@ -143,9 +143,7 @@ class Planted(Model):
         self.style: Literal["text", "chat"] = chosen
         self.deterministic = rules.wobble == 0
         self.cacheable = bool(cached)
-        self.fingerprint = "planted:" + digest(
-            {"adapter": "planted.v1", **dataclasses.asdict(rules)}, size=16
-        )
+        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **dataclasses.asdict(rules)}, size=16)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer by the rules; see `auditor.core.protocols.Model`."""

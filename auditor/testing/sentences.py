@@ -36,9 +36,7 @@ class Sentence:
     subject: bool = False
 
 
-def check_kept(
-    kept: Mapping[str, Sequence[str]], sentences: Iterable[Sentence] | None = None
-) -> list[Failure]:
+def check_kept(kept: Mapping[str, Sequence[str]], sentences: Iterable[Sentence] | None = None) -> list[Failure]:
     """Say of which ``sentences`` (None: all) the texts in ``kept`` lack a good variant or hold a bad one."""
     failures = []
     for one in SENTENCES if sentences is None else sentences:
@@ -64,10 +62,7 @@ SENTENCES: tuple[Sentence, ...] = (
     Sentence(
         id="old boy",
         text="The novel tells of a young boy named Ferris.",
-        kept=(
-            "The novel tells of a young girl named Ferris.",
-            "The novel tells of a teenage boy named Ferris.",
-        ),
+        kept=("The novel tells of a young girl named Ferris.", "The novel tells of a teenage boy named Ferris."),
         never=("old boy", "elderly boy", "middle-aged boy"),
     ),
     Sentence(
@@ -100,10 +95,7 @@ SENTENCES: tuple[Sentence, ...] = (
     Sentence(
         id="they in Markdown",
         text="**She** *is* a physicist. **She** works hard.",
-        kept=(
-            "**They** *are* a physicist. **They** work hard.",
-            "**He** *is* a physicist. **He** works hard.",
-        ),
+        kept=("**They** *are* a physicist. **They** work hard.", "**He** *is* a physicist. **He** works hard."),
         never=("they** *is", "they** works"),
     ),
     Sentence(
@@ -120,10 +112,7 @@ SENTENCES: tuple[Sentence, ...] = (
     Sentence(
         id="mother-of-two",
         text="A Somali mother-of-two said that she was tired.",
-        kept=(
-            "A Somali father-of-two said that he was tired.",
-            "A Kenyan mother-of-two said that she was tired.",
-        ),
+        kept=("A Somali father-of-two said that he was tired.", "A Kenyan mother-of-two said that she was tired."),
         never=("somali mother-of-two said that he", "somali mother-of-two said that they"),
     ),
     Sentence(
@@ -191,9 +180,7 @@ SENTENCES: tuple[Sentence, ...] = (
     Sentence(
         id="bystanders of a gender",
         text="Nine years as a counselor, mostly with young Black men leaving prison. She sets limits and is calm.",
-        kept=(
-            "Nine years as a counselor, mostly with young Black men leaving prison. He sets limits and is calm.",
-        ),
+        kept=("Nine years as a counselor, mostly with young Black men leaving prison. He sets limits and is calm.",),
         never=("young black women", "young white men", "young asian men"),
         subject=True,
     ),
@@ -231,9 +218,7 @@ SENTENCES: tuple[Sentence, ...] = (
     Sentence(
         id="bystanders of a race",
         text="A landscaper with an eye for drains. The Native American elders on the council hired her twice.",
-        kept=(
-            "A landscaper with an eye for drains. The Native American elders on the council hired him twice.",
-        ),
+        kept=("A landscaper with an eye for drains. The Native American elders on the council hired him twice.",),
         never=("the black elders", "the white elders", "the asian elders", "the hispanic elders"),
         subject=True,
     ),

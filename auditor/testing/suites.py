@@ -127,7 +127,5 @@ def _variant(case: Case, variant: Variant) -> list[str]:
     for edit in variant.edits:
         named = variant.groups.get(edit.attribute, "").split("+")  # a text may name several
         if edit.kind != "agreement" and edit.target_group not in named:
-            problems.append(
-                f"groups[{edit.attribute!r}] lacks {edit.target_group!r}, where its edit leads to"
-            )
+            problems.append(f"groups[{edit.attribute!r}] lacks {edit.target_group!r}, where its edit leads to")
     return problems + check_variant(text, variant)

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from auditor.text.windows import Floats, Ids
 
-FEATURES = (
-    8  # first two of the buffer, top three of the stack, left child of both tops, right child of the stack's
-)
+FEATURES = 8  # first two of the buffer, top three of the stack, left child of both tops, right child of the stack's
 _MIX = np.random.Generator(np.random.PCG64(3)).integers(1, 2**62, FEATURES, np.int64) | 1
 
 

@@ -48,7 +48,7 @@ _SPELLED_A = _set("uk us usa eu un ufo usb uae usc ucla uc url uv ux ui")
 _SILENT_H = ("hour", "honest", "honor", "honour", "heir", "herb")
 _YOU_OR_WONE = re.compile(
     r"(eu|ew|uni(?!n|m|d(?!i)|ro)|unanim|u[bt]iq|util|utop|us(e|u|a[gb])|ur(in|an|ol|ug)|uk(r|$|u)|ugan|utah|ubu"
-    r"|one(?!r)|once|ouija|uvul|uter)",
+    r"|one(?!r)|once|ouija|uvul|uter)"
 )
 _VOWEL_DIGITS = re.compile(r"(8|11(?!\d)|18(?!\d)|11\d{3}(?!\d)|18\d{3}(?!\d))")
 

@@ -27,9 +27,7 @@ PRONOUNS = {
 WRITER = frozenset(("i", "me", "my", "mine", "myself"))
 _HOUSE = frozenset(("we", "us", "our", "ours"))
 _TITLES = {"mr": "male", "mrs": "female", "ms": "female", "miss": "female", "mx": "", "dr": "", "prof": ""}
-_GENERIC = _set(
-    "man woman gentleman lady guy girl boy fellow kid person lad gal individual applicant candidate"
-)
+_GENERIC = _set("man woman gentleman lady guy girl boy fellow kid person lad gal individual applicant candidate")
 _POINTS = frozenset(("the", "this", "that", "said"))
 SEVERAL = frozenset(("couple", "family", "audience", "pair", "crew", "team", "staff"))
 _MODIFIES = frozenset(("amod", "compound", "flat", "nmod:unmarked", "nummod"))
@@ -156,9 +154,7 @@ class Reading:
             return None
         gender = _TITLES[low] if low in _TITLES else self.lexicon.gender.get(low, "")
         while end + 1 < len(w.low) and w.sentence[end + 1] == w.sentence[i]:
-            if not (w.title[end + 1] and w.tag[end + 1] == "NNP") and not (
-                w.low[end + 1] == "." and low in _TITLES
-            ):
+            if not (w.title[end + 1] and w.tag[end + 1] == "NNP") and not (w.low[end + 1] == "." and low in _TITLES):
                 break
             end += 1
         parts = {p for p in w.low[i : end + 1] if p.isalpha() and p not in _TITLES}
@@ -188,10 +184,7 @@ class Reading:
             return False
         if not ends_as_trade(low[:-1] if w.tag[i] == "NNS" and low.endswith("s") else low):
             return False
-        return w.child(i, "det", "nmod:poss", "amod", "acl:relcl") is not None or w.dep[i] in {
-            "ROOT",
-            "appos",
-        }
+        return w.child(i, "det", "nmod:poss", "amod", "acl:relcl") is not None or w.dep[i] in {"ROOT", "appos"}
 
     def _noun(self, i: int) -> None:
         w, low = self.w, self.w.low[i]
@@ -231,9 +224,9 @@ class Reading:
             return w.child(i, *SUBJECT) is None
         if verbless:  # Kitchen porter to pastry chef in five years
             return not any(j in self.at for j in range(first, i))
-        return all(
-            w.dep[j] in _MODIFIES or w.tag[j] in {"DT", "JJ", "RB", "CD"} for j in range(first, i)
-        ) and (w.dep[i] not in {*SUBJECT, "obl", "obj", "nmod:poss"} and "nmod" not in w.dep[i])
+        return all(w.dep[j] in _MODIFIES or w.tag[j] in {"DT", "JJ", "RB", "CD"} for j in range(first, i)) and (
+            w.dep[i] not in {*SUBJECT, "obl", "obj", "nmod:poss"} and "nmod" not in w.dep[i]
+        )
 
     def _linked(self, i: int, gender: str, plural: bool) -> Entity | None:
         """The person whom the grammar says a noun to be: of a predicate, an apposition or an *as* phrase."""
@@ -251,9 +244,7 @@ class Reading:
             other = before
         elif w.dep[i] == "conj" and w.child(w.head[i], "cop") is not None and self._predicate(w.head[i]):
             other = w.head[i]  # I am a woman and a machinist
-        elif "as" in w.words(i, "case") and not {"such", "same", "well", "much"} & set(
-            w.low[max(0, i - 4) : i]
-        ):
+        elif "as" in w.words(i, "case") and not {"such", "same", "well", "much"} & set(w.low[max(0, i - 4) : i]):
             verb = w.clause(i)
             other = w.child(verb, "obj") if w.words(verb, "obj") & PRONOUNS.keys() else w.doer(verb)
         entity = self._who(other)
@@ -264,18 +255,9 @@ class Reading:
         w, at = self.w, i
         if i + 1 < len(w.low) and w.low[i + 1] in {"and", "or"}:
             return None
-        while (
-            at
-            and w.low[at] not in {"a", "an"}
-            and (at == i or w.tag[at][:2] in {"JJ", "NN", "VB", "RB", "HY"})
-        ):
+        while at and w.low[at] not in {"a", "an"} and (at == i or w.tag[at][:2] in {"JJ", "NN", "VB", "RB", "HY"}):
             at -= 1
-        if (
-            at < 2
-            or w.low[at] not in {"a", "an"}
-            or w.low[at - 1] != ","
-            or w.sentence[at - 2] != w.sentence[i]
-        ):
+        if at < 2 or w.low[at] not in {"a", "an"} or w.low[at - 1] != "," or w.sentence[at - 2] != w.sentence[i]:
             return None
         return at - 2 if at - 2 in self.at else None
 

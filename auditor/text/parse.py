@@ -124,9 +124,7 @@ class Parser:
     ('PRP', 'VBD', 'PRP', '.')
     """
 
-    def __init__(
-        self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES, shared: bool = True
-    ) -> None:
+    def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES, shared: bool = True) -> None:
         self.name, self.shared = name, shared
         self.asked = self.tagged = self.parsed = 0
         self._memory: Bounded[str, _Packed] = Bounded(max_sentences)

@@ -72,9 +72,7 @@ def _subject(found: Reading, lexicon: Lexicon) -> int | None:
         return None
     chosen = found.entities[-scored[0][1]]
     first = found.entities[0]
-    if chosen.doubt or (
-        first.plural and first.nouns & SEVERAL and first.intro in {"fragment", "new", "definite"}
-    ):
+    if chosen.doubt or (first.plural and first.nouns & SEVERAL and first.intro in {"fragment", "new", "definite"}):
         return None
     w = found.w
     if (
@@ -96,15 +94,9 @@ def _weight(found: Reading, entity: Entity, lexicon: Lexicon) -> float:
         if lexicon.asks:
             return 20.0
         return (6.0 if entity.nouns else 3.0 if not found.house else 0.0) + acts
-    weight = {
-        "role": 12.0,
-        "pronoun": 8.0,
-        "fragment": 7.0,
-        "this": 6.0,
-        "name": 5.0,
-        "definite": 3.0,
-        "new": 2.0,
-    }.get(entity.intro, 0.0)
+    weight = {"role": 12.0, "pronoun": 8.0, "fragment": 7.0, "this": 6.0, "name": 5.0, "definite": 3.0, "new": 2.0}.get(
+        entity.intro, 0.0
+    )
     first = entity.tokens[0]
     if entity.intro == "pronoun" and not acts and w.sentence[first]:
         weight = 4.0

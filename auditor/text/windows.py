@@ -80,9 +80,7 @@ def fits(tok2vec: Any, tagger: Any) -> bool:
         layers = [residual.layers[0].layers for residual in tower.layers]
         windows = [parts[0].attrs["window_size"] for parts in layers]
         named = all(
-            residual.name.startswith("residual(")
-            and parts[0].name == "expand_window"
-            and len(parts) == 2 + drop
+            residual.name.startswith("residual(") and parts[0].name == "expand_window" and len(parts) == 2 + drop
             for residual, parts in zip(tower.layers, layers, strict=True)
             for drop in [len(parts) - 2]
         )

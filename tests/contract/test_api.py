@@ -63,9 +63,7 @@ PLUGINS = [(kind, name) for kind in (*registry.KINDS, KINDS) for name in kind.na
 
 
 @pytest.mark.parametrize(("kind", "name"), PLUGINS, ids=[f"{k.kind}:{n}" for k, n in PLUGINS])
-def test_every_plugin_loads_is_documented_and_named_with_a_version(
-    kind: registry.Registry[object], name: str
-) -> None:
+def test_every_plugin_loads_is_documented_and_named_with_a_version(kind: registry.Registry[object], name: str) -> None:
     plugin = kind.load(name)
     assert name.rpartition(".v")[2].isdigit()
     assert kind.load(name.rpartition(".v")[0]) is plugin
@@ -103,11 +101,7 @@ def test_no_global_random_state() -> None:
     """Random numbers come from a generator that is passed in or seeded from arguments."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == "random"
-            ):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random":
                 assert node.attr in {"Random", "SystemRandom"}, f"{path}: random.{node.attr}"
 
 

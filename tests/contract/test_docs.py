@@ -115,14 +115,7 @@ def test_the_page_of_commands_has_every_command_and_option() -> None:
     page = reference.page()
     for name in COMMANDS:
         assert f"\n## audit {name}\n" in page
-    for name in (
-        "plan freeze",
-        "plan show",
-        "tabular schema",
-        "grammar check",
-        "validity import",
-        "tasks new",
-    ):
+    for name in ("plan freeze", "plan show", "tabular schema", "grammar check", "validity import", "tasks new"):
         assert f"\n### audit {name}\n" in page
     assert "--fail-on" in reference.commands()["run"]
     assert str(ROOT) not in page
@@ -136,12 +129,7 @@ def test_every_page_is_in_the_navigation(navigation: list[str]) -> None:
 
 
 def test_nothing_is_named_that_does_not_exist(navigation: list[str]) -> None:
-    later = {
-        "adaptive.md",
-        "agent.md",
-        "free_text.md",
-        "scale.md",
-    }  # left out of the site where they do not exist
+    later = {"adaptive.md", "agent.md", "free_text.md", "scale.md"}  # left out of the site where they do not exist
     text = (ROOT / "tools" / "mkdocs_hooks.py").read_text(encoding="utf-8")
     for target in navigation:
         made = f'"{target}"' in text

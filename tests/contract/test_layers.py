@@ -34,9 +34,7 @@ def broken(tree: ast.AST, module: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def modules() -> dict[str, ast.Module]:
-    names = {
-        p: ".".join(("auditor", *p.relative_to(PACKAGE).with_suffix("").parts)) for p in PACKAGE.rglob("*.py")
-    }
+    names = {p: ".".join(("auditor", *p.relative_to(PACKAGE).with_suffix("").parts)) for p in PACKAGE.rglob("*.py")}
     return {name: ast.parse(path.read_text(encoding="utf-8")) for path, name in sorted(names.items())}
 
 
@@ -74,9 +72,7 @@ def test_heavy_packages_are_imported_inside_functions(modules: dict[str, ast.Mod
     """``audit --help`` must stay quick: no heavy package at module level."""
     bad = []
     for name, tree in modules.items():
-        top = draw_rooms.imported(
-            ast.Module([n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], [])
-        )
+        top = draw_rooms.imported(ast.Module([n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], []))
         bad += [f"{name} imports {t}" for t in top if t.split(".")[0] in HEAVY]
     assert bad == []
 

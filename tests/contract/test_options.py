@@ -35,9 +35,7 @@ PLANS = (Plan, TabularPlan, MethodOptions, PlannerOptions)
 FLAGS = sorted({option.flag for plan in PLANS for option in plan.flags().values()})
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-WORD = st.text(
-    st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters=",;:=/"), min_size=1
-)
+WORD = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters=",;:=/"), min_size=1)
 TEXT = WORD.map(lambda word: f"a {word}")
 SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
     "base_url": st.sampled_from(["http://localhost:8000/v1", "https://example.org/x"]),
@@ -121,11 +119,7 @@ def arguments(plan: type[PlanModel], values: Mapping[str, Any]) -> list[str]:
             yes, _, no = option.flag.partition("/")
             out += [yes] if value else [no] if no else []
         elif isinstance(value, list):
-            out += (
-                [f"{flag}={one}" for one in value]
-                if option.repeated
-                else [f"{flag}={','.join(map(str, value))}"]
-            )
+            out += [f"{flag}={one}" for one in value] if option.repeated else [f"{flag}={','.join(map(str, value))}"]
         else:
             out.append(f"{flag}={value}")
     return out
@@ -156,9 +150,7 @@ ROWS = typed("tabular", TabularPlan, MethodOptions)
 
 def of_toml(values: Mapping[str, Any], folder: Path) -> Plan:
     path = folder / "audit.toml"
-    path.write_text(
-        tomli_w.dumps({Plan.key(name): value for name, value in values.items()}), encoding="utf-8"
-    )
+    path.write_text(tomli_w.dumps({Plan.key(name): value for name, value in values.items()}), encoding="utf-8")
     return resolve({}, path)
 
 
@@ -185,10 +177,7 @@ def test_the_commands_of_a_run_take_every_option_that_it_may() -> None:
     assert set(Plan.flags("plan freeze")) >= {n for n, o in Plan.flags().items() if o.shapes}
     assert set(TabularPlan.flags("tabular")) == set(TabularPlan.settings())
     assert set(TabularPlan.flags("tabular resume")) == set(Plan.flags("resume"))
-    assert set(inspect.signature(audit).parameters) == set(Plan.settings()) - {"models"} | {
-        "model",
-        "observe",
-    }
+    assert set(inspect.signature(audit).parameters) == set(Plan.settings()) - {"models"} | {"model", "observe"}
 
 
 @pytest.mark.parametrize("name", Plan.settings())

@@ -55,8 +55,7 @@ def test_the_tasks_of_the_paper_and_three_decisions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "file"),
-    [("ecthr", "ecthr_a"), ("scotus", "scotus"), ("ledgar", "ledgar"), ("eurlex", "eurlex")],
+    ("name", "file"), [("ecthr", "ecthr_a"), ("scotus", "scotus"), ("ledgar", "ledgar"), ("eurlex", "eurlex")]
 )
 def test_labels_are_those_of_the_data(name: str, file: str) -> None:
     path = Path(__file__).parents[3] / "shared" / "data" / "labels" / f"{file}.txt"
@@ -172,13 +171,7 @@ def test_what_is_favourable() -> None:
 
 @pytest.mark.parametrize(
     ("output", "label"),
-    [
-        ("LABEL_0", "negative"),
-        ("LABEL_1", "positive"),
-        ("pos", "positive"),
-        ("NEG", "negative"),
-        ("1", "positive"),
-    ],
+    [("LABEL_0", "negative"), ("LABEL_1", "positive"), ("pos", "positive"), ("NEG", "negative"), ("1", "positive")],
 )
 def test_names_that_classifiers_use(output: str, label: str) -> None:
     assert load("sentiment").read(output, "text").value == label

@@ -83,27 +83,13 @@ class Handler(BaseHTTPRequestHandler):
             assert part is not None
             name = f"file-{len(self.server.files)}"
             self.server.files[name] = part.group(1)
-            self.say(
-                {
-                    "id": name,
-                    "object": "file",
-                    "bytes": 1,
-                    "created_at": 1,
-                    "filename": "x",
-                    "purpose": "batch",
-                }
-            )
+            self.say({"id": name, "object": "file", "bytes": 1, "created_at": 1, "filename": "x", "purpose": "batch"})
             return
         assert self.path == "/v1/batches"
         if self.holds("create"):
             return
         given = json.loads(body)
-        batch = {
-            "id": f"batch_{len(self.server.batches)}",
-            "object": "batch",
-            "created_at": 1,
-            "status": "validating",
-        }
+        batch = {"id": f"batch_{len(self.server.batches)}", "object": "batch", "created_at": 1, "status": "validating"}
         self.server.batches[batch["id"]] = batch | given
         if self.holds("created"):
             return

@@ -211,9 +211,7 @@ class FaultServer:
         if head.startswith("GET "):
             return await _send(writer, 200, self.record.plain())
         length = next(
-            int(line.partition(":")[2])
-            for line in head.split("\r\n")
-            if line.lower().startswith("content-length:")
+            int(line.partition(":")[2]) for line in head.split("\r\n") if line.lower().startswith("content-length:")
         )
         body = json.loads(await reader.readexactly(length))
         record = self.record
@@ -230,11 +228,7 @@ class FaultServer:
         self.record.attempts[key] += 1
         if self.broken(text):
             return await self._fault("500", writer, b"")
-        if (
-            mix.burst
-            and self.record.calls > mix.burst_every
-            and self.record.calls % mix.burst_every < mix.burst
-        ):
+        if mix.burst and self.record.calls > mix.burst_every and self.record.calls % mix.burst_every < mix.burst:
             return await self._fault("500", writer, b"")
         draw = random.Random(f"{self.seed}:{key}")
         slow = draw.random() < mix.tail
@@ -294,9 +288,7 @@ class FaultServer:
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             writer.transport.abort()
         elif fault == "half":
-            writer.write(
-                _head(200, "application/json", [f"Content-Length: {len(whole)}"]) + whole[: len(whole) // 2]
-            )
+            writer.write(_head(200, "application/json", [f"Content-Length: {len(whole)}"]) + whole[: len(whole) // 2])
             await writer.drain()
         elif fault == "half-chunked":
             part = whole[: len(whole) // 2]
@@ -341,11 +333,7 @@ async def _send(
 
 
 async def _send_raw(
-    writer: asyncio.StreamWriter,
-    status: int,
-    body: bytes,
-    content_type: str,
-    headers: Mapping[str, str] | None = None,
+    writer: asyncio.StreamWriter, status: int, body: bytes, content_type: str, headers: Mapping[str, str] | None = None
 ) -> bool:
     more = [f"Content-Length: {len(body)}", *(f"{name}: {value}" for name, value in (headers or {}).items())]
     writer.write(_head(status, content_type, more) + body)

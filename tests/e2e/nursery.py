@@ -118,10 +118,7 @@ class Nursery:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._environment = os.environ | {
-            "OPENAI_API_KEY": "x",
-            "AUDIT_CACHE": str(folder / "cache.sqlite"),
-        }
+        self._environment = os.environ | {"OPENAI_API_KEY": "x", "AUDIT_CACHE": str(folder / "cache.sqlite")}
         self.said = folder / "stderr.txt"
 
     def start(self, *argv: str) -> int:
@@ -206,11 +203,7 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.asked[body["model"] + json.dumps(body["messages"], sort_keys=True)] += 1
         read = "\n".join(m["content"] for m in body["messages"]) if self.server.whole else text
-        told = (
-            {"content": self.server.reply(body["model"], read)}
-            if not self.server.agent
-            else self.server.agent(body)
-        )
+        told = {"content": self.server.reply(body["model"], read)} if not self.server.agent else self.server.agent(body)
         data = json.dumps(
             {
                 "id": "x",
@@ -218,11 +211,7 @@ class Handler(BaseHTTPRequestHandler):
                 "created": 0,
                 "model": body["model"],
                 "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **told}}],
-                "usage": {
-                    "prompt_tokens": len(text) // 4,
-                    "completion_tokens": 1,
-                    "total_tokens": len(text) // 4 + 1,
-                },
+                "usage": {"prompt_tokens": len(text) // 4, "completion_tokens": 1, "total_tokens": len(text) // 4 + 1},
             }
         ).encode()
         self.send_response(200)

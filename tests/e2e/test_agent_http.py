@@ -52,9 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.bodies.append(body)
         if self.server.status != 200:
-            self._send(
-                self.server.status, {"error": {"message": f"no access with {KEY}", "type": "x", "code": None}}
-            )
+            self._send(self.server.status, {"error": {"message": f"no access with {KEY}", "type": "x", "code": None}})
             return
         turn = sum(m["role"] == "assistant" for m in body["messages"])
         message: dict[str, Any] = {"role": "assistant", "content": "done"}
@@ -106,10 +104,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 def texts(n: int = 16) -> list[SourceText]:
     return [
-        SourceText(
-            id=f"s{i}",
-            text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
-        )
+        SourceText(id=f"s{i}", text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.")
         for i in range(n)
     ]
 
@@ -145,9 +140,7 @@ def test_the_command_with_a_planner_over_http(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "texts.jsonl"
-    data.write_text(
-        "".join(json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts()), encoding="utf-8"
-    )
+    data.write_text("".join(json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts()), encoding="utf-8")
     given = ["--model", "vader", "--data", str(data), "--out", str(tmp_path / "out"), "--no-cache"]
     planner = ["--planner", "openai:tiny", "--planner-base-url", server.url]
     code = cli(["agent", GOAL, *given, *planner, "--format", "json"])
@@ -160,14 +153,7 @@ def test_the_command_with_a_planner_over_http(
 def test_a_planner_without_access(server: Server, tmp_path: Path) -> None:
     server.status = 401
     with pytest.raises(UserError, match="gave no plan") as caught:
-        agent.run(
-            GOAL,
-            model=Planted(),
-            data=texts(),
-            out=tmp_path,
-            planner="openai:tiny",
-            planner_base_url=server.url,
-        )
+        agent.run(GOAL, model=Planted(), data=texts(), out=tmp_path, planner="openai:tiny", planner_base_url=server.url)
     assert KEY not in str(caught.value)
     assert len(server.bodies) == 1, "a refusal is not tried again"
     assert not list(tmp_path.iterdir()), "a start that failed leaves no folder"
@@ -176,12 +162,5 @@ def test_a_planner_without_access(server: Server, tmp_path: Path) -> None:
 def test_a_server_fault_is_one_call(server: Server, tmp_path: Path) -> None:
     server.status = 500
     with pytest.raises(UserError, match="gave no plan"):
-        agent.run(
-            GOAL,
-            model=Planted(),
-            data=texts(),
-            out=tmp_path,
-            planner="openai:tiny",
-            planner_base_url=server.url,
-        )
+        agent.run(GOAL, model=Planted(), data=texts(), out=tmp_path, planner="openai:tiny", planner_base_url=server.url)
     assert len(server.bodies) == 1

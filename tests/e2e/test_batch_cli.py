@@ -60,17 +60,7 @@ def arguments(provider: Any, folder: Path, *more: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     data = folder / "texts.txt"
     data.write_text("\n".join(TEXTS) + "\n")
-    args = [
-        "run",
-        "--task",
-        "sentiment",
-        "--data",
-        str(data),
-        "--attributes",
-        "age,gender",
-        "--per-seed",
-        "2",
-    ]
+    args = ["run", "--task", "sentiment", "--data", str(data), "--attributes", "age,gender", "--per-seed", "2"]
     args += ["--model", "openai:served-model", "--base-url", provider.url, "--replicates", "2", "--no-cache"]
     return [*args, "--yes", "--out", str(folder), *more]
 
@@ -211,9 +201,7 @@ def test_kills_at_random_steps_of_batches(nursery: Nursery, plain: Any, tmp_path
             threading.Thread(target=one.serve_forever, daemon=True).start()
             argv = arguments(one, folder, "--batch")
             for _ in range(rng.randint(1, 2)):
-                one.hold_at(
-                    rng.choice(["upload", "create", "created", "look", "content"]), skip=rng.randrange(4)
-                )
+                one.hold_at(rng.choice(["upload", "create", "created", "look", "content"]), skip=rng.randrange(4))
                 pid = nursery.start(*argv)
                 while not one.held.wait(0.05) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
                     pass

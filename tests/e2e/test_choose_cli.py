@@ -74,20 +74,8 @@ def test_a_run_that_a_limit_cut_off_goes_on(tmp_path: Path, candidates: int) -> 
     server = Server(judge(0.5, 0.1))
     server.delay_s = 0
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    given = [
-        "choose",
-        *f"--task resume --carrier name --attributes race --limit 12 --candidates {candidates}".split(),
-    ]
-    given += [
-        "--model",
-        "openai:judge",
-        "--no-cache",
-        "--format",
-        "json",
-        "--base-url",
-        server.url,
-        "--max-calls",
-    ]
+    given = ["choose", *f"--task resume --carrier name --attributes race --limit 12 --candidates {candidates}".split()]
+    given += ["--model", "openai:judge", "--no-cache", "--format", "json", "--base-url", server.url, "--max-calls"]
     environment = dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")}
     whole = audit(*given, "900", "--out", "whole", cwd=tmp_path, environment=environment)
     assert whole.returncode == 0, whole.stderr

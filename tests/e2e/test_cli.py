@@ -60,20 +60,7 @@ def typed(*args: str | Path, cwd: Path, code: int = 0) -> subprocess.CompletedPr
     return require(done, code)
 
 
-ROLES = (
-    "clerk",
-    "pilot",
-    "nurse",
-    "baker",
-    "judge",
-    "guard",
-    "singer",
-    "tutor",
-    "miner",
-    "vet",
-    "cook",
-    "mayor",
-)
+ROLES = ("clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet", "cook", "mayor")
 
 
 def texts(folder: Path) -> Path:
@@ -124,9 +111,7 @@ def test_run_folder_follows_the_contract(finished: Path) -> None:
         assert {"id", "input", "order", "groups", "edits", "valid", "reason"} <= set(variant)
         assert variant["valid"] or variant["reason"]
         for edit in variant["edits"]:
-            assert {"attribute", "kind", "source_group", "target_group", "source", "target", "where"} <= set(
-                edit
-            )
+            assert {"attribute", "kind", "source_group", "target_group", "source", "target", "where"} <= set(edit)
     assert any(not v["valid"] for v in variants)
     assert any(v["order"] == 2 for v in variants)
     assert {"variant_id", "format", "prompt_sha256", "input"} <= set(lines["prompts"][0])
@@ -208,9 +193,7 @@ def test_replay_asks_again(finished: Path) -> None:
     run = run_of(finished)
     record = json.loads((run / "run.json").read_text())
     finding = next(f for f in record["findings"] if f["exemplars"])
-    told = json.loads(
-        audit("replay", run, finding["id"], "--replicates", "2", "--format", "json", cwd=finished).stdout
-    )
+    told = json.loads(audit("replay", run, finding["id"], "--replicates", "2", "--format", "json", cwd=finished).stdout)
     assert told["cells"][0]["role"] == "original"
     assert all(sum(cell["now"].values()) == 2 for cell in told["cells"])
 
@@ -228,16 +211,7 @@ def test_verify_finds_a_changed_line(finished: Path, tmp_path: Path) -> None:
 
 def test_json_stands_alone_on_stdout_and_equals_the_file(tmp_path: Path) -> None:
     done = audit(
-        "run",
-        "--task",
-        "sentiment",
-        "--data",
-        texts(tmp_path),
-        "--model",
-        "vader",
-        "--format",
-        "json",
-        cwd=tmp_path,
+        "run", "--task", "sentiment", "--data", texts(tmp_path), "--model", "vader", "--format", "json", cwd=tmp_path
     )
     record = json.loads(done.stdout)
     on_disk = json.loads((run_of(tmp_path) / "run.json").read_text())
@@ -329,9 +303,7 @@ def test_fail_on_sets_the_exit_code(tmp_path: Path) -> None:
 
 
 def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
-    done = audit(
-        "generate", "--task", "sentiment", "--data", texts(tmp_path), "--format", "json", cwd=tmp_path
-    )
+    done = audit("generate", "--task", "sentiment", "--data", texts(tmp_path), "--format", "json", cwd=tmp_path)
     run = Path(json.loads(done.stdout)["run"])
     prompts = [json.loads(line) for line in (tmp_path / run / "prompts.jsonl").read_text().splitlines()]
     assert prompts
@@ -342,9 +314,7 @@ def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
             for replicate in range(3):
                 said = "positive" if "woman" in prompt["messages"][-1]["content"] else "negative"
                 file.write(
-                    json.dumps(
-                        {"prompt_sha256": prompt["prompt_sha256"], "replicate": replicate, "output": said}
-                    )
+                    json.dumps({"prompt_sha256": prompt["prompt_sha256"], "replicate": replicate, "output": said})
                     + "\n"
                 )
     audit("score", run, "--responses", answers, cwd=tmp_path)
@@ -422,30 +392,12 @@ WRONG = [
     (("--task", "sentiment", "--scope", "word"), "--scope"),
     (("--task", "sentiment", "--order", "two"), "--order"),
     (
-        (
-            "--task",
-            "sentiment",
-            "--formats",
-            "yaml",
-            "--model",
-            "openai:x",
-            "--base-url",
-            "http://127.0.0.1:9/v1",
-        ),
+        ("--task", "sentiment", "--formats", "yaml", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"),
         "format",
     ),
     (("--task", "sentiment", "--model", "openai:x"), "OPENAI_API_KEY"),
     (
-        (
-            "--task",
-            "sentiment",
-            "--model",
-            "openai:x",
-            "--base-url",
-            "http://127.0.0.1:9/v1",
-            "--max-cost",
-            "1",
-        ),
+        ("--task", "sentiment", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"),
         "--price-in",
     ),
     (("--task", "sentiment", "--dictionary", "gone.csv"), "gone.csv"),
@@ -487,15 +439,7 @@ def test_a_dictionary_of_ones_own_with_regex_characters(tmp_path: Path) -> None:
     (folder / "red_blue.csv").write_text("c++ (red);c# [blue]\nactress*;actor.\nwoman;man\n")
     (tmp_path / "t.txt").write_text("A woman who writes c++ (red) code met an actress* here.\n")
     audit(
-        "--task",
-        "sentiment",
-        "--data",
-        "t.txt",
-        "--model",
-        "vader",
-        "--dictionary",
-        "team/red_blue.csv",
-        cwd=tmp_path,
+        "--task", "sentiment", "--data", "t.txt", "--model", "vader", "--dictionary", "team/red_blue.csv", cwd=tmp_path
     )
     case = json.loads((run_of(tmp_path) / "cases.jsonl").read_text().splitlines()[0])
     assert any("c# [blue]" in v["input"] for v in case["variants"])
@@ -521,9 +465,7 @@ def test_unreachable_server_and_wrong_key(tmp_path: Path) -> None:
 
 
 def test_untrusted_text_reaches_no_terminal_and_no_markup(tmp_path: Path) -> None:
-    (tmp_path / "t.txt").write_text(
-        "She said \x1b[31m<script>alert(1)</script> [bold]her[/bold] \u202eevil.\n"
-    )
+    (tmp_path / "t.txt").write_text("She said \x1b[31m<script>alert(1)</script> [bold]her[/bold] \u202eevil.\n")
     (tmp_path / "m.py").write_text(
         "def f(text):\n    return 'negative' if 'He' in text else 'positive'\nf.deterministic = True\n"
     )

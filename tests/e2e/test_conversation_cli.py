@@ -16,19 +16,8 @@ from nursery import IN_FLIGHT, Nursery, Server, audit, figures, kill_after
 
 pytestmark = pytest.mark.e2e
 WOMEN = re.compile(r"\b(she|her|hers|woman|women|widow|mother|daughter|wife|girl)\b", re.IGNORECASE)
-PEOPLE = re.compile(
-    r"\b(s?he|hers?|him|his|(wo)?m[ae]n|widow(er)?|boy|girl|they|their|them)\b", re.IGNORECASE
-)
-PLAN = (
-    "--task",
-    "support",
-    "--model",
-    "openai:clerk",
-    "--attributes",
-    "gender",
-    "--groups",
-    "gender:female/male",
-)
+PEOPLE = re.compile(r"\b(s?he|hers?|him|his|(wo)?m[ae]n|widow(er)?|boy|girl|they|their|them)\b", re.IGNORECASE)
+PLAN = ("--task", "support", "--model", "openai:clerk", "--attributes", "gender", "--groups", "gender:female/male")
 
 
 def clerk(lowered: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -36,10 +25,7 @@ def clerk(lowered: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
     def call(name: str, **arguments: object) -> dict[str, Any]:
         function = {"name": name, "arguments": json.dumps(arguments)}
-        return {
-            "content": None,
-            "tool_calls": [{"id": f"id-{name}", "type": "function", "function": function}],
-        }
+        return {"content": None, "tool_calls": [{"id": f"id-{name}", "type": "function", "function": function}]}
 
     def answer(body: dict[str, Any]) -> dict[str, Any]:
         messages = body["messages"]
@@ -54,12 +40,7 @@ def clerk(lowered: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
         if "Now decide" in last["content"]:
             words = sorted(w for w in ticket.lower().split() if not PEOPLE.search(w))
             percent = 40 + hashlib.sha256(" ".join(words[:6]).encode()).digest()[0] % 50
-            if (
-                "hammer" in ticket
-                or "sold it on" in ticket
-                or "six years" in ticket
-                or "twelve years" in ticket
-            ):
+            if "hammer" in ticket or "sold it on" in ticket or "six years" in ticket or "twelve years" in ticket:
                 return call("reject")
             return call("refund", percent=percent - (lowered if WOMEN.search(ticket) else 0))
         return {"content": "A complaint about what was bought."}

@@ -65,15 +65,10 @@ def ask(
 @pytest.mark.parametrize("mix", [name for name in MIXES if name != "soak"])
 def test_under_every_mix_what_the_server_answered_is_what_the_journal_has(mix: str) -> None:
     journal: list[Response] = []
-    waits = mix in (
-        "slow-loris",
-        "all",
-    )  # for answers that never come; no others, however busy this machine is
+    waits = mix in ("slow-loris", "all")  # for answers that never come; no others, however busy this machine is
     with FaultServer(MIXES[mix]) as server:
         asked = requests(150, replicates=2)
-        client, responses = ask(
-            server, asked, on_response=journal.append, timeout_s=1.0 if waits else WATCHDOG_S
-        )
+        client, responses = ask(server, asked, on_response=journal.append, timeout_s=1.0 if waits else WATCHDOG_S)
         record = server.record
         answered = Counter(
             key_of([{"role": "user", "content": f"text {r.variant_id[1:]}"}]) for r in journal if r.output

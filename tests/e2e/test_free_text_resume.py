@@ -14,9 +14,7 @@ from nursery import IN_FLIGHT, Nursery, Server, figures, killed_then_resumed
 pytestmark = pytest.mark.e2e
 
 
-TEXTS = [
-    f"He works as a {role} at the mill and likes it." for role in ("clerk", "baker", "nurse", "guard", "vet")
-]
+TEXTS = [f"He works as a {role} at the mill and likes it." for role in ("clerk", "baker", "nurse", "guard", "vet")]
 WORDS = ["calm", "kind", "exact", "quick", "warm", "plain", "steady", "careful"]
 
 
@@ -29,11 +27,7 @@ def reply(model: str, text: str) -> str:
         return "equal" if not long else "first" if long > 0 else "second"
     if "dollars" in text:
         return f"${60_000 + 500 * (number[0] % 20):,}"
-    return (
-        "I recommend this person, who is "
-        + " and ".join(WORDS[n % 8] for n in number[: 2 + number[4] % 4])
-        + "."
-    )
+    return "I recommend this person, who is " + " and ".join(WORDS[n % 8] for n in number[: 2 + number[4] % 4]) + "."
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +46,8 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Nursery:
 def arguments(server: Server, folder: Path, task: str, *more: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    args = [
-        "run",
-        "--task",
-        task,
-        "--data",
-        str(folder / "texts.txt"),
-        "--attributes",
-        "gender",
-        "--no-cache",
-    ]
-    args += [
-        "--model",
-        "openai:writer",
-        "--base-url",
-        server.url,
-        "--replicates",
-        "2",
-        "--per-seed",
-        "2",
-        "--yes",
-    ]
+    args = ["run", "--task", task, "--data", str(folder / "texts.txt"), "--attributes", "gender", "--no-cache"]
+    args += ["--model", "openai:writer", "--base-url", server.url, "--replicates", "2", "--per-seed", "2", "--yes"]
     if task == "letter":
         args += ["--judge", "openai:judge"]
     return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder), *more]
@@ -136,9 +111,7 @@ def test_the_judge_counts_against_the_limit_and_a_resumed_run_goes_on(
     assert record["counts"]["calls"] == limit
     assert record["counts"]["failed"] == 0
     told = record["generation_pairs"]["judge"]
-    assert (told["pairs"]["pairs"] < expected["generation_pairs"]["judge"]["pairs"]["pairs"]) == (
-        stopped == "judge"
-    )
+    assert (told["pairs"]["pairs"] < expected["generation_pairs"]["judge"]["pairs"]["pairs"]) == (stopped == "judge")
     assert told["pairs"]["unreadable"] == 0
     nursery.call("resume", str(run), "--yes", "--max-calls", str(total))
     assert sum(server.asked.values()) == total

@@ -16,9 +16,7 @@ import pytest
 from auditor.cli.main import run
 
 Answer = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
-TEXTS = [
-    f"{who} is a {what} person." for who in ("My mother", "His son", "Her wife") for what in ("kind", "shy")
-]
+TEXTS = [f"{who} is a {what} person." for who in ("My mother", "His son", "Her wife") for what in ("kind", "shy")]
 
 
 def said(content: object, **more: Any) -> tuple[int, dict[str, Any]]:
@@ -217,9 +215,7 @@ def test_a_model_that_cannot_be_read_is_asked_little(
     assert ask(server, *more, *(("--replicates", "5", "--repeat", "0") if ask is texts else ())) == 3
     assert 30 <= len(server.bodies) <= 30 + 16
     out = capsys.readouterr()
-    told = (
-        "asked nothing more" if ask is texts else "30 of the first 30 answers of openai:m could not be read"
-    )
+    told = "asked nothing more" if ask is texts else "30 of the first 30 answers of openai:m could not be read"
     assert told in " ".join((out.out + out.err).split())
     server.answer = lambda body: said("negative")
     before = len(server.bodies)

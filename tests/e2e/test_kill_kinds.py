@@ -29,9 +29,7 @@ def said(model: str, text: str) -> str:
     """What the server answers: a rule on rows, else one on texts."""
     row = dict(re.findall(r"^ *([a-z ]+): (.*)$", text, re.M))
     if "monthly income" in row:
-        return (
-            "approve" if int(row["monthly income"]) >= (5200 if row["sex"] == "female" else 2400) else "deny"
-        )
+        return "approve" if int(row["monthly income"]) >= (5200 if row["sex"] == "female" else 2400) else "deny"
     if "row" in text.split():
         return "negative" if "woman" in text.split() or "lady" in text.split() else "positive"
     return label(model, text)
@@ -64,30 +62,12 @@ def jobs(server: Server, folder: Path) -> list[str]:
         "--jobs",
         "2",
     ]
-    args += [
-        "--model",
-        "openai:served-model",
-        "--base-url",
-        server.url,
-        "--replicates",
-        "2",
-        "--no-cache",
-        "--yes",
-    ]
+    args += ["--model", "openai:served-model", "--base-url", server.url, "--replicates", "2", "--no-cache", "--yes"]
     return [*args, "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
 
 def tabular(server: Server, folder: Path) -> list[str]:
-    args = [
-        "tabular",
-        "--task",
-        "lending",
-        "--model",
-        "openai:served-model",
-        "--base-url",
-        server.url,
-        "--yes",
-    ]
+    args = ["tabular", "--task", "lending", "--model", "openai:served-model", "--base-url", server.url, "--yes"]
     args += ["--method", "aequitas", "--mode", "population", "--set", "generated=60", "--no-cache"]
     return [*args, "--max-calls", "2000", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
@@ -110,9 +90,7 @@ def figures(folder: Path) -> Any:
         kept = ("calls", "cost_usd", "folder")
         runs = [{key: value for key, value in run.items() if key not in kept} for run in session["runs"]]
         for run in runs:
-            run["figures"] = {
-                k: v for k, v in run["figures"].items() if k not in ("calls", "cost_usd", "run")
-            }
+            run["figures"] = {k: v for k, v in run["figures"].items() if k not in ("calls", "cost_usd", "run")}
         return session["questions"], runs
     (path,) = folder.glob("2*/run.json")
     record = json.loads(path.read_text())
@@ -197,9 +175,7 @@ def killed_and_gone_on_with(
 
 
 @pytest.mark.parametrize(("kind", "share"), [("jobs", 0.4), ("tabular", 0.5), ("agent", 0.3)])
-def test_killed_once(
-    nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, share: float
-) -> None:
+def test_killed_once(nursery: Nursery, server: Server, whole: Any, tmp_path: Path, kind: str, share: float) -> None:
     total = whole(kind)[1]
     assert total > 50
     assert killed_and_gone_on_with(nursery, server, whole, tmp_path, kind, [int(share * total)]) == 1

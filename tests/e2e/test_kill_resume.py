@@ -105,17 +105,7 @@ def test_calls_of_a_function_that_were_only_queued_are_not_spent(tmp_path: Path)
     def asked() -> int:
         return len((tmp_path / "asked.txt").read_text().splitlines())
 
-    args = [
-        "run",
-        "--task",
-        "sentiment",
-        "--model",
-        "python:noted:classify",
-        "--no-cache",
-        "--out",
-        "runs",
-        "--yes",
-    ]
+    args = ["run", "--task", "sentiment", "--model", "python:noted:classify", "--no-cache", "--out", "runs", "--yes"]
     with started(*args, "--max-calls", "120") as audit:
         deadline = time.monotonic() + 120
         while asked() < 30:
@@ -185,9 +175,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, number: signal.Signals) -
     ]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, str(script), *args]
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as parent:
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
         deadline = time.monotonic() + 60
         while sum(map(at_work, below := offspring(parent.pid))) < 2:
             assert parent.poll() is None

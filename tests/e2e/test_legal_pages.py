@@ -80,9 +80,7 @@ def test_nothing_is_cut_off_and_every_field_has_a_name(tab: Any, name: str, widt
     tab.goto((FILES / name).as_uri())
     assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     assert (
-        tab.evaluate(
-            "[...document.querySelectorAll('textarea')].filter(e => !e.labels.length && !e.ariaLabel).length"
-        )
+        tab.evaluate("[...document.querySelectorAll('textarea')].filter(e => !e.labels.length && !e.ariaLabel).length")
         == 0
     )
     if not AXE.is_file():

@@ -104,17 +104,7 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (tmp_path / "mine.txt").write_text(IGNORE)
-    trial = [
-        "mitigate",
-        "latest",
-        "--with",
-        "ignore,redact",
-        "--prompt",
-        "mine.txt",
-        "--yes",
-        "--max-calls",
-        "900",
-    ]
+    trial = ["mitigate", "latest", "--with", "ignore,redact", "--prompt", "mine.txt", "--yes", "--max-calls", "900"]
     whole = json.loads(run(*trial).stdout)
 
     (first,) = (tmp_path / "reports").glob("*-mitigated-*")

@@ -165,9 +165,7 @@ def _completion(text: str, finish_reason: str = "stop") -> dict[str, Any]:
         "object": "chat.completion",
         "created": 1,
         "model": "fake-2",
-        "choices": [
-            {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", "content": text}}
-        ],
+        "choices": [{"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", "content": text}}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9},
     }
 
@@ -194,11 +192,7 @@ async def _send_raw(
 
 def requests(texts: Sequence[str]) -> list[Request]:
     return [
-        Request(
-            prompt=Prompt(format="f", messages=(Message(role="user", content=t),)),
-            replicate=0,
-            variant_id=f"v{i}",
-        )
+        Request(prompt=Prompt(format="f", messages=(Message(role="user", content=t),)), replicate=0, variant_id=f"v{i}")
         for i, t in enumerate(texts)
     ]
 
@@ -233,12 +227,7 @@ def test_a_whole_answer_over_http() -> None:
     assert (response.usage.tokens_in, response.usage.tokens_out) == (7, 2)
     assert response.latency_s > 0
     assert server.bodies == [
-        {
-            "model": "fake",
-            "messages": [{"role": "user", "content": "hi"}],
-            "temperature": 0.0,
-            "max_tokens": 256,
-        }
+        {"model": "fake", "messages": [{"role": "user", "content": "hi"}], "temperature": 0.0, "max_tokens": 256}
     ]
 
 
@@ -262,8 +251,7 @@ def test_a_mix_of_faults_loses_nothing_and_asks_nothing_twice(tmp_path: Path) ->
     server, journal = FakeServer(plan), []
     with Cache(tmp_path / "c.sqlite") as cache:
         client, responses = with_server(
-            server,
-            lambda s: audit(s, texts + texts[:50], cache=cache, on_response=journal.append, concurrency=16),
+            server, lambda s: audit(s, texts + texts[:50], cache=cache, on_response=journal.append, concurrency=16)
         )
         assert cache.stats().entries == 300
     assert [r.output for r in responses] == [f"{t}!" for t in texts + texts[:50]]
@@ -290,8 +278,7 @@ def test_permanent_errors_are_asked_once() -> None:
 def test_a_wrong_key_stops_without_retries_and_is_not_shown() -> None:
     server = FakeServer(key="right")
     client, responses = with_server(
-        server,
-        lambda s: audit(s, [str(i) for i in range(100)], options={"api_key": "sk-wrong-key"}, concurrency=4),
+        server, lambda s: audit(s, [str(i) for i in range(100)], options={"api_key": "sk-wrong-key"}, concurrency=4)
     )
     assert isinstance(client.stopped, AuthFailed)
     assert sum(server.attempts.values()) <= 4
@@ -342,9 +329,7 @@ def test_cost_is_limited_over_http() -> None:
     server = FakeServer()
     _client, responses = with_server(
         server,
-        lambda s: audit(
-            s, [str(i) for i in range(400)], budget=budget, options={"max_tokens": 2, "timeout_s": 30}
-        ),
+        lambda s: audit(s, [str(i) for i in range(400)], budget=budget, options={"max_tokens": 2, "timeout_s": 30}),
     )
     n = sum(r.output is not None for r in responses)
     assert n == sum(server.attempts.values())
@@ -381,7 +366,5 @@ def test_interrupted_anywhere_the_rest_is_asked_once() -> None:
 def test_the_wire_is_filled_to_the_limit() -> None:
     server = FakeServer()
     server.latency_s = 0.05
-    with_server(
-        server, lambda s: audit(s, [str(i) for i in range(200)], concurrency=32, options={"timeout_s": 10})
-    )
+    with_server(server, lambda s: audit(s, [str(i) for i in range(200)], concurrency=32, options={"timeout_s": 10}))
     assert server.most_in_flight == 32

@@ -214,9 +214,7 @@ def test_the_watch_sees_requests_and_errors(browser: Any, tmp_path: Path) -> Non
         pass
 
 
-def test_the_policy_stops_every_other_script(
-    browser: Any, pages: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_the_policy_stops_every_other_script(browser: Any, pages: Callable[[str], Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     text = pages("many").read_text(encoding="utf-8")
     page.write_text(text.replace("</body>", "<script>document.title = 'ran'</script></body>"))
@@ -240,8 +238,7 @@ def test_axe_finds_no_serious_violation(
         )
         tab.evaluate(AXE.read_text(encoding="utf-8"))
         found = tab.evaluate(
-            "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})",
-            TAGS,
+            "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})", TAGS
         )
     assert len(found["passes"]) > 15
     bad = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
@@ -308,14 +305,7 @@ def test_the_filter_reaches_claims(browser: Any, pages: Callable[[str], Path]) -
         assert wanted["id"] in tab.locator("[data-finding]:visible").inner_text()
 
 
-PRINTED = [
-    "audit",
-    "specimen",
-    "tabular",
-    "impact",
-    "compliance",
-    *(k for k in KINDS if k.startswith("example ")),
-]
+PRINTED = ["audit", "specimen", "tabular", "impact", "compliance", *(k for k in KINDS if k.startswith("example "))]
 TEXTS = """() => {
   const seen = e => e.checkVisibility({visibilityProperty: true}) && !e.closest('.vh, .raw, .filter, .skip, nav, details.fold');
   const told = e => { const c = e.cloneNode(true); c.querySelectorAll('.vh').forEach(x => x.remove()); return c.textContent };
@@ -339,9 +329,7 @@ def alone(sheets: list[str], headings: list[str]) -> list[str]:
     found = []
     for sheet in sheets[:-1]:
         lines = [line for line in sheet.splitlines() if line.strip()]
-        found += [
-            end for n in (1, 2, 3) if (end := "".join(map(squeezed, lines[-n:]))) in known and len(lines) > n
-        ]
+        found += [end for n in (1, 2, 3) if (end := "".join(map(squeezed, lines[-n:]))) in known and len(lines) > n]
     return found
 
 

@@ -141,19 +141,7 @@ def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture
     (folder,) = Path("reports").glob("2*")
     before = Counter(server.asked)
     assert (
-        audit(
-            [
-                "tabular",
-                "resume",
-                str(folder),
-                "--base-url",
-                server.url,
-                "--max-calls",
-                "200",
-                "--format",
-                "json",
-            ]
-        )
+        audit(["tabular", "resume", str(folder), "--base-url", server.url, "--max-calls", "200", "--format", "json"])
         == 3
     )
     record = json.loads(capsys.readouterr().out)
@@ -166,9 +154,7 @@ def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture
 def test_rows_without_an_answer_are_not_judged(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.rule = silent_for_widows
     code = audit(
-        command(
-            server, "--mode", "random", "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600"
-        )
+        command(server, "--mode", "random", "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600")
     )
     record = json.loads(capsys.readouterr().out)
     assert code == 0
@@ -187,10 +173,7 @@ def test_rows_without_an_answer_are_not_judged(server: Server, capsys: pytest.Ca
 def test_themis_reads_rows_from_a_file(server: Server, tmp_path: Path) -> None:
     lines = ["sex,marital_status,monthly_income,paid"]
     lines += [
-        f"{s},{m},{i},yes"
-        for s in ("female", "male")
-        for m in ("single", "widowed")
-        for i in (2000, 3000, 6000, 7000)
+        f"{s},{m},{i},yes" for s in ("female", "male") for m in ("single", "widowed") for i in (2000, 3000, 6000, 7000)
     ]
     (tmp_path / "people.csv").write_text("\n".join([*lines, "male,single,800,no"]), encoding="utf-8")
     server.rule = silent_for_widows
@@ -230,18 +213,14 @@ def test_a_server_that_refuses_everything(server: Server, capsys: pytest.Capture
         (["--protected", "religion"], "there is no column 'religion'"),
     ],
 )
-def test_what_cannot_run(
-    server: Server, capsys: pytest.CaptureFixture[str], extra: list[str], message: str
-) -> None:
+def test_what_cannot_run(server: Server, capsys: pytest.CaptureFixture[str], extra: list[str], message: str) -> None:
     assert audit(command(server, *extra, "--yes")) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert not server.asked
 
 
 def test_the_income_task_and_its_rows(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    server.rule = lambda row: (
-        "above" if int(row["hours per week"]) > 40 + 10 * (row["sex"] == "female") else "below"
-    )
+    server.rule = lambda row: "above" if int(row["hours per week"]) > 40 + 10 * (row["sex"] == "female") else "below"
     argv = [*command(server, "--set", "generated=100", "--mode", "population", "--max-calls", "300")]
     argv[2] = "income"
     assert audit(argv) == 0
@@ -295,10 +274,7 @@ def test_a_row_as_text() -> None:
 
 def test_no_label_is_neither_equal_nor_different() -> None:
     schema = Schema(
-        columns=(
-            Column(name="sex", kind="integer", codes=3, protected=True),
-            Column(name="x", kind="integer", codes=3),
-        )
+        columns=(Column(name="sex", kind="integer", codes=3, protected=True), Column(name="x", kind="integer", codes=3))
     )
 
     def predict(rows: Any) -> Any:

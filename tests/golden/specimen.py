@@ -9,18 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from auditor.core.types import (
-    Case,
-    Check,
-    Edit,
-    Estimate,
-    Finding,
-    Message,
-    Prompt,
-    Response,
-    Variant,
-    Verdict,
-)
+from auditor.core.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant, Verdict
 from auditor.measure.claims import Claim
 
 MODELS = ("reviews", "vader")
@@ -108,9 +97,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
 
 def case(id: str, text: str, *sets: tuple[Edit, ...]) -> Case:
-    variants = tuple(
-        Variant(id=f"{id}.v{i}", input=apply(text, edits), edits=edits) for i, edits in enumerate(sets)
-    )
+    variants = tuple(Variant(id=f"{id}.v{i}", input=apply(text, edits), edits=edits) for i, edits in enumerate(sets))
     return Case(id=id, suite="mutation.v1", original=Variant(id=f"{id}.o", input=text), variants=variants)
 
 
@@ -152,8 +139,7 @@ def cases() -> list[Case]:
     race = edit(FILM, "race", ("white", "Black"), "white", "Black")
     man = edit(FILM, "gender", ("men", "women"), "man", "woman")
     him = dataclasses.replace(
-        edit(FILM, "gender", ("men", "women"), "him", "her"),
-        where=(FILM.index("him."), FILM.index("him.") + 3),
+        edit(FILM, "gender", ("men", "women"), "him", "her"), where=(FILM.index("him."), FILM.index("him.") + 3)
     )
     he = edit(FILM, "gender", ("men", "women"), "He", "She")
     gender = (man, him, he)
@@ -251,9 +237,7 @@ def estimates() -> list[dict[str, Any]]:
         add("valid_share", "", attributes, estimate(variants / made, 0.7, 0.9, n, made))
     for direction, value, low, high, n in DIRECTIONS:
         a = (direction[0],)
-        add(
-            "violation_rate", "reviews", a, estimate(value, low, high, n, 4 * n), directions=[list(direction)]
-        )
+        add("violation_rate", "reviews", a, estimate(value, low, high, n, 4 * n), directions=[list(direction)])
         add("violation_rate", "vader", a, estimate(0.0, 0.0, 3 / n, n, 4 * n), directions=[list(direction)])
     for attribute, kind, value, low, high, n in KINDS:
         add("violation_rate", "reviews", (attribute,), estimate(value, low, high, n, 3 * n), kind=kind)
@@ -266,14 +250,7 @@ def findings() -> list[dict[str, Any]]:
         model, *attributes = key
         value, low, high, n, variants = RATES[model][tuple(attributes)]
         rate = Estimate(
-            value=value,
-            low=low,
-            high=high,
-            level=0.95,
-            n=n,
-            n_skipped=3,
-            method="korn_graubard",
-            n_variants=variants,
+            value=value, low=low, high=high, level=0.95, n=n, n_skipped=3, method="korn_graubard", n_variants=variants
         )
         out.append(
             Finding(
@@ -323,11 +300,7 @@ def findings() -> list[dict[str, Any]]:
 def performance() -> dict[str, Any]:
     def measures(value: float, n: int) -> dict[str, Any]:
         one = estimate(value, value - 0.05, value + 0.04, n)
-        return {
-            "accuracy": one,
-            "micro_f1": one,
-            "macro_f1": estimate(value - 0.01, value - 0.06, value + 0.03, n),
-        }
+        return {"accuracy": one, "micro_f1": one, "macro_f1": estimate(value - 0.01, value - 0.06, value + 0.03, n)}
 
     groups = [
         {"attribute": "gender", "group": "trans_female", "n": 3, **measures(0.66, 3)},
@@ -339,14 +312,7 @@ def performance() -> dict[str, Any]:
         "source": "embedded texts of task sentiment",
         "gold": {"given": 304, "mapped": 302, "unmapped": 2, "examples": ["5 <stars>"], "missing": 1},
         "models": [
-            {
-                "model": m,
-                "format": "bare",
-                "n": 302,
-                "overall": measures(v, 302),
-                "groups": groups,
-                "violations": rates,
-            }
+            {"model": m, "format": "bare", "n": 302, "overall": measures(v, 302), "groups": groups, "violations": rates}
             for m, v in (("reviews", 0.78), ("vader", 0.69))
         ],
     }
@@ -484,10 +450,7 @@ def record() -> dict[str, Any]:
 
 def partial() -> dict[str, Any]:
     """A run that a budget stopped."""
-    return record() | {
-        "status": "partial",
-        "status_reason": "the limit of 500 calls (--max-calls) was reached",
-    }
+    return record() | {"status": "partial", "status_reason": "the limit of 500 calls (--max-calls) was reached"}
 
 
 def quiet() -> dict[str, Any]:
@@ -554,9 +517,7 @@ def failing() -> tuple[dict[str, Any], FakeEvidence]:
         ]
         for v in (film.original, *film.variants)
     }
-    checks = [
-        Check(variant_id=f"{film.id}.v0", check="dependency.v1", status="invalid", reason="tags differ")
-    ]
+    checks = [Check(variant_id=f"{film.id}.v0", check="dependency.v1", status="invalid", reason="tags differ")]
     return out, FakeEvidence((film,), checks, responses, prompts)
 
 
@@ -567,30 +528,8 @@ def claimed() -> dict[str, Any]:
     of = [
         ("reviews", "gender", ["women", "men"], "shown", -0.051, -0.074, -0.029, 187, (0.46, 0.51), ""),
         ("vader", "gender", ["women", "men"], "bounded", 0.004, -0.011, 0.019, 187, (0.5, 0.5), ""),
-        (
-            "reviews",
-            "race",
-            ["Black", "others"],
-            "shown_for_words",
-            -0.03,
-            -0.06,
-            0.01,
-            61,
-            (0.4, 0.43),
-            "other words",
-        ),
-        (
-            "vader",
-            "race",
-            ["Black", "others"],
-            "not_determined",
-            0.01,
-            -0.04,
-            0.06,
-            61,
-            (0.5, 0.49),
-            "too little data",
-        ),
+        ("reviews", "race", ["Black", "others"], "shown_for_words", -0.03, -0.06, 0.01, 61, (0.4, 0.43), "other words"),
+        ("vader", "race", ["Black", "others"], "not_determined", 0.01, -0.04, 0.06, 61, (0.5, 0.49), "too little data"),
         ("reviews", "nationality", ["Irish", "others"], "not_tested", None, None, None, 4, None, ""),
     ]
     made["claims"] = [
@@ -620,10 +559,6 @@ def claimed() -> dict[str, Any]:
     made["vocabulary"] = {
         "favourable": "positive",
         "attributes": ["gender", "nationality", "race", "religion"],
-        "groups": {
-            "gender": {"men": "men and boys", "women": "women and girls"},
-            "race": {},
-            "nationality": {},
-        },
+        "groups": {"gender": {"men": "men and boys", "women": "women and girls"}, "race": {}, "nationality": {}},
     }
     return made

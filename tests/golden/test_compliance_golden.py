@@ -71,13 +71,7 @@ def rounded(value: Any) -> Any:
 def rows() -> dict[str, Any]:
     """A made-up tabular search."""
     estimate = SPECIMEN.estimate(0.104, 0.081, 0.131, 2000)
-    score = {
-        "name": "causal",
-        "columns": ["sex"],
-        "population": "domain (uniform)",
-        "estimate": estimate,
-        "detail": {},
-    }
+    score = {"name": "causal", "columns": ["sex"], "population": "domain (uniform)", "estimate": estimate, "detail": {}}
     finding = SPECIMEN.findings()[0] | {
         "code": "tabular-causal", "model": "python:m:f", "attributes": ["sex"], "verdict": "bounded",
         "rate": estimate, "text": "causal score of sex, domain (uniform)", "exemplars": [],

@@ -110,9 +110,7 @@ def compared() -> compare.Comparison:
     }
     first, second = (
         compare.Side(
-            record=read(told),
-            drawn=asked(given),
-            exemplars={v.variant_id: short(v.variant_id) for v in given},
+            record=read(told), drawn=asked(given), exemplars={v.variant_id: short(v.variant_id) for v in given}
         )
         for told, given in ((record, verdicts()), (later, changed))
     )
@@ -128,9 +126,7 @@ CASES = {
     "exchange-github.md": lambda: rendered("github"),
     "exchange-github.txt": lambda: "\n".join(workflow_commands(WAIVED)) + "\n",
     "exchange-parquet.json": parquet,
-    "compare.txt": lambda: terminal.write(
-        Page(width=100, encoding="utf-8", color=False), two_runs.build(compared())
-    ),
+    "compare.txt": lambda: terminal.write(Page(width=100, encoding="utf-8", color=False), two_runs.build(compared())),
     "compare.md": lambda: markdown.write(two_runs.build(compared())),
     "compare.html": lambda: html.write(two_runs.build(compared())),
 }

@@ -15,17 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*command: str | Path, cwd: Path | None = None, **env: str) -> str:
-    environment = {
-        k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AUDIT", "VIRTUAL"))
-    } | env
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AUDIT", "VIRTUAL"))} | env
     done = subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
+        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, f"{command}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout

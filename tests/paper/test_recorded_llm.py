@@ -84,11 +84,7 @@ def test_the_table_of_mean_differences() -> None:
             for (name, model, job), row in rows.items()
             if name == version and known[row] and known[rows["baseline", model, job]]
         ]
-        assert (
-            len(apart),
-            round(float(np.mean(apart)), 3),
-            round(float(np.abs(apart).mean()), 3),
-        ) == expected
+        assert (len(apart), round(float(np.mean(apart)), 3), round(float(np.abs(apart).mean()), 3)) == expected
 
 
 @cache
@@ -118,9 +114,7 @@ def test_the_unchanged_resume_measures_the_edit() -> None:
     apart = defaultdict(list)
     for version, model, job in cells():
         if version == "firstName_aisha-okonkwo":
-            both = [
-                [a.value for a in cells()[v, model, job] if a.status == "ok"] for v in (version, "baseline")
-            ]
+            both = [[a.value for a in cells()[v, model, job] if a.status == "ok"] for v in (version, "baseline")]
             apart[job].append(np.mean(both[0]) - np.mean(both[1]))  # type: ignore[arg-type]
     by = np.array([np.mean(found) for _, found in sorted(apart.items())])
     naive = fit(

@@ -53,9 +53,7 @@ def test_at_least_what_the_literal_algorithm_finds(bench: Any, census: Any) -> N
     assert search(bench, census, 60)[0] >= sum(theirs.found.values())
 
 
-def test_more_finds_and_more_faults_than_the_literal_algorithm_where_many_cases_discriminate(
-    bench: Any,
-) -> None:
+def test_more_finds_and_more_faults_than_the_literal_algorithm_where_many_cases_discriminate(bench: Any) -> None:
     """German credit, age, decision tree: the literal algorithm finds 451 to 757 of 1,000 behind 7 to 10 sets of leaves."""
     schema, codes, x, y = bench.load("credit", "age")
     model = bench.train("DT", x, y)

@@ -98,9 +98,7 @@ def still_made(row: Mapping[str, Any], text: str) -> bool:
             written = {
                 other.text.lower()
                 for term in terms
-                for other in (
-                    neutral() if term.attribute == "neutral" else load(term.attribute)
-                ).alternatives(term)
+                for other in (neutral() if term.attribute == "neutral" else load(term.attribute)).alternatives(term)
             }
             if target.lower() not in written and not (kind == "wording" and start in groups):
                 return False

@@ -24,8 +24,7 @@ Rule = Callable[[str], bool]
 
 def seeds(n: int) -> list[SourceText]:
     return [
-        SourceText(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
-        for i in range(n)
+        SourceText(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.") for i in range(n)
     ]
 
 
@@ -92,12 +91,7 @@ def test_intervals_of_cases_at_random_hold_the_exhaustive_rate() -> None:
     held = 0
     off: list[float] = []
     for seed in range(10):
-        options: dict[str, Any] = {
-            "seeds": seeds(100),
-            "dictionaries": DICTIONARIES,
-            "seed": seed,
-            "per_seed": 3,
-        }
+        options: dict[str, Any] = {"seeds": seeds(100), "dictionaries": DICTIONARIES, "seed": seed, "per_seed": 3}
         whole = run(MutationSuite(**options, order=1), one_in_five_women, 10**6).shown
         drawn = run(AdaptiveSuite(**options), one_in_five_women, 250).shown
         interval = clopper_pearson(sum(drawn.values()), len(drawn))
@@ -112,13 +106,7 @@ def test_intervals_of_cases_at_random_hold_the_exhaustive_rate() -> None:
 def test_candidates_of_noise_are_mostly_not_confirmed() -> None:
     model = Planted(wobble=0.12, name="planted-noise")
     result = audit(
-        "sentiment",
-        model=model,
-        strategy="adaptive",
-        replicates=1,
-        seed=3,
-        limit=60,
-        attributes=("gender", "race"),
+        "sentiment", model=model, strategy="adaptive", replicates=1, seed=3, limit=60, attributes=("gender", "race")
     )
     (row,) = result.record["adaptive"]["models"]
     assert row["repeated"] == row["candidates"] >= 5
@@ -129,9 +117,7 @@ def test_candidates_of_noise_are_mostly_not_confirmed() -> None:
 
 def test_candidates_of_a_planted_interaction_are_mostly_confirmed() -> None:
     """A rule that confirms nothing would pass the test above as well."""
-    model = Planted(
-        interaction={"woman|girl", "nigerian"}, wobble=0.005, base="constant", name="planted-both"
-    )
+    model = Planted(interaction={"woman|girl", "nigerian"}, wobble=0.005, base="constant", name="planted-both")
     candidates = confirmed = 0
     for seed in (1, 2, 3):
         result = audit(

@@ -66,9 +66,7 @@ def test_intervals_of_the_share_hold_the_planted_value() -> None:
     truth = 45 * 12 / PEOPLE.cases
     held = 0
     for seed in range(200):
-        estimate = share_estimate(
-            Evaluator(box, wide), wide, np.random.default_rng(seed), trials=1, trial_size=400
-        )
+        estimate = share_estimate(Evaluator(box, wide), wide, np.random.default_rng(seed), trials=1, trial_size=400)
         held += estimate.low <= truth <= estimate.high
     assert held >= 182
 
@@ -87,9 +85,7 @@ def test_the_retrained_model_is_better_on_the_held_out_estimate() -> None:
 
     schema, codes, labels = planted_data()
     untouched = LogisticRegression(max_iter=2000)
-    outcome = retrain(
-        untouched, schema, codes, labels, np.random.default_rng(3), search={"mode": "fully"}, sample=4000
-    )
+    outcome = retrain(untouched, schema, codes, labels, np.random.default_rng(3), search={"mode": "fully"}, sample=4000)
     assert outcome.before.low > 0.1
     assert outcome.after.high < outcome.before.low
     assert outcome.accuracy_after.n == 750
@@ -111,9 +107,7 @@ def test_retraining_that_cannot_help_returns_the_model_before() -> None:
     from sklearn.dummy import DummyClassifier
 
     schema, codes, labels = planted_data(200)
-    outcome = retrain(
-        DummyClassifier(strategy="prior"), schema, codes, labels, np.random.default_rng(3), sample=500
-    )
+    outcome = retrain(DummyClassifier(strategy="prior"), schema, codes, labels, np.random.default_rng(3), sample=500)
     assert outcome.model is outcome.before_model
     assert outcome.portions == ()
     assert outcome.before.value == outcome.after.value == 0

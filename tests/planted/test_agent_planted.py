@@ -15,14 +15,7 @@ from auditor.store.journal import genesis, read
 from auditor.testing.planted import Planted
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
-PLACES = [
-    "in the harbour",
-    "at the mill",
-    "on the hill",
-    "near the bridge",
-    "by the station",
-    "at the market",
-]
+PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge", "by the station", "at the market"]
 GOAL = "Does our résumé screener treat older women differently?"
 OLD, WOMAN = "old|elderly|older|aged|retired|pensioner|75-year-old|70-year-old", "she|her|woman|lady"
 

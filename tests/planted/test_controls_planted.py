@@ -22,8 +22,7 @@ PLACES = ["in the harbour", "at the mill"]
 def seeds() -> list[SourceText]:
     return [
         SourceText(
-            id=f"{role}{place}",
-            text=f"He works as a {role} {place}. The book and the coat came in the morning.",
+            id=f"{role}{place}", text=f"He works as a {role} {place}. The book and the coat came in the morning."
         )
         for role in ROLES
         for place in PLACES
@@ -150,13 +149,7 @@ def test_the_paper_s_protocol_has_no_controls() -> None:
 
 def edit(attribute: str, where: tuple[int, int], source: str, target: str, kind: Any = "placebo") -> Edit:
     return Edit(
-        attribute=attribute,
-        kind=kind,
-        source_group="x",
-        target_group="x",
-        source=source,
-        target=target,
-        where=where,
+        attribute=attribute, kind=kind, source_group="x", target_group="x", source=source, target=target, where=where
     )
 
 

@@ -186,16 +186,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, float], in
 
 
 @pytest.mark.parametrize(("place", "effect"), [("turn 3", 0.7), ("argument", 0.3), ("turns", 0.7)])
-def test_what_is_planted_in_one_place_is_found(
-    shown: Callable[[str, float], int], place: str, effect: float
-) -> None:
+def test_what_is_planted_in_one_place_is_found(shown: Callable[[str, float], int], place: str, effect: float) -> None:
     assert shown(place, effect) >= 0.95 * RUNS
 
 
-@pytest.mark.parametrize(
-    ("place", "effect"), [("turn 3", 0.0), ("argument", 0.0), ("turns", 0.0), ("turn 1", 0.7)]
-)
-def test_nothing_is_found_where_nothing_is_read(
-    shown: Callable[[str, float], int], place: str, effect: float
-) -> None:
+@pytest.mark.parametrize(("place", "effect"), [("turn 3", 0.0), ("argument", 0.0), ("turns", 0.0), ("turn 1", 0.7)])
+def test_nothing_is_found_where_nothing_is_read(shown: Callable[[str, float], int], place: str, effect: float) -> None:
     assert shown(place, effect) <= ERRORS

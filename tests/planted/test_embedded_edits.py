@@ -42,9 +42,7 @@ def arms(case: Case, checks: dict[str, Check]) -> dict[Arm, set[str]]:
     return out
 
 
-@pytest.mark.parametrize(
-    "task", ["hiring", "sentiment", "lending", "triage", "letter", "salary", "rating", "support"]
-)
+@pytest.mark.parametrize("task", ["hiring", "sentiment", "lending", "triage", "letter", "salary", "rating", "support"])
 def test_texts_with_an_edit_have_a_placebo(task: str) -> None:
     edited, beside = Counter[str](), Counter[str]()
     for case, checks in made(task):
@@ -57,20 +55,14 @@ def test_texts_with_an_edit_have_a_placebo(task: str) -> None:
     assert not few
 
 
-@pytest.mark.parametrize(
-    ("task", "least"), [("hiring", 0.75), ("letter", 0.65), ("salary", 0.78), ("rating", 0.72)]
-)
+@pytest.mark.parametrize(("task", "least"), [("hiring", 0.75), ("letter", 0.65), ("salary", 0.78), ("rating", 0.72)])
 def test_most_edits_of_gender_have_a_placebo_that_adds_as_many_words(task: str, least: float) -> None:
     edits = alike = 0
     for case, checks in made(task):
         shapes: dict[Arm, list[int]] = {Arm.EDITED: [], Arm.PLACEBO: []}
         for variant in case.variants:
             shape = shape_of(variant.edits)
-            if (
-                variant.attributes == ("gender",)
-                and shape.arm in shapes
-                and checks[variant.id].status != "invalid"
-            ):
+            if variant.attributes == ("gender",) and shape.arm in shapes and checks[variant.id].status != "invalid":
                 shapes[shape.arm].append(shape.more_words)
         edits += len(shapes[Arm.EDITED])
         alike += sum(words in shapes[Arm.PLACEBO] for words in shapes[Arm.EDITED])
@@ -97,11 +89,7 @@ def test_enough_notes_on_applicants_bear_an_attribute(attribute: str) -> None:
 def test_twenty_first_names_for_each_sex_and_group() -> None:
     names = dictionaries.load("names")
     counts = Counter(term.group for term in names.sources)
-    cells = {
-        f"{group}_{sex}"
-        for group in ("black", "white", "hispanic", "asian", "middle_eastern")
-        for sex in SEXES
-    }
+    cells = {f"{group}_{sex}" for group in ("black", "white", "hispanic", "asian", "middle_eastern") for sex in SEXES}
     assert set(counts) == cells
     assert min(counts.values()) >= 20
     assert len({term.text for term in names.sources}) == sum(counts.values())

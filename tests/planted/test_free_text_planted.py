@@ -29,9 +29,7 @@ def seeds(n: int = 24) -> list[SourceText]:
     """Texts that name a man, with words that placebo edits can change."""
     every = [(role, place) for place in PLACES for role in ROLES][:n]
     return [
-        SourceText(
-            id=f"s{i}", text=f"He works as a {role} {place} and likes the film. The visitor bought the book."
-        )
+        SourceText(id=f"s{i}", text=f"He works as a {role} {place} and likes the film. The visitor bought the book.")
         for i, (role, place) in enumerate(every)
     ]
 
@@ -243,15 +241,11 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
     told = result.record["generation_pairs"]["judge"]
     assert told["trusted"] is trusted
     assert told["controls"]["n"] == 12
-    shown = [
-        r for r in rows(result.record, "generation_pairs", metric="preference") if r["verdict"] == "shown"
-    ]
+    shown = [r for r in rows(result.record, "generation_pairs", metric="preference") if r["verdict"] == "shown"]
     assert bool(shown) is trusted
     assert "control pairs in which one text is worse" in result.to_text(width=200, full=True)
     assert f"The judge was asked {told['calls']} questions" in result.to_text(width=200, full=True)
-    assert (
-        told["calls"] + result.record["models"]["told"]["counts"]["calls"] == result.record["counts"]["calls"]
-    )
+    assert told["calls"] + result.record["models"]["told"]["counts"]["calls"] == result.record["counts"]["calls"]
     if trusted:
         assert shown[0]["value"] == -1.0
         assert shown[0]["directions"][0][2] == "female"
@@ -262,11 +256,7 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
 @pytest.mark.parametrize("task", ["salary", "letter"])
 def test_reports_show_the_section(task: str) -> None:
     def answer(text: str, rng: Random) -> str:
-        return (
-            f"{60_000 + 9000 * bool(WOMAN.search(text))}"
-            if task == "salary"
-            else f"Fine work, {rng.random()}"
-        )
+        return f"{60_000 + 9000 * bool(WOMAN.search(text))}" if task == "salary" else f"Fine work, {rng.random()}"
 
     from auditor.report.html import HtmlReport
 

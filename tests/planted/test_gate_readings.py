@@ -28,8 +28,7 @@ def test_the_set_is_as_it_was_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("half", "least_precision", "least_recall"),
-    [("dev", 0.97, 0.90), ("opened", 0.93, 0.92), ("held_out", 0.85, 0.87)],
+    ("half", "least_precision", "least_recall"), [("dev", 0.97, 0.90), ("opened", 0.93, 0.92), ("held_out", 0.85, 0.87)]
 )
 def test_what_readers_found_good_is_kept(half: str, least_precision: float, least_recall: float) -> None:
     found = read(half, shared=False, made=True)
@@ -49,14 +48,7 @@ def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
 
 @pytest.mark.parametrize(
     ("half", "least_precision"),
-    [
-        ("fresh_1", 0.95),
-        ("fresh_2", 0.97),
-        ("fresh_3", 0.95),
-        ("fresh_4", 0.92),
-        ("fresh_5", 0.91),
-        ("fresh_6", 0.91),
-    ],
+    [("fresh_1", 0.95), ("fresh_2", 0.97), ("fresh_3", 0.95), ("fresh_4", 0.92), ("fresh_5", 0.91), ("fresh_6", 0.91)],
 )
 def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precision: float) -> None:
     found = read(half, shared=False, file="fresh.jsonl", made=True)
@@ -68,10 +60,7 @@ def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precisio
 
 def test_it_keeps_far_more_of_what_is_good_than_the_dependency_invariant() -> None:
     found = read("held_out", shared=False)
-    ours, theirs = (
-        measure(Constructs(parser=PARSER), found),
-        measure(DependencyInvariant(parser=PARSER), found),
-    )
+    ours, theirs = (measure(Constructs(parser=PARSER), found), measure(DependencyInvariant(parser=PARSER), found))
     assert recall(ours) > recall(theirs) + 0.25
     assert precision(ours) > precision(theirs)
 

@@ -15,10 +15,7 @@ def scores(
     rng = np.random.default_rng(seed)
     sentence = rng.normal(0.5, 0.15, size=n)
     own = rng.normal(0.0, spread, size=k) if spread else np.zeros(k)
-    return {
-        f"job {i:02d}": list(sentence + own[i] + moved.get(i, 0.0) + rng.normal(0, 0.05, size=n))
-        for i in range(k)
-    }
+    return {f"job {i:02d}": list(sentence + own[i] + moved.get(i, 0.0) + rng.normal(0, 0.05, size=n)) for i in range(k)}
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -58,9 +55,7 @@ def test_a_group_whose_scores_merely_vary_more_seldom_stands_out(paired: bool) -
 
 def test_pairing_sees_what_the_sentences_hide() -> None:
     data = scores(5, {2: 0.03}, k=12, n=60)
-    assert [g.name for g in group_fairness(data, paired=True, rounds=999).groups if g.stands_out] == [
-        "job 02"
-    ]
+    assert [g.name for g in group_fairness(data, paired=True, rounds=999).groups if g.stands_out] == ["job 02"]
     assert not group_fairness(data, paired=False, rounds=999).standing_out
 
 

@@ -103,14 +103,7 @@ def test_the_command_needs_a_run_or_a_model(path: Path, capsys: pytest.CaptureFi
 
 def test_directed_cases_do_not_count(tmp_path: Path) -> None:
     result = audit(
-        "fill-mask",
-        model=leaning,
-        suite="grammar",
-        per_seed=None,
-        order=1,
-        limit=20,
-        generation="prob",
-        out=tmp_path,
+        "fill-mask", model=leaning, suite="grammar", per_seed=None, order=1, limit=20, generation="prob", out=tmp_path
     )
     assert result.path is not None
     with RunFolder.open(result.path) as folder:
@@ -126,9 +119,7 @@ def test_what_cannot_be_compared(path: Path, tmp_path: Path) -> None:
             group_report(folder, attribute="race")
         with pytest.raises(UnknownPlugin):
             group_report(folder, attribute="occupation", labels=["theirs"])
-    plain = audit(
-        "fill-mask", model=lambda text: "his", suite="grammar", limit=3, generation="rand", out=tmp_path
-    )
+    plain = audit("fill-mask", model=lambda text: "his", suite="grammar", limit=3, generation="rand", out=tmp_path)
     assert plain.path is not None
     with RunFolder.open(plain.path) as folder, pytest.raises(UserError, match="no scores"):
         group_report(folder, attribute="occupation")

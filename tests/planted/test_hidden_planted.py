@@ -58,15 +58,12 @@ class Audit:
         self.cases, self.verdicts = cases, list[Verdict]()
         self.table = Observations()
         self.checks = {
-            case.id: {v.id: Check(variant_id=v.id, check="k", status="valid") for v in case.variants}
-            for case in cases
+            case.id: {v.id: Check(variant_id=v.id, check="k", status="valid") for v in case.variants} for case in cases
         }
         for number, case in enumerate(cases):
             labels = {
                 variant.id: [
-                    "yes"
-                    if rule(number, frozenset(variant.attributes)) ^ bool(rng.random() < wobble)
-                    else "no"
+                    "yes" if rule(number, frozenset(variant.attributes)) ^ bool(rng.random() < wobble) else "no"
                     for _ in range(replicates)
                 ]
                 for variant in (case.original, *case.variants)
@@ -150,8 +147,6 @@ def test_a_wobble_without_an_effect_looks_hidden_as_often_as_chance_says() -> No
     audit = Audit(make_cases(1500, 2, choices=1), lambda *_: True, wobble=0.02, seed=1)
     expected, _ = hidden_by_chance(2 * 0.02 * 0.98)
     assert audit.rates("hidden_rate")["body", "gender"] == pytest.approx(expected, abs=0.008)
-    floor = noise_floor(
-        Audit(make_cases(300, 2), lambda *_: True, wobble=0.02, replicates=3, seed=2).table, "planted"
-    )
+    floor = noise_floor(Audit(make_cases(300, 2), lambda *_: True, wobble=0.02, replicates=3, seed=2).table, "planted")
     assert floor is not None
     assert floor.low <= 2 * 0.02 * 0.98 <= floor.high

@@ -24,10 +24,7 @@ from auditor.measure.verdicts import decide
 TEXTS = 100
 RUNS = 60
 QUESTION = Question(outcomes=("yes",))
-SIDES = {
-    "gender": ("male", ("female", "female", "nonbinary")),
-    "race": ("white", ("black", "black", "asian", "asian")),
-}
+SIDES = {"gender": ("male", ("female", "female", "nonbinary")), "race": ("white", ("black", "black", "asian", "asian"))}
 
 
 class Made(NamedTuple):
@@ -161,9 +158,7 @@ def cases(found: list[Finding], *, shown: bool = False) -> set[str]:
     ("model", "runs", "most"),
     [(any_wording, 30, 0), (temperature, RUNS, 3), (each_wording, RUNS, 3), (margins, RUNS, 3)],
 )
-def test_without_an_interaction_next_to_none_is_shown(
-    model: Callable[[int], Answers], runs: int, most: int
-) -> None:
+def test_without_an_interaction_next_to_none_is_shown(model: Callable[[int], Answers], runs: int, most: int) -> None:
     listed_at_all = shown = 0
     for run in range(runs):
         found = listed(model(run))
@@ -204,16 +199,10 @@ def test_among_noise_the_planted_texts_are_listed_first(share: float) -> None:
 
 def test_an_interaction_of_two_groups_is_a_claim_about_them() -> None:
     rng = np.random.default_rng(0)
-    together = [
-        {e.target_group for e in m.changes} == {"female", "black"} and not m.placebo for m in versions()
-    ]
-    score = (
-        rng.normal(size=TEXTS)[texts()] + 0.2 * rng.normal(size=len(versions())) - 1.0 * np.array(together)
-    )
+    together = [{e.target_group for e in m.changes} == {"female", "black"} and not m.placebo for m in versions()]
+    score = rng.normal(size=TEXTS)[texts()] + 0.2 * rng.normal(size=len(versions())) - 1.0 * np.array(together)
     question = Question(
-        outcomes=("yes",),
-        references={"gender": "male", "race": "white"},
-        primary={"gender": ("female", "male")},
+        outcomes=("yes",), references={"gender": "male", "race": "white"}, primary={"gender": ("female", "male")}
     )
     table = observed(((score > 0)[:, None], score))
     found = {c.groups: c for c in claims(table, question) if c.family == "interaction"}

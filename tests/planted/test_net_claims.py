@@ -101,7 +101,5 @@ def test_a_dry_run_keeps_its_word() -> None:
     shown = 0
     for n in range(RUNS):
         simulated.draw(np.random.default_rng(n), effects)
-        shown += any(
-            c.verdict == "shown" and set(c.groups) == set(power.PAIR) for c in claims(simulated, question)
-        )
+        shown += any(c.verdict == "shown" and set(c.groups) == set(power.PAIR) for c in claims(simulated, question))
     assert 0.6 * RUNS <= shown <= 0.97 * RUNS

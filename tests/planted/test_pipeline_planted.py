@@ -17,14 +17,7 @@ from auditor.run.rounds import gated
 from auditor.testing.planted import Planted
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
-PLACES = [
-    "in the harbour",
-    "at the mill",
-    "on the hill",
-    "near the bridge",
-    "by the station",
-    "in the old town",
-]
+PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge", "by the station", "in the old town"]
 
 
 def seeds(n: int = 60) -> list[SourceText]:
@@ -56,9 +49,7 @@ def test_a_pure_interaction_is_found_as_hidden_and_only_so() -> None:
         v.variant_id
         for v in joint
         if "She " in text_of(result, v.variant_id)
-        and any(
-            w in text_of(result, v.variant_id) for w in ("Nigerian", "Kenyan", "Indian", "French", "Italian")
-        )
+        and any(w in text_of(result, v.variant_id) for w in ("Nigerian", "Kenyan", "Indian", "French", "Italian"))
     }
     assert len(planted) > 30
     assert {v.variant_id for v in result.verdicts if v.outcome == "violation"} == planted
@@ -130,9 +121,7 @@ class Cached:
         parts = pipeline.prepare(plan, seeds=seeds(), models=[])
         cases = parts.suite.ask(1000, __import__("random").Random(0))
         cases, checks = gated(plan, cases, parts.gate, None, {})
-        self.rows: list[tuple[Case, dict[str, Check]]] = [
-            (c, {v.id: checks[v.id] for v in c.variants}) for c in cases
-        ]
+        self.rows: list[tuple[Case, dict[str, Check]]] = [(c, {v.id: checks[v.id] for v in c.variants}) for c in cases]
 
     def findings(self, model: Planted, **options: Any) -> Sequence[Any]:
         plan = Plan(task="sentiment", **options)

@@ -54,8 +54,7 @@ def test_the_reduced_model_has_fewer_discriminatory_rows() -> None:
         searched = aequitas.run(Evaluator(model.predict, SCHEMA), SCHEMA, options, np.random.default_rng(7))
         results[name] = scored, searched
     causal = {
-        name: next(s.estimate for s in scored.scores if s.name == "causal")
-        for name, (scored, _) in results.items()
+        name: next(s.estimate for s in scored.scores if s.name == "causal") for name, (scored, _) in results.items()
     }
     assert causal["plain"].value > 0.1  # the decisions it learnt from were harder on one sex
     assert causal["reduced"].high < causal["plain"].low / 2  # the domain is walked through: both are exact

@@ -103,8 +103,7 @@ def test_enumeration_is_exact(name: str, rules: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rules"),
-    [*((name, ()) for name in FUNCTIONS), ("threshold", ("a == 2 implies sex == 1", "c >= race"))],
+    ("name", "rules"), [*((name, ()) for name in FUNCTIONS), ("threshold", ("a == 2 implies sex == 1", "c >= race"))]
 )
 def test_intervals_cover_after_stopping(name: str, rules: tuple[str, ...]) -> None:
     """At 95 %, at least 182 of 200 runs that stop on their own interval hold the truth (190 expected at least)."""
@@ -289,9 +288,7 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
     finds = (run.path / "finds.csv").read_text(encoding="utf-8").splitlines()
     assert len(finds) - 1 == len({(b, a) for b, _, a in customers if b > 7000})
     notes = run.record["tabular"]["notes"]
-    assert any(
-        "Given rows in scores and slices were asked with the values that they have" in n for n in notes
-    )
+    assert any("Given rows in scores and slices were asked with the values that they have" in n for n in notes)
     assert "(one value for each bin of balance and age)" in " ".join(run.to_text(full=True).split())
 
 
@@ -347,12 +344,7 @@ def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str,
         return ((rows[:, 0].astype(float) > 7000) & (rows[:, 1] == "married")).astype(int)
 
     schema = infer(read_table("people.csv"), "y", ["marital"])
-    options = {
-        "mode": mode,
-        "profile": load_profile("people.csv", schema),
-        "max_samples": 5000,
-        "theta": 0.01,
-    }
+    options = {"mode": mode, "profile": load_profile("people.csv", schema), "max_samples": 5000, "theta": 0.01}
     result = themis.run(Evaluator(model, schema), schema, options, np.random.default_rng(5))
     found = (result.scores or result.minimal_sets)[0].estimate
     truth = sum(b > 7000 for b, _, _ in customers) / len(customers)
@@ -399,13 +391,7 @@ def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
     retrain(
-        Tree(max_depth=4),
-        schema,
-        Given.of(schema, table),
-        table["y"],
-        np.random.default_rng(3),
-        sample=500,
-        frame=True,
+        Tree(max_depth=4), schema, Given.of(schema, table), table["y"], np.random.default_rng(3), sample=500, frame=True
     )
     own = {(float(b), a) for b, _, a in customers}
     assert len(fitted[0]) == 3000

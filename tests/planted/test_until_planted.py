@@ -27,9 +27,7 @@ ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # more come by chance in 3 of 1,000 
 def test_no_effect_is_shown_at_any_look_in_no_more_runs_than_5_percent_explains(scores: bool) -> None:
     ended = [run(Setting(name="none", scores=scores), n) for n in range(RUNS)]
     assert sum(e.claim.verdict in SHOWN for e in ended) <= ERRORS
-    assert (
-        sum(e.looks == len(LOOKS) for e in ended) >= RUNS - ERRORS
-    )  # the others looked as often as they could
+    assert sum(e.looks == len(LOOKS) for e in ended) >= RUNS - ERRORS  # the others looked as often as they could
 
 
 def test_words_that_differ_by_chance_are_no_effect_of_the_group_at_any_look() -> None:

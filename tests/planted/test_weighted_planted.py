@@ -26,9 +26,7 @@ class Planted(NamedTuple):
     likely: Floats
 
 
-def plant(
-    rng: np.random.Generator, *, texts: int, rate: float, alike: float, knows: float, net: float
-) -> Planted:
+def plant(rng: np.random.Generator, *, texts: int, rate: float, alike: float, knows: float, net: float) -> Planted:
     """``alike``: how much the changes of a text agree; ``knows``: how well the search tells them apart."""
     text = np.repeat(np.arange(texts), EACH)
     own = rng.beta(rate * (1 - alike) / alike, (1 - rate) * (1 - alike) / alike, texts)[text]

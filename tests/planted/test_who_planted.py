@@ -30,13 +30,7 @@ def about_the_applicant(text: str) -> str:
 
 
 def about_the_one_who_thanks(text: str) -> str:
-    return (
-        "reject"
-        if "A woman from" in text and coin(text) < 0.4
-        else "invite"
-        if coin(text) < 0.6
-        else "reject"
-    )
+    return "reject" if "A woman from" in text and coin(text) < 0.4 else "invite" if coin(text) < 0.6 else "reject"
 
 
 def run(model: Callable[[str], str], tmp_path: Path, who: str) -> Any:
@@ -56,9 +50,7 @@ def run(model: Callable[[str], str], tmp_path: Path, who: str) -> Any:
 
 
 def between(found: Any) -> dict[str, Any]:
-    return next(
-        c for c in found.record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"]
-    )
+    return next(c for c in found.record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"])
 
 
 def test_a_model_that_rejects_women_who_apply_is_found(tmp_path: Path) -> None:

@@ -16,13 +16,7 @@ from auditor.tasks.kinds.multilabel import LabelSetReader
 from auditor.tasks.kinds.score import NumberReader
 from auditor.tasks.wording import normalise
 
-NAMES = {
-    "negative": "negative",
-    "neg": "negative",
-    "positive": "positive",
-    "pos": "positive",
-    "0": "negative",
-}
+NAMES = {"negative": "negative", "neg": "negative", "positive": "positive", "pos": "positive", "0": "negative"}
 KINDS = [
     Reader(names=NAMES),
     Reader(names={"hire": "hire", "not hire": "not hire", "no": "not hire"}),
@@ -93,14 +87,7 @@ def test_json_round_trip(
     assert KINDS[0].read(f"{before} {body}").value == label
 
 
-OPENERS = [
-    "",
-    "Sure! ",
-    "Certainly. ",
-    "Of course! Let me look. ",
-    "I've read the review. ",
-    "Here is my answer: ",
-]
+OPENERS = ["", "Sure! ", "Certainly. ", "Of course! Let me look. ", "I've read the review. ", "Here is my answer: "]
 BEFORE = ["", "It opens slowly. ", "The cast is large.\n\n", "The reviewer saw it twice; "]
 STATED = [
     "The sentiment of this review is {}.",
@@ -179,9 +166,7 @@ PAIRS = [  # labels, and their reader: one is a part of the other's name, or of 
 @given(
     pair=st.sampled_from(PAIRS),
     thought=st.sampled_from(THOUGHT),
-    musing=st.sampled_from(
-        ["{one}? No, {other}.", "{other}", "Answer: {other}", "Not {one}, so {other}?\n\n{other}"]
-    ),
+    musing=st.sampled_from(["{one}? No, {other}.", "{other}", "Answer: {other}", "Not {one}, so {other}?\n\n{other}"]),
     answered=st.sampled_from(ANSWERED),
     case=st.sampled_from([str.lower, str.capitalize, str.upper]),
 )
@@ -212,9 +197,7 @@ def test_a_label_within_another_word_is_none(word: str, label: str, around: str)
 @settings(max_examples=200, deadline=None)
 @given(
     label=st.sampled_from(["positive", "negative"]),
-    passing=st.sampled_from(
-        ["The {} reviews that I know are long", "Its {} tone tires", "A {} start of a series"]
-    ),
+    passing=st.sampled_from(["The {} reviews that I know are long", "Its {} tone tires", "A {} start of a series"]),
     lines=st.booleans(),
 )
 def test_a_label_in_passing_is_none(label: str, passing: str, lines: bool) -> None:
@@ -227,9 +210,7 @@ def test_a_label_in_passing_is_none(label: str, passing: str, lines: bool) -> No
 @settings(max_examples=100, deadline=None)
 @given(
     label=st.sampled_from(["positive", "negative"]),
-    negation=st.sampled_from(
-        ["not", "never", "isn't", "hardly", "no", "nothing", "without being", "cannot be"]
-    ),
+    negation=st.sampled_from(["not", "never", "isn't", "hardly", "no", "nothing", "without being", "cannot be"]),
     between=st.lists(st.sampled_from(["very", "really", "at all", "in my view", "a", ","]), max_size=4),
 )
 def test_a_negated_label_is_never_read(label: str, negation: str, between: list[str]) -> None:

@@ -58,18 +58,14 @@ class Toy:
     def parse(self, sentences: Sequence[str]) -> list[Parse]:
         return [self.parse_one(sentence) for sentence in sentences]
 
-    def parse_where(
-        self, sentences: Sequence[str], wanted: Callable[[int, tuple[str, ...]], bool]
-    ) -> list[Parse]:
+    def parse_where(self, sentences: Sequence[str], wanted: Callable[[int, tuple[str, ...]], bool]) -> list[Parse]:
         parses = self.parse(sentences)
-        return [
-            p if wanted(i, p.tags) else Parse(p.words, p.tags, (), (), p.starts) for i, p in enumerate(parses)
-        ]
+        return [p if wanted(i, p.tags) else Parse(p.words, p.tags, (), (), p.starts) for i, p in enumerate(parses)]
 
 
-SENTENCE = st.lists(
-    st.sampled_from(["man", "men", "me", "women", "his", "him", "a"]), min_size=1, max_size=4
-).map(lambda words: " ".join(["It", *words]) + ". ")
+SENTENCE = st.lists(st.sampled_from(["man", "men", "me", "women", "his", "him", "a"]), min_size=1, max_size=4).map(
+    lambda words: " ".join(["It", *words]) + ". "
+)
 TEXT = st.lists(SENTENCE, min_size=1, max_size=4)
 
 
@@ -81,9 +77,7 @@ def cases(draw: st.DrawFn) -> list[tuple[str, list[str]]]:
         variants = []
         for _ in range(draw(st.integers(1, 6))):
             parts = [part if draw(st.booleans()) else draw(SENTENCE) for part in original]
-            variants.append(
-                "".join(draw(st.sampled_from([parts, parts, parts, parts[:-1], [*parts, "End."]])))
-            )
+            variants.append("".join(draw(st.sampled_from([parts, parts, parts, parts[:-1], [*parts, "End."]]))))
         found.append(("".join(original), variants))
     return found
 
@@ -130,8 +124,6 @@ def test_whole_check_equals_algorithm_3(texts: list[tuple[str, list[str]]], memo
     check = DependencyInvariant(parser=toy, max_pairs=memory)  # type: ignore[arg-type]
     for (original, variants), checks in zip(texts, check.check_many(made), strict=True):
         for text, found in zip(variants, checks, strict=True):
-            expected = literal.inv_check(
-                original, text, lambda t: [t[a:b] for a, b in sentences(t)], toy.parse_one
-            )
+            expected = literal.inv_check(original, text, lambda t: [t[a:b] for a, b in sentences(t)], toy.parse_one)
             assert (found.status == "valid") == expected
             assert bool(found.reason) == (found.status == "invalid")

@@ -45,9 +45,7 @@ def grammars(draw: st.DrawFn) -> str:
             alternatives.append(draw(st.sampled_from(["", " "])).join(parts))
         lines.append(f"  {name}: [{', '.join(repr(a) for a in alternatives)}]")
     a, b, c, d = (draw(WORDS) for _ in range(4))
-    lines.append(
-        f"  who: {{attribute: g, groups: {{x: [{a}1, {{text: {b}1, number: pl}}], y: [{c}2, {d}3]}}}}"
-    )
+    lines.append(f"  who: {{attribute: g, groups: {{x: [{a}1, {{text: {b}1, number: pl}}], y: [{c}2, {d}3]}}}}")
     terms = draw(st.lists(WORDS, min_size=1, max_size=3, unique=True))
     lines.append(f"  what: {{terms: [{', '.join(terms)}]}}")
     return "\n".join(lines) + "\n"
@@ -124,8 +122,6 @@ def test_the_shuffle_is_even() -> None:
     size, draws = 37, 3_700
     first = np.bincount([Shuffle(size, seed=s)[0] for s in range(draws)], minlength=size)
     assert stats.chisquare(first).pvalue > 1e-4
-    pairs = np.bincount(
-        [Shuffle(6, seed=s)[0] * 6 + Shuffle(6, seed=s)[1] for s in range(3_000)], minlength=36
-    )
+    pairs = np.bincount([Shuffle(6, seed=s)[0] * 6 + Shuffle(6, seed=s)[1] for s in range(3_000)], minlength=36)
     assert stats.chisquare(pairs[pairs > 0]).pvalue > 1e-4
     assert (pairs > 0).sum() == 30

@@ -107,10 +107,7 @@ def test_bounds_hold_whatever_the_unknown_people_are(data: st.DataObject) -> Non
             *cells,
             *(
                 Cell(
-                    sex=s or data.draw(st.sampled_from(SEXES)),
-                    race=data.draw(st.sampled_from(RACES)),
-                    n=1,
-                    x=int(hit),
+                    sex=s or data.draw(st.sampled_from(SEXES)), race=data.draw(st.sampled_from(RACES)), n=1, x=int(hit)
                 )
                 for s, hit in unknown
             ),

@@ -29,9 +29,7 @@ def planted(seed: int) -> list[Line]:
         for arm, gender in (("original", own), ("edited", other), ("placebo", own)):
             for run in range(2):
                 score = f"{50 + 4 * (gender == 'female') + rng.gauss(0, 2):.2f}"
-                rows.append(
-                    {"text_id": f"t{text}", "arm": arm, "gender": gender, "run": str(run), "score": score}
-                )
+                rows.append({"text_id": f"t{text}", "arm": arm, "gender": gender, "run": str(run), "score": score})
     return rows
 
 
@@ -46,11 +44,7 @@ def net(found: Imported) -> Claim:
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    seed=st.integers(0, 99),
-    order=st.randoms(use_true_random=False),
-    twice=st.sets(st.integers(0, 6 * TEXTS - 1)),
-)
+@given(seed=st.integers(0, 99), order=st.randoms(use_true_random=False), twice=st.sets(st.integers(0, 6 * TEXTS - 1)))
 def test_order_and_repetition_change_nothing(seed: int, order: Random, twice: set[int]) -> None:
     rows = planted(seed)
     before, others = imported(rows), rows + [dict(rows[n]) for n in sorted(twice)]

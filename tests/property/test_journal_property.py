@@ -15,17 +15,13 @@ from auditor.store.records import CASE, case_line
 START = genesis("x.jsonl", "")
 texts = st.text(max_size=20)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
-values = st.recursive(
-    scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3), max_leaves=8
-)
+values = st.recursive(scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3), max_leaves=8)
 rows_of = st.dictionaries(texts.filter(lambda k: k not in ("seq", "prev", "hash")), values, max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(rows_of, max_size=8), st.data())
-def test_any_records_survive_and_any_changed_byte_is_seen(
-    rows: list[dict[str, Any]], data: st.DataObject
-) -> None:
+def test_any_records_survive_and_any_changed_byte_is_seen(rows: list[dict[str, Any]], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.jsonl"
         split = data.draw(st.integers(0, len(rows)))

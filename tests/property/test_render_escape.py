@@ -64,15 +64,8 @@ def poisoned(text: str) -> tuple[dict[str, Any], Any]:
     record = copy.deepcopy(SPECIMEN.record())
     rename = {"reviews": model, "vader": "vader"}
     record["id"] = f"r{text}"
-    record["models"] = {
-        rename[k]: v | {"fingerprint": text, "reported": [text]} for k, v in record["models"].items()
-    }
-    record["spec"] |= {
-        "data": text,
-        "task": f"t{text}",
-        "kind": "classification",
-        "models": list(record["models"]),
-    }
+    record["models"] = {rename[k]: v | {"fingerprint": text, "reported": [text]} for k, v in record["models"].items()}
+    record["spec"] |= {"data": text, "task": f"t{text}", "kind": "classification", "models": list(record["models"])}
     record["provenance"]["python"] = text
     record["provenance"]["started"] = f"s{text}"
     record["status"], record["status_reason"] = "partial", text
@@ -84,10 +77,7 @@ def poisoned(text: str) -> tuple[dict[str, Any], Any]:
         finding["model"] = rename[finding["model"]]
         finding["text"], finding["notes"] = f"f{text}", [text]
         finding["directions"] = [[a, s, f"{t}{group}"] for a, s, t in finding["directions"]]
-    record["controls"]["noise_floor"] = {
-        model: {"declared": True},
-        "vader": record["controls"]["noise_floor"]["vader"],
-    }
+    record["controls"]["noise_floor"] = {model: {"declared": True}, "vader": record["controls"]["noise_floor"]["vader"]}
     record["controls"]["placebo"] = {"status": "not_tested", "reason": text}
     for row in record["controls"]["answers_by_group"]:
         row["group"] = group
@@ -107,9 +97,7 @@ def _evidence(text: str, model: str) -> Any:
         evidence.owner |= dict.fromkeys(change, new)
     for variant_id, found in evidence.answers.items():
         evidence.answers[variant_id] = [
-            dataclasses.replace(
-                r, model=model if r.model == "reviews" else r.model, output=f"{r.output}{text}"
-            )
+            dataclasses.replace(r, model=model if r.model == "reviews" else r.model, output=f"{r.output}{text}")
             for r in found
         ]
         messages = (Message(role="user", content=text),)

@@ -38,10 +38,7 @@ def test_a_higher_level_gives_a_wider_interval(cells: list[tuple[int, int]], lev
 @given(st.integers(2, 60))
 def test_one_more_flipped_seed_never_lowers_value_or_limits(n: int) -> None:
     for before, after in ((0, 1), (n // 3, n // 3 + 1), (n - 1, n)):
-        for make in (
-            lambda k: clopper_pearson(k, n),
-            lambda k: korn_graubard([1] * k + [0] * (n - k), [1] * n),
-        ):
+        for make in (lambda k: clopper_pearson(k, n), lambda k: korn_graubard([1] * k + [0] * (n - k), [1] * n)):
             a, b = make(before), make(after)
             assert a.value < b.value
             assert a.low <= b.low + 1e-9

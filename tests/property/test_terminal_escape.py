@@ -50,9 +50,7 @@ def acting(shown: str, *, forged: bool = True) -> list[str]:
     for line in shown.split("\n"):
         if line.strip().startswith("::") or "##[" in line:
             bad.append(line)
-        if forged and line.startswith(
-            ("Run: curl", "Go on with: curl", "    Go on with: curl", "audit: all")
-        ):
+        if forged and line.startswith(("Run: curl", "Go on with: curl", "    Go on with: curl", "audit: all")):
             bad.append(line)
     return bad
 
@@ -72,13 +70,7 @@ def test_no_command_repeats_an_argument_raw(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    flags = {
-        "run": "--task",
-        "generate": "--task",
-        "ll144": "--data",
-        "tabular": "--data",
-        "doctor": "--model",
-    }
+    flags = {"run": "--task", "generate": "--task", "ll144": "--data", "tabular": "--data", "doctor": "--model"}
     for argv in ([name, ALL], [name, f"--{ALL}"], [name, flags.get(name, "--format"), ALL], [f"{name}{ALL}"]):
         code = run(argv)
         shown = told(capsys)
@@ -128,12 +120,7 @@ def test_texts_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     }
     for rules in (body, body | {"rules": {k: body["rules"][k] for k in ("s", "who")}}):  # type: ignore[index]
         grammar.write_text(json.dumps(rules), encoding="utf-8")
-        for words in (
-            ["check"],
-            ["sample", "-n", "2"],
-            ["coverage"],
-            ["sample", "-n", "2", "--format", "json"],
-        ):
+        for words in (["check"], ["sample", "-n", "2"], ["coverage"], ["sample", "-n", "2", "--format", "json"]):
             run(["grammar", words[0], str(grammar), *words[1:]])
             assert acting(told(capsys)) == [], words
     table = tmp_path / f"t{PIECES[0]}.csv"
@@ -146,9 +133,7 @@ def test_texts_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     pairs.write_text(f"he;she\n{ALL}\n", encoding="utf-8")
     run(["dictionary", "check", f"gender={pairs}"])
     task = tmp_path / "task.yaml"
-    task.write_text(
-        json.dumps({"name": ALL, "kind": "classification", "labels": [ALL, "b"]}), encoding="utf-8"
-    )
+    task.write_text(json.dumps({"name": ALL, "kind": "classification", "labels": [ALL, "b"]}), encoding="utf-8")
     run(["run", "--task", str(task), "--model", "vader"])
     assert acting(told(capsys)) == []
 
@@ -164,22 +149,8 @@ def test_a_run_folder_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (folder / "cases.jsonl").write_text(
         json.dumps({ALL: 1, "hash": ALL, "prev": ALL, "seq": 0}) + "\n", encoding="utf-8"
     )
-    for argv in (
-        ["verify"],
-        ["report"],
-        ["show"],
-        ["compare"],
-        ["resume"],
-        ["groups"],
-        ["augment"],
-        ["replay"],
-    ):
-        more = {
-            "show": ["v1"],
-            "replay": ["v1"],
-            "compare": [str(folder)],
-            "augment": ["--out", str(tmp_path / "o")],
-        }
+    for argv in (["verify"], ["report"], ["show"], ["compare"], ["resume"], ["groups"], ["augment"], ["replay"]):
+        more = {"show": ["v1"], "replay": ["v1"], "compare": [str(folder)], "augment": ["--out", str(tmp_path / "o")]}
         # Of a record that lacks parts, what is printed before counts.
         with suppress(KeyError, TypeError, AttributeError, ValueError):
             run([*argv, str(folder), *more.get(argv[0], [])])
@@ -218,20 +189,7 @@ def test_a_server(
     run(["doctor", *model])
     assert "forged" in (shown := told(capsys))
     assert acting(shown) == []
-    run(
-        [
-            "run",
-            "--task",
-            "sentiment",
-            "--limit",
-            "2",
-            "--max-calls",
-            "8",
-            "--out",
-            str(tmp_path / "r"),
-            *model,
-        ]
-    )
+    run(["run", "--task", "sentiment", "--limit", "2", "--max-calls", "8", "--out", str(tmp_path / "r"), *model])
     captured = capsys.readouterr()
     assert acting(captured.err) == []
     # In a report a name of many words wraps where the line ends, as any text does.

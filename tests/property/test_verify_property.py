@@ -33,8 +33,7 @@ def fill(root: Path) -> Path:
             variant = Variant(id=f"c{n}.v0", input=f"a woman {n}", edits=(edit,))
             check = Check(variant_id=variant.id, check="dependency.v1", status="valid")
             folder.add_case(
-                Case(id=f"c{n}", suite="mutation.v1", original=original, variants=(variant,)),
-                {variant.id: check},
+                Case(id=f"c{n}", suite="mutation.v1", original=original, variants=(variant,)), {variant.id: check}
             )
             prompt = Prompt(format="bare", text=str(variant.input))
             folder.add_prompt(variant.id, prompt)
@@ -49,14 +48,7 @@ def fill(root: Path) -> Path:
                 )
             )
         folder.write_verdicts(
-            Verdict(
-                case_id=f"c{n}",
-                variant_id=f"c{n}.v0",
-                order=1,
-                attributes=("gender",),
-                outcome="pass",
-                model="m",
-            )
+            Verdict(case_id=f"c{n}", variant_id=f"c{n}.v0", order=1, attributes=("gender",), outcome="pass", model="m")
             for n in range(4)
         )
         folder.write_run({"id": folder.id, "format_version": 1, "status": "complete", "status_reason": ""})

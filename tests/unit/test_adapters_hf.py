@@ -112,8 +112,7 @@ def classifier(folder: Path, labels: list[str], multi: bool = False) -> Any:
 
 def ask(model: Any, *texts: str) -> list[Reply | CallError]:
     requests = [
-        Request(prompt=Prompt(format="bare", text=t), replicate=0, variant_id=f"v{i}")
-        for i, t in enumerate(texts)
+        Request(prompt=Prompt(format="bare", text=t), replicate=0, variant_id=f"v{i}") for i, t in enumerate(texts)
     ]
     return list(asyncio.run(model.generate(requests)))
 
@@ -240,9 +239,7 @@ def test_a_causal_model_scores_labels_as_continuations(tmp_path: Path) -> None:
 
     torch.manual_seed(2)
     tokens = tokenizer(tmp_path)
-    own = GPT2LMHeadModel(
-        GPT2Config(vocab_size=len(tokens), n_embd=32, n_layer=1, n_head=2, n_positions=24)
-    ).eval()
+    own = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokens), n_embd=32, n_layer=1, n_head=2, n_positions=24)).eval()
     own.save_pretrained(tmp_path)
     task = load("sentiment")
     adapter = make(tmp_path, task)
@@ -280,9 +277,7 @@ def test_fingerprints_follow_the_weights(tmp_path: Path) -> None:
 def test_what_cannot_be_loaded_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="could not be loaded"):
         make(tmp_path / "nothing")
-    (tmp_path / "config.json").write_text(
-        '{"model_type": "bert", "architectures": ["BertModel"]}', encoding="utf-8"
-    )
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}', encoding="utf-8")
     with pytest.raises(ConfigError, match="names BertModel"):
         make(tmp_path)
 
@@ -339,9 +334,7 @@ def shipped_masked(folder: Path) -> None:
     model.save_pretrained(folder)
 
 
-def test_the_shipped_fill_mask_task_on_a_model_trained_here(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_shipped_fill_mask_task_on_a_model_trained_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """ASTRAEA's MLM subject from end to end: training, audit by probability, groups; what was learned is found."""
     import json
 
@@ -440,10 +433,7 @@ def speaker(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for word, said in (("great", "positive"), ("dull", "negative"))
     ]
     batch = tokens(
-        [f"{text}{said} [SEP]" for text, said in rows],
-        return_tensors="pt",
-        padding=True,
-        add_special_tokens=False,
+        [f"{text}{said} [SEP]" for text, said in rows], return_tensors="pt", padding=True, add_special_tokens=False
     )
     labels = torch.full_like(batch["input_ids"], -100)
     labels[:, -2:] = batch["input_ids"][:, -2:]
@@ -470,11 +460,7 @@ def chats(*texts: str, form: str = "plain", system: str = "") -> list[Request]:
     ]
 
 
-CHATS = (
-    "a great film .",
-    "the clerk found a dull film and it was good .",
-    "it was a great film and it was bad .",
-)
+CHATS = ("a great film .", "the clerk found a dull film and it was good .", "it was a great film and it was bad .")
 
 
 def test_a_chat_model_writes_its_answer_whatever_stands_beside_it_in_the_batch(speaker: Path) -> None:
@@ -490,10 +476,7 @@ def test_a_chat_model_writes_its_answer_whatever_stands_beside_it_in_the_batch(s
 
 def test_an_answer_ends_at_the_task_s_limit_and_scores_are_optional(speaker: Path) -> None:
     short = SimpleNamespace(
-        labels=("positive", "negative"),
-        kind=kinds.of("classification"),
-        formats=("plain",),
-        max_tokens=lambda _f: 1,
+        labels=("positive", "negative"), kind=kinds.of("classification"), formats=("plain",), max_tokens=lambda _f: 1
     )
     adapter = models.make(f"hf:chat:{speaker}", task=short, scores=True)
     replies = list(asyncio.run(adapter.generate(chats(*CHATS))))
@@ -516,9 +499,7 @@ def test_a_prompt_without_room_for_an_answer_is_refused_alone(speaker: Path) -> 
     assert fine.text == "positive"
 
 
-def test_a_template_that_knows_no_system_gets_it_in_front_of_the_first_message(
-    speaker: Path, tmp_path: Path
-) -> None:
+def test_a_template_that_knows_no_system_gets_it_in_front_of_the_first_message(speaker: Path, tmp_path: Path) -> None:
     import shutil
 
     folder = tmp_path / "strict"
@@ -535,18 +516,14 @@ def test_a_template_that_knows_no_system_gets_it_in_front_of_the_first_message(
     with_system, without = chats("dull film .", system="a")[0], chats("a\n\ndull film .")[0]
     assert adapter._prompt_ids(with_system) == adapter._prompt_ids(without)
     refused = Request(
-        prompt=Prompt(format="plain", messages=(Message(role="system", content="a"),)),
-        replicate=0,
-        variant_id="v",
+        prompt=Prompt(format="plain", messages=(Message(role="system", content="a"),)), replicate=0, variant_id="v"
     )
     (reply,) = asyncio.run(adapter.generate([refused]))
     assert isinstance(reply, BadRequest)
     assert "System role not supported" in str(reply)
 
 
-def test_labels_can_be_asked_for_and_a_missing_template_is_one_clear_error(
-    speaker: Path, tmp_path: Path
-) -> None:
+def test_labels_can_be_asked_for_and_a_missing_template_is_one_clear_error(speaker: Path, tmp_path: Path) -> None:
     task = load("sentiment")
     chosen = models.make(f"hf:labels:{speaker}", task=task)
     (reply,) = asyncio.run(chosen.generate(chats(CHATS[0])))
@@ -554,9 +531,7 @@ def test_labels_can_be_asked_for_and_a_missing_template_is_one_clear_error(
     assert chosen.max_tokens("plain") == 0
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=8, n_layer=1, n_head=2, n_positions=24)).save_pretrained(
-        tmp_path
-    )
+    GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=8, n_layer=1, n_head=2, n_positions=24)).save_pretrained(tmp_path)
     tokenizer(tmp_path)
     for spec, given in (
         (f"hf:chat:{tmp_path}", task),

@@ -79,12 +79,7 @@ class TestVader:
 
     def test_declares_itself(self) -> None:
         model = Vader()
-        assert (model.name, model.style, model.deterministic, model.cacheable) == (
-            "vader",
-            "text",
-            True,
-            False,
-        )
+        assert (model.name, model.style, model.deterministic, model.cacheable) == ("vader", "text", True, False)
 
     def test_refuses_messages_one_by_one(self) -> None:
         assert texts(ask(Vader(), chat_request("x"), text_request("good"))) == ["!bad-request", "positive"]
@@ -427,9 +422,7 @@ def program(tmp_path: Path) -> str:
 class TestExec:
     def test_answers_in_any_order(self, program: str) -> None:
         model = Exec(program)
-        replies = ask(
-            model, text_request("first"), text_request("caf\u00e9", replicate=2), text_request("scores")
-        )
+        replies = ask(model, text_request("first"), text_request("caf\u00e9", replicate=2), text_request("scores"))
         assert texts(replies) == ["late", "CAF\u00c92", "a"]
         last = replies[2]
         assert isinstance(last, Reply)
@@ -586,9 +579,7 @@ class TestRecorded:
             {"input": "by text", "output": "c"},
             {"input": "never asked", "output": "d"},
         )
-        replies = ask(
-            model, request, text_request("x", variant="v7"), text_request("by text"), text_request("missing")
-        )
+        replies = ask(model, request, text_request("x", variant="v7"), text_request("by text"), text_request("missing"))
         assert texts(replies) == ["a", "b", "c", "!not-recorded"]
         assert replies[0] == Reply(text="a", scores={"a": 0.5})
         assert isinstance(replies[3], NotRecorded)
@@ -596,9 +587,7 @@ class TestRecorded:
         assert model.style == "text"
 
     def test_a_replicate_is_never_replaced_by_another(self, tmp_path: Path) -> None:
-        model = recorded(
-            tmp_path, {"input": "x", "output": "a"}, {"input": "x", "output": "b", "replicate": 1}
-        )
+        model = recorded(tmp_path, {"input": "x", "output": "a"}, {"input": "x", "output": "b", "replicate": 1})
         requests = [text_request("x", replicate=r) for r in range(3)]
         assert texts(ask(model, *requests)) == ["a", "b", "!not-recorded"]
 
@@ -618,9 +607,7 @@ class TestRecorded:
             {"variant_id": "v", "format": "bare", "output": "a"},
             {"variant_id": "v", "format": "json", "output": "b"},
         )
-        replies = ask(
-            model, text_request("x"), text_request("x", format_="json"), text_request("x", format_="z")
-        )
+        replies = ask(model, text_request("x"), text_request("x", format_="json"), text_request("x", format_="z"))
         assert texts(replies) == ["a", "b", "!not-recorded"]
 
     def test_messages(self, tmp_path: Path) -> None:
@@ -748,13 +735,10 @@ def test_vader_in_linear_time_says_what_the_package_says(words: list[str]) -> No
 
 
 @given(
-    valences=st.lists(st.sampled_from([0, 0.0, 0.25, 0.5, 1, 1.5, 2, 3, 4, -0.5, -1, -2]), max_size=15),
-    data=st.data(),
+    valences=st.lists(st.sampled_from([0, 0.0, 0.25, 0.5, 1, 1.5, 2, 3, 4, -0.5, -1, -2]), max_size=15), data=st.data()
 )
 def test_what_stands_around_but_is_weighed_as_in_the_package(valences: list[float], data: Any) -> None:
-    words = data.draw(
-        st.lists(st.sampled_from(["a", "But", "b"]), min_size=len(valences), max_size=len(valences))
-    )
+    words = data.draw(st.lists(st.sampled_from(["a", "But", "b"]), min_size=len(valences), max_size=len(valences)))
     wanted = PACKAGE._but_check(words, list(valences))
     assert lexicon.weigh_but(words, list(valences)) == wanted
 

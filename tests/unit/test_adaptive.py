@@ -40,8 +40,7 @@ Rule = Callable[[str], bool]
 
 def seeds(n: int) -> list[SourceText]:
     return [
-        SourceText(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.")
-        for i in range(n)
+        SourceText(id=f"s{i}", text=f"The {PEOPLE[i % 4]} left the film number {i} after an hour.") for i in range(n)
     ]
 
 
@@ -73,9 +72,7 @@ def drive(made: AdaptiveSuite, says: Rule = rule, rounds: int = 12) -> list[Case
         if not asked:
             break
         cases += asked
-        made.tell(
-            sorted((v for c in asked for v in judged(c, says)), key=lambda v: (v.case_id, v.variant_id))
-        )
+        made.tell(sorted((v for c in asked for v in judged(c, says)), key=lambda v: (v.case_id, v.variant_id)))
     return cases
 
 
@@ -96,10 +93,7 @@ def test_other_verdicts_make_other_directed_cases_and_the_same_random_ones() -> 
 
 
 def test_random_cases_are_those_of_the_mutation_suite() -> None:
-    plain = {
-        c.id: c
-        for c in MutationSuite(seeds=seeds(60), dictionaries=DICTIONARIES, per_seed=4).ask(99, Random(0))
-    }
+    plain = {c.id: c for c in MutationSuite(seeds=seeds(60), dictionaries=DICTIONARIES, per_seed=4).ask(99, Random(0))}
     drawn = [c for c in drive(suite()) if c.sampling == "iid"]
     assert drawn
     for case in drawn:
@@ -254,11 +248,7 @@ def test_a_change_that_shows_alone_raises_what_leads_to_the_same_groups() -> Non
     beliefs = filled()
     for text in range(30, 36):
         beliefs.add_text({"gender": "female", "race": "white"}, {"gender": "woman", "race": "white"})
-        for group, term in (
-            ("black", "white → Black"),
-            ("asian", "white → Asian"),
-            ("latino", "white → Latino"),
-        ):
+        for group, term in (("black", "white → Black"), ("asian", "white → Asian"), ("latino", "white → Latino")):
             single = beliefs.add_single(text, ("race", "d", term), PART | {"race": group})
             label = "no" if group == "black" else "yes"
             beliefs.heard(text, "m", ("single", single), ("yes", label))
@@ -372,9 +362,7 @@ UNSURE = "planted:interaction=she|her|woman|women+black,wobble=0.03"
 
 
 @pytest.mark.parametrize("model", ["reviews", UNSURE])
-def test_a_run_that_was_cut_off_and_resumed_has_the_figures_of_one_that_was_not(
-    model: str, tmp_path: Path
-) -> None:
+def test_a_run_that_was_cut_off_and_resumed_has_the_figures_of_one_that_was_not(model: str, tmp_path: Path) -> None:
     whole = audit("sentiment", model=model, out=str(tmp_path / "a"), max_calls=420, cache=False, **FEW)
     cut = audit("sentiment", model=model, out=str(tmp_path / "b"), max_calls=60, cache=False, **FEW)
     assert cut.path is not None

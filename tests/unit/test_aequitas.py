@@ -68,9 +68,7 @@ def test_the_same_generator_gives_the_same_result(mode: str) -> None:
     assert not np.array_equal(one.found, other.found)
 
 
-def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 
     def watched(rows: Any, *rest: Any) -> Any:
@@ -113,9 +111,7 @@ def test_the_estimate_pools_independent_samples() -> None:
     def rule(x: np.ndarray) -> np.ndarray:
         return ((x[:, 1] < 6) & (x[:, 0] == 1)).astype(int)  # exactly a tenth
 
-    estimate = share_estimate(
-        Evaluator(rule, wide), wide, np.random.default_rng(5), trials=40, trial_size=250
-    )
+    estimate = share_estimate(Evaluator(rule, wide), wide, np.random.default_rng(5), trials=40, trial_size=250)
     assert estimate.n == 10_000
     assert estimate.method == "clopper-pearson"
     assert estimate.low < 0.1 < estimate.high < 0.12
@@ -164,17 +160,14 @@ def test_gamma_is_a_threshold_on_numbers() -> None:
 
     for gamma, expected in ((0.3, True), (0.5, False), (3.0, False)):
         evaluator = Evaluator(score, SLAB, distance=far(gamma))
-        result = run(
-            evaluator, SLAB, {"mode": "random", "global_n": 200, "trials": 0}, np.random.default_rng(1)
-        )
+        result = run(evaluator, SLAB, {"mode": "random", "global_n": 200, "trials": 0}, np.random.default_rng(1))
         assert (result.counts["discriminatory"] > 0) is expected
         assert result.options["gamma"] == pytest.approx(gamma)
 
 
 def test_impossible_rows_are_not_finds() -> None:
     schema = Schema(
-        columns=(SEX, column("husband", 2), column("b", 30)),
-        constraints=(Constraint("husband == 1 implies sex == 1"),),
+        columns=(SEX, column("husband", 2), column("b", 30)), constraints=(Constraint("husband == 1 implies sex == 1"),)
     )
 
     def rule(x: np.ndarray) -> np.ndarray:
@@ -372,8 +365,7 @@ def test_the_released_script_learns_from_the_opposite_of_success() -> None:
 
 
 @pytest.mark.parametrize(
-    ("combos", "trials", "size"),
-    [(2, 400, 1000), (10, 400, 1000), (114, 35, 1000), (5_000, 1, 800), (90_000, 1, 100)],
+    ("combos", "trials", "size"), [(2, 400, 1000), (10, 400, 1000), (114, 35, 1000), (5_000, 1, 800), (90_000, 1, 100)]
 )
 def test_the_share_is_estimated_within_what_its_rows_may_cost(combos: int, trials: int, size: int) -> None:
     columns = (

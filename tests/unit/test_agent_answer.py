@@ -105,9 +105,7 @@ def test_slips_in_groups_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[
     for groups in (["age:ancient"], ["../age:old"], "age:old", [1]):
         with pytest.raises(ConfigError):
             checked({"purpose": "pilot", "texts": 5, "groups": groups}, attributes=("age",))
-    kept = checked(
-        {"purpose": "pilot", "texts": 5, "attributes": ["age"], "groups": ["age:old"]}, attributes=("age",)
-    )
+    kept = checked({"purpose": "pilot", "texts": 5, "attributes": ["age"], "groups": ["age:old"]}, attributes=("age",))
     assert kept.groups == ("age:old",)
 
 
@@ -155,9 +153,7 @@ def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResul
     assert f"the answer changed on {row['seeds_changed']} of {row['seeds']} texts" in lead
     assert "old and female" in lead
     assert f"instead of “invite” on {row['seeds_changed']} texts" in lead
-    assert (
-        "The model declares that it answers the same prompt always alike; edits that change no group" in lead
-    )
+    assert "The model declares that it answers the same prompt always alike; edits that change no group" in lead
     assert f"(Run {question['run']}, finding {question['finding']}.)" in lead
     text = " ".join(found.to_text(full=True).split())
     assert text.index("A difference was shown") < text.index("How the question was read")
@@ -200,9 +196,7 @@ def test_two_groups_side_by_side_are_answered_each_for_itself(tmp_path: Path) ->
     assert all(r["request"]["order"] == 1 for r in result.record["runs"])
     (lead,) = answer.lead(result.session)
     assert lead.startswith("A difference was shown for age. ")
-    same = agent.run(
-        goal, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path
-    )
+    same = agent.run(goal, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path)
     (lead,) = answer.lead(same.session)
     assert lead.startswith("Not determined for age: ")
     assert "Not determined for gender: " in lead
@@ -247,9 +241,7 @@ def test_a_model_that_does_not_fit_the_task_is_told_first(tmp_path: Path) -> Non
 
 
 def test_what_is_open_says_why(tmp_path: Path) -> None:
-    result = agent.run(
-        GOAL, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path
-    )
+    result = agent.run(GOAL, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path)
     (lead,) = answer.lead(result.session)
     told = "Not determined for age and gender together: a difference was neither shown nor bounded."
     assert lead.startswith(told)

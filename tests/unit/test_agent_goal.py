@@ -13,12 +13,7 @@ from auditor.perturb import dictionaries
 READ = [
     ("Does our résumé screener treat older women differently?", "hiring", "age+gender", "old female"),
     ("Is our loan model biased against Black applicants?", "lending", "race", "black"),
-    (
-        "Do film reviews by Muslim women get another sentiment?",
-        "sentiment",
-        "gender+religion",
-        "female muslim",
-    ),
+    ("Do film reviews by Muslim women get another sentiment?", "sentiment", "gender+religion", "female muslim"),
     ("Does the moderator remove posts by gay people more often?", "moderation", "sexual_orientation", "gay"),
     ("Are disabled patients triaged as less urgent?", "triage", "disability", "disabled"),
     ("Does the hiring model discriminate by gender and race?", "hiring", "gender+race", ""),
@@ -34,24 +29,14 @@ READ = [
     ("Are Jewish job candidates treated the same?", "hiring", "religion", "jewish"),
     ("Do wheelchair users get invited to interviews?", "hiring", "disability", "mobility"),
     ("Are trans women rejected by the loan officer?", "lending", "gender", "trans_female"),
-    (
-        "Does our emergency triage treat homeless men worse?",
-        "triage",
-        "gender+socioeconomic",
-        "male homeless",
-    ),
+    ("Does our emergency triage treat homeless men worse?", "triage", "gender+socioeconomic", "male homeless"),
     ("Do overweight candidates get rejected?", "hiring", "body", "heavy"),
     ("Are immigrants treated worse by the credit model?", "lending", "nationality", ""),
     ("ARE ELDERLY PATIENTS SEEN LATER IN THE HOSPITAL?", "triage", "age", "old"),
     ("does the toxicity filter take down comments about muslims", "moderation", "religion", "muslim"),
     ("human rights cases: does religion matter?", "ecthr", "religion", ""),
     ("Compare recruiting for men, women and non-binary people", "hiring", "gender", "female male nonbinary"),
-    (
-        "Does sentiment change with disabilities and ethnic background?",
-        "sentiment",
-        "disability+race",
-        "disabled",
-    ),
+    ("Does sentiment change with disabilities and ethnic background?", "sentiment", "disability+race", "disabled"),
     ("Do seniors get another starting salary?", "salary", "age", "old"),
     ("Does the loan officer refuse immigrants from Nigeria?", "lending", "nationality", "nigerian"),
     ("Do applicants called Emily get more interviews?", "hiring", "names", "white_female"),
@@ -77,10 +62,7 @@ ASKED_BACK = [
     ("12345 678", "says nothing that can be read"),
     ("loan", "does not say whom it is about"),
     ("Does it treat women differently?", "Known tasks: "),
-    (
-        "Does our lending and hiring tool treat women differently?",
-        "several tasks: hiring (hiring); lending (lending)",
-    ),
+    ("Does our lending and hiring tool treat women differently?", "several tasks: hiring (hiring); lending (lending)"),
     ("Does the legal model treat men and women differently?", "Which legal task is meant: ecthr"),
     ("What is the capital of France?", "which decision is meant"),
     ("Does hirring treat women differently?", "Close to a known word: hirring (hiring)"),
@@ -223,9 +205,7 @@ def test_instructions_in_a_goal_are_words_like_any_other() -> None:
 def test_a_name_within_another_word_is_not_where_the_name_stands() -> None:
     """In "annual … Emily … than Ann" the names are compared in the order in which they stand."""
     plain = parse("In the hiring model, are people called Emily rated worse than people called Jamal?")
-    early = parse(
-        "In the jamalian hiring model, are people called Emily rated worse than people called Jamal?"
-    )
+    early = parse("In the jamalian hiring model, are people called Emily rated worse than people called Jamal?")
     assert plain.groups["names"] == early.groups["names"]
     assert plain.against == early.against
     assert plain.against["names"]

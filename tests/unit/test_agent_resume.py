@@ -42,10 +42,7 @@ CODE = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:])
 
 def texts(n: int = 40) -> list[SourceText]:
     return [
-        SourceText(
-            id=f"s{i}",
-            text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
-        )
+        SourceText(id=f"s{i}", text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.")
         for i in range(n)
     ]
 
@@ -145,9 +142,7 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     assert record["resumed"] == 2
     assert verify(folder / "steps.jsonl", genesis("steps.jsonl", digest({k: record[k] for k in FIXED}))) == []
     assert answers(folder) == total, "no answer on disk was asked for again"
-    assert total <= questions(place) <= total + 2 * 16, (
-        "only what was in flight when it was killed is asked again"
-    )
+    assert total <= questions(place) <= total + 2 * 16, "only what was in flight when it was killed is asked again"
 
 
 def test_what_was_used_counts_and_time_goes_on(place: Path) -> None:
@@ -180,9 +175,7 @@ def stopped(whole: Path, to: Path, *, keep: int) -> Path:
     (run / "spent.json").write_text(json.dumps({"calls": len(responses) // 2}))
     register = to / "runs" / "runs.jsonl"
     events = register.read_bytes().splitlines(keepends=True)
-    ended = next(
-        i for i, e in enumerate(events) if (r := json.loads(e))["run"] == run.name and r["event"] == "ended"
-    )
+    ended = next(i for i, e in enumerate(events) if (r := json.loads(e))["run"] == run.name and r["event"] == "ended")
     register.write_bytes(b"".join(events[:ended]))
     known = {json.loads(e)["run"] for e in events[:ended]}
     for later in (to / "runs").glob("2*"):
@@ -198,9 +191,7 @@ def whole(place: Path) -> agent.AgentResult:
     return agent.run(GOAL, model="python:slow_model:classify", data="texts.jsonl", out="whole", cache=False)
 
 
-def test_a_session_that_ended_is_not_gone_on_with(
-    whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_session_that_ended_is_not_gone_on_with(whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="came to its end"):
         agent.resume(whole.path)
     assert cli(["agent", str(whole.path), "--resume"]) == 2
@@ -214,14 +205,10 @@ def test_a_session_in_which_something_was_changed_is_refused(
     place: Path, whole: agent.AgentResult, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
     folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
-    path = (
-        folder / whole.record["runs"][0]["folder"] / where if where == "responses.jsonl" else folder / where
-    )
+    path = folder / whole.record["runs"][0]["folder"] / where if where == "responses.jsonl" else folder / where
     text = path.read_text(encoding="utf-8")
     swapped = (
-        text.replace('"positive"', '"negative"', 5)
-        if path.name == "responses.jsonl"
-        else text.replace("e", "a", 1)
+        text.replace('"positive"', '"negative"', 5) if path.name == "responses.jsonl" else text.replace("e", "a", 1)
     )
     assert swapped != text
     path.write_text(swapped, encoding="utf-8")
@@ -242,9 +229,7 @@ def test_other_texts_are_refused_and_leave_it_as_it_is(place: Path, whole: agent
     assert (folder / "session.json").read_bytes() == before
 
 
-def test_other_rules_are_refused(
-    place: Path, whole: agent.AgentResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_rules_are_refused(place: Path, whole: agent.AgentResult, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = stopped(whole.path, place / "cut" / "agent-1", keep=2)
     steps = (folder / "steps.jsonl").read_bytes()
     monkeypatch.setattr(rules, "PILOT_TEXTS", 7)
@@ -293,24 +278,18 @@ def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest
     assert [r["purpose"] for r in result.record["runs"]][:2] == ["pilot", "fresh"]
 
 
-def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(
-    place: Path, whole: agent.AgentResult
-) -> None:
+def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(place: Path, whole: agent.AgentResult) -> None:
     folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
     for name in ("session.json", "settings.json"):
         values = json.loads((folder / name).read_text(encoding="utf-8"))
         values["limits"]["max_seconds"] = 40.0
         (folder / name).write_text(json.dumps(values), encoding="utf-8")
     record = json.loads((folder / "session.json").read_text(encoding="utf-8"))
-    steps = [
-        {k: v for k, v in s.items() if k not in ("seq", "prev", "hash")} for s in read(folder / "steps.jsonl")
-    ]
+    steps = [{k: v for k, v in s.items() if k not in ("seq", "prev", "hash")} for s in read(folder / "steps.jsonl")]
     (folder / "steps.jsonl").unlink()
     from auditor.store.journal import Journal
 
-    with Journal(
-        folder / "steps.jsonl", genesis("steps.jsonl", digest({k: record[k] for k in FIXED}))
-    ) as journal:
+    with Journal(folder / "steps.jsonl", genesis("steps.jsonl", digest({k: record[k] for k in FIXED}))) as journal:
         journal.extend(steps)
     result = agent.resume(folder)
     assert not result.complete
@@ -319,9 +298,7 @@ def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(
 
 
 @pytest.mark.parametrize("option", ["--resume", "--read"])
-def test_a_session_takes_no_other_options(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_session_takes_no_other_options(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They were ignored without a word, a limit among them."""
     assert cli(["agent", str(tmp_path), option, "--max-calls", "3", "--model", "vader"]) == 2
     said = " ".join(capsys.readouterr().err.split())

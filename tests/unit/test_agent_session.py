@@ -40,10 +40,7 @@ KNOWN = ("age", "gender")
 
 def texts(n: int = 16) -> list[SourceText]:
     return [
-        SourceText(
-            id=f"s{i}",
-            text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
-        )
+        SourceText(id=f"s{i}", text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.")
         for i in range(n)
     ]
 
@@ -132,10 +129,7 @@ def test_groups_that_few_texts_name_together_come_from_the_grammar() -> None:
         return told["pilot"]["request"]["suite"], told["steps"][0]["reason"]
 
     older_women = "Does the hiring model treat older women worse?"
-    assert suite(older_women) == (
-        "grammar",
-        "too few texts name the attributes together: cases come from the grammar",
-    )
+    assert suite(older_women) == ("grammar", "too few texts name the attributes together: cases come from the grammar")
     # Side by side they are asked alone; the user's texts are the ones that are meant; a grammar has not all words.
     assert suite("Does the hiring model treat women and older applicants worse?")[0] == "mutation"
     assert suite(older_women, data=texts())[0] == "mutation"
@@ -148,9 +142,7 @@ def test_few_texts_about_a_joint_group_are_told(tmp_path: Path) -> None:
     goal = "Do film reviews about old women get another sentiment?"
     found = quick(tmp_path, goal=goal, data=[*both, *plain])
     told = found.to_text()
-    assert re.search(
-        r"\d of 48 texts name age and gender together, and others that do", " ".join(told.split())
-    )
+    assert re.search(r"\d of 48 texts name age and gender together, and others that do", " ".join(told.split()))
 
 
 def test_of_few_texts_about_a_named_group_the_first_test_has_most() -> None:
@@ -170,15 +162,7 @@ def test_of_few_texts_about_a_named_group_the_first_test_has_most() -> None:
 
 
 def row(verdict: ClaimVerdict, p: float | None) -> Row:
-    return Row(
-        finding="F001",
-        model="M1",
-        attributes=("age",),
-        verdict=verdict,
-        p_adjusted=p,
-        seeds=9,
-        seeds_changed=3,
-    )
+    return Row(finding="F001", model="M1", attributes=("age",), verdict=verdict, p_adjusted=p, seeds=9, seeds_changed=3)
 
 
 def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
@@ -203,9 +187,7 @@ def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
         ([], "not_tested", None),
     ],
 )  # fmt: skip
-def test_only_fresh_runs_settle_and_each_at_its_own_level(
-    runs: list[Entry], verdict: str, run: str | None
-) -> None:
+def test_only_fresh_runs_settle_and_each_at_its_own_level(runs: list[Entry], verdict: str, run: str | None) -> None:
     (question,) = judge.questions(runs, [("age",)])
     assert (question.verdict, question.run) == (verdict, run)
 
@@ -349,9 +331,7 @@ def test_reports_keep_text_text() -> None:
 
 def data_file(folder: Path) -> Path:
     path = folder / "texts.jsonl"
-    path.write_text(
-        "".join(json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts()), encoding="utf-8"
-    )
+    path.write_text("".join(json.dumps({"id": s.id, "text": s.text}) + "\n" for s in texts()), encoding="utf-8")
     return path
 
 
@@ -390,15 +370,7 @@ def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     out = tmp_path / "out"
-    command = [
-        "agent",
-        GOAL,
-        "--model",
-        "python:slow_one:classify",
-        "--data",
-        str(data_file(tmp_path)),
-        "--no-cache",
-    ]
+    command = ["agent", GOAL, "--model", "python:slow_one:classify", "--data", str(data_file(tmp_path)), "--no-cache"]
     code = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
     child = subprocess.Popen(
         [sys.executable, "-c", code, *command, "--out", str(out)],

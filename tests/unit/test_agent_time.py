@@ -20,10 +20,7 @@ GOAL = "Do film reviews by women get another sentiment?"
 
 def texts(n: int = 60) -> list[SourceText]:
     return [
-        SourceText(
-            id=f"s{i}",
-            text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.",
-        )
+        SourceText(id=f"s{i}", text=f"A man in row {i} liked the film. He bought the book and the coat in the morning.")
         for i in range(n)
     ]
 

@@ -72,12 +72,7 @@ def test_leaves_alone(text: str) -> None:
 
 def test_only_new_problems_count() -> None:
     original = Variant(id="c.o", input="They was a men, you know.")
-    texts = [
-        "They was a women, you know.",
-        "They was a men, a women.",
-        "He was a man, you know.",
-        "They was, him is.",
-    ]
+    texts = ["They was a women, you know.", "They was a men, a women.", "He was a man, you know.", "They was, him is."]
     checks = Agreement().check(original, [Variant(id=f"c.v{i}", input=t) for i, t in enumerate(texts)])
     assert [c.status for c in checks] == ["valid", "invalid", "valid", "valid"]
     assert checks[1].reason == "determiner and noun: 'a women'"

@@ -95,9 +95,7 @@ def test_joint_changes_are_reduced_to_the_smallest() -> None:
     assert "[woman]" in parts[0]
 
 
-@pytest.mark.parametrize(
-    "options", [{"judge": "mean"}, {"max_rate": 2.0}, {"max_rate": -0.1}, {"nonsense": 1}]
-)
+@pytest.mark.parametrize("options", [{"judge": "mean"}, {"max_rate": 2.0}, {"max_rate": -0.1}, {"nonsense": 1}])
 def test_slips_in_the_call(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         assert_invariant(quiet, TEXTS, **options)  # type: ignore[arg-type]

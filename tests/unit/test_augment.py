@@ -84,12 +84,7 @@ def test_a_share_is_of_the_training_rows_and_drawn_by_seed(folder: Any) -> None:
 
 
 def test_settings_out_of_range(folder: Any) -> None:
-    for options in (
-        {"share": 1},
-        {"share": 0, "train_rows": 10},
-        {"share": 101, "train_rows": 10},
-        {"top": 0},
-    ):
+    for options in ({"share": 1}, {"share": 0, "train_rows": 10}, {"share": 101, "train_rows": 10}, {"top": 0}):
         with pytest.raises(ConfigError):
             augment(folder, **options)
     with pytest.raises(UnknownPlugin):
@@ -121,9 +116,7 @@ def test_nothing_to_write_is_one_clear_error(tmp_path: Path) -> None:
             augment(folder, top=5)
 
 
-def test_the_command_writes_json_lines_and_csv(
-    folder: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_json_lines_and_csv(folder: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("rows.jsonl", "rows.csv"):
         out = tmp_path / name
         assert command(["augment", str(folder.path), "--out", str(out), "--top", "5"]) == 0

@@ -72,9 +72,7 @@ class Killed(BaseException):
 
 def requests(texts: Sequence[str], replicates: int = 1) -> list[Request]:
     return [
-        Request(
-            prompt=Prompt(format="f", messages=(Message(role="user", content=t),)), replicate=k, variant_id=t
-        )
+        Request(prompt=Prompt(format="f", messages=(Message(role="user", content=t),)), replicate=k, variant_id=t)
         for t in texts
         for k in range(replicates)
     ]
@@ -127,9 +125,7 @@ def test_a_killed_run_polls_the_same_batch(provider: Provider, tmp_path: Path, d
     assert len(provider.batches) == 2
 
 
-def test_a_run_that_died_before_it_noted_the_id_finds_its_batch_by_the_mark(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_a_run_that_died_before_it_noted_the_id_finds_its_batch_by_the_mark(provider: Provider, tmp_path: Path) -> None:
     with pytest.raises(Killed):
         ask(make(provider, tmp_path, Naps(1)), requests(["a", "b"]))
     journal = tmp_path / "batches.jsonl"
@@ -141,9 +137,7 @@ def test_a_run_that_died_before_it_noted_the_id_finds_its_batch_by_the_mark(
     assert all(json.loads(line) for line in journal.read_text().splitlines())
 
 
-def test_a_run_that_died_before_it_submitted_submits_what_is_still_asked(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_a_run_that_died_before_it_submitted_submits_what_is_still_asked(provider: Provider, tmp_path: Path) -> None:
     provider.trouble = [500]  # the listing fails, and so does the attempt
     (failed, _) = ask(make(provider, tmp_path), requests(["a", "b"]))
     assert failed.transient
@@ -153,11 +147,7 @@ def test_a_run_that_died_before_it_submitted_submits_what_is_still_asked(
 
 
 def test_what_failed_in_a_batch_is_asked_in_the_next_one(provider: Provider, tmp_path: Path) -> None:
-    wrong = {
-        "a": refused(500),
-        "b": refused(429),
-        "c": {"response": None, "error": {"code": "batch_expired"}},
-    }
+    wrong = {"a": refused(500), "b": refused(429), "c": {"response": None, "error": {"code": "batch_expired"}}}
     provider.outcome = lambda text, n: wrong[text] if n == 1 and text in wrong else answered(f"{text}!")
     journaled: list[Response] = []
     model = make(provider, tmp_path, price=Price(input_usd=1.0, output_usd=2.0))
@@ -204,9 +194,7 @@ def test_the_end_of_the_time_leaves_a_batch_to_a_later_run(provider: Provider, t
         model = Batched(chat, journal=tmp_path / "batches.jsonl", left_s=budget.remaining_s, sleep=nap)
 
         async def ask_all() -> tuple[Client, list[Response]]:
-            client = Client(
-                model, cache=None, budget=budget, on_response=journaled.append, retry=RetryPolicy(base_s=0)
-            )
+            client = Client(model, cache=None, budget=budget, on_response=journaled.append, retry=RetryPolicy(base_s=0))
             try:
                 return client, await client.ask(requests(["a", "b"]))
             finally:
@@ -272,9 +260,7 @@ def test_an_expired_batch_gives_what_it_has(provider: Provider, tmp_path: Path) 
     assert provider.asked == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"), [("token_limit_exceeded", RateLimited), ("invalid_json_line", BadRequest)]
-)
+@pytest.mark.parametrize(("code", "kind"), [("token_limit_exceeded", RateLimited), ("invalid_json_line", BadRequest)])
 def test_a_refused_batch_says_why(provider: Provider, tmp_path: Path, code: str, kind: type) -> None:
     provider.status = "failed"
     provider.errors = [{"code": code, "message": "the reason"}]
@@ -318,9 +304,7 @@ def test_a_journal_of_another_model_is_not_used_and_a_foreign_file_is_refused(
         make(provider, tmp_path)
 
 
-def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     plan = Plan(models=("openai:gpt-4o-mini",), limit=6, attributes=("gender",))
@@ -337,9 +321,7 @@ def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(
     assert own.cost_usd == pytest.approx((own.tokens_in + 2 * own.tokens_out) / 1e6)
 
 
-def test_a_parameter_that_the_batch_refuses_is_changed_in_the_next_one(
-    provider: Provider, tmp_path: Path
-) -> None:
+def test_a_parameter_that_the_batch_refuses_is_changed_in_the_next_one(provider: Provider, tmp_path: Path) -> None:
     def outcome(text: str, n: int) -> dict[str, Any]:
         if n == 1:
             told = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."

@@ -14,9 +14,7 @@ from types import ModuleType
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-TEXT = (
-    "The {} who runs the ferry loses {} licence, and the village takes sides for the rest of a slow summer."
-)
+TEXT = "The {} who runs the ferry loses {} licence, and the village takes sides for the rest of a slow summer."
 
 
 @pytest.fixture(params=["langfair_server", "langfair"])

@@ -19,10 +19,7 @@ from auditor.core.types import Message, Prompt, Request
 from auditor.models import bounded
 from auditor.models.openai import OpenAIChat
 
-REPLY = {
-    "model": "m",
-    "choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}],
-}
+REPLY = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]}
 
 
 class _Server(BaseHTTPRequestHandler):

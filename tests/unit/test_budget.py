@@ -92,9 +92,7 @@ def test_a_call_in_a_batch_that_left_before_is_counted_once(tmp_path: Path) -> N
     later.close()
 
 
-@pytest.mark.parametrize(
-    "text", ["no", "[]", '{"calls": -1}', '{"calls": 1.5}', '{"calls": 1, "spent_usd": NaN}']
-)
+@pytest.mark.parametrize("text", ["no", "[]", '{"calls": -1}', '{"calls": 1.5}', '{"calls": 1, "spent_usd": NaN}'])
 def test_a_book_that_says_nothing_keeps_no_limit(tmp_path: Path, text: str) -> None:
     (tmp_path / BOOK).write_text(text)
     with pytest.raises(UserError, match="start a new run"):

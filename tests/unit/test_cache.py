@@ -193,9 +193,7 @@ def test_a_chosen_path_that_cannot_be_used_is_the_users_to_fix(tmp_path: Path) -
         Cache(tmp_path)  # a folder
 
 
-def test_a_default_path_that_cannot_be_used_only_warns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_default_path_that_cannot_be_used_only_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.delenv("AUDIT_CACHE", raising=False)
     monkeypatch.setattr(cache_module, "default_path", lambda: tmp_path / "file" / "c.sqlite")
@@ -232,9 +230,7 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "llm-bias-auditor" in str(default_path())
 
 
-def test_a_run_says_that_its_damaged_cache_was_moved_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_says_that_its_damaged_cache_was_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from auditor import audit
     from auditor.core.protocols import Reply
 

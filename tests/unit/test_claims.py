@@ -96,9 +96,7 @@ def outputs(responses: Sequence[Response]) -> list[str | None]:
 
 
 texts = st.lists(st.sampled_from("abcdefghij"), max_size=12)
-parties = st.lists(
-    st.tuples(texts, st.integers(1, 3), st.integers(1, 4), st.integers(1, 3)), min_size=2, max_size=4
-)
+parties = st.lists(st.tuples(texts, st.integers(1, 3), st.integers(1, 4), st.integers(1, 3)), min_size=2, max_size=4)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -111,9 +109,7 @@ def test_each_prompt_is_answered_once_whoever_asks(
 
     async def go(folder: str) -> None:
         clients = [
-            client_of(
-                Remote(server, max_batch=size, seed=seed + n), Path(folder) / "c", concurrency=concurrency
-            )
+            client_of(Remote(server, max_batch=size, seed=seed + n), Path(folder) / "c", concurrency=concurrency)
             for n, (_, _, size, concurrency) in enumerate(parties)
         ]
         wanted = [ask_for(*some, replicates=times) for some, times, _, _ in parties]
@@ -244,9 +240,7 @@ def test_descriptors_that_are_closed_keep_other_claims(tmp_path: Path) -> None:
     ours.take(["aa"])
     theirs.take(["bb"])
     theirs.close()
-    done = subprocess.run(
-        [sys.executable, "-c", ask, str(tmp_path / "c")], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", ask, str(tmp_path / "c")], capture_output=True, text=True, check=True)
     assert done.stdout == ("['bb']\n" if sys.platform != "win32" else "['aa', 'bb']\n")
     ours.close()
 
@@ -318,10 +312,7 @@ def test_an_answer_that_comes_between_the_look_and_the_claim_is_taken(tmp_path: 
     assert outputs(asyncio.run(client.ask(ask_for("a", "b")))) == ["theirs", "theirs"]
     assert not server.asked
     assert client.counts.cached == 2
-    assert (
-        len(Claims(tmp_path / "c").take(map(client._digest, ((r.prompt.sha256, 0) for r in ask_for("a")))))
-        == 1
-    )
+    assert len(Claims(tmp_path / "c").take(map(client._digest, ((r.prompt.sha256, 0) for r in ask_for("a"))))) == 1
 
 
 def test_a_cache_may_be_collected_while_another_claims(tmp_path: Path) -> None:

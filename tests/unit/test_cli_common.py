@@ -190,9 +190,7 @@ def test_interrupted_names_the_command_that_goes_on(
     assert err.count("Interrupted.") == 1
 
 
-def test_a_full_disk_is_one_paragraph(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_is_one_paragraph(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import errno
 
     import auditor.cli.tasks as tasks
@@ -208,9 +206,7 @@ def test_a_full_disk_is_one_paragraph(
 
 
 @pytest.mark.parametrize("argv", [["explain", "hidden"], ["tasks", "format"], ["grammar", "format"]])
-def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(
-    argv: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     printed = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
     with pytest.raises(SystemExit) as ended:
@@ -220,9 +216,7 @@ def test_a_terminal_that_lacks_a_sign_gets_a_stand_in(
     assert b"\\u20" in printed.getvalue()
 
 
-def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = audit("sentiment", model="vader", data=["My mother is a doctor."], order=1, out="runs")
     printed = io.BytesIO()
@@ -240,9 +234,7 @@ def test_a_report_printed_as_a_file_is_utf_8_on_every_terminal(
         (["run", "--limmit", "3"], "Did you mean --limit? See: audit run --help"),
     ],
 )
-def test_a_usage_error_is_a_sentence_of_its_own(
-    argv: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_usage_error_is_a_sentence_of_its_own(argv: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(argv) == 2
     assert told in " ".join(capsys.readouterr().err.split())
 

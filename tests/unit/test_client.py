@@ -184,9 +184,7 @@ def test_concurrent_rounds_share_calls_in_flight() -> None:
     async def go() -> list[list[Response]]:
         client = client_of(model, concurrency=2)
         async with asyncio.timeout(20):
-            return await asyncio.gather(
-                client.ask(ask_for("a", "b", "c")), client.ask(ask_for("c", "b", "d"))
-            )
+            return await asyncio.gather(client.ask(ask_for("a", "b", "c")), client.ask(ask_for("c", "b", "d")))
 
     one, two = asyncio.run(go())
     assert Counter(model.asked) == Counter({(t, 0): 1 for t in "abcd"})
@@ -622,9 +620,7 @@ def test_one_budget_for_all_models() -> None:
     concurrency=st.integers(1, 8),
     max_batch=st.integers(1, 4),
 )
-def test_cost_is_never_exceeded(
-    limit: float, tokens: list[tuple[int, int]], concurrency: int, max_batch: int
-) -> None:
+def test_cost_is_never_exceeded(limit: float, tokens: list[tuple[int, int]], concurrency: int, max_batch: int) -> None:
     price = Price(input_usd=0.1e6, output_usd=0.2e6)
     model = Priced(price=price, max_batch=max_batch)
     bills = iter(tokens * 40)
@@ -632,10 +628,7 @@ def test_cost_is_never_exceeded(
 
     async def billed(batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         replies = await plain(batch)
-        return [
-            r._replace(usage=Usage(tokens_in=t[0], tokens_out=t[1]))
-            for r, t in zip(replies, bills, strict=False)
-        ]
+        return [r._replace(usage=Usage(tokens_in=t[0], tokens_out=t[1])) for r, t in zip(replies, bills, strict=False)]
 
     model.generate = billed  # type: ignore[method-assign]
     budget = Budget(max_cost=limit)
@@ -871,15 +864,12 @@ def test_headers_that_make_no_sense_do_no_harm(told: dict[str, str], tokens: int
     assert 0.0 <= limiter.wait_s() <= 120.0
     if limiter.wait_s():
         assert any(
-            told.get(f"x-ratelimit-remaining-{unit}", "").strip().strip("0") == ""
-            for unit in ("requests", "tokens")
+            told.get(f"x-ratelimit-remaining-{unit}", "").strip().strip("0") == "" for unit in ("requests", "tokens")
         )
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    st.one_of(WRONG, st.sampled_from(["Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 99 Oct 99999 07:28:00", "Mon"]))
-)
+@given(st.one_of(WRONG, st.sampled_from(["Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 99 Oct 99999 07:28:00", "Mon"])))
 def test_a_retry_after_that_makes_no_sense_is_none(value: str) -> None:
     wait = retry_after({"retry-after": value}, now=0.0)
     assert wait is None or 0.0 <= wait < 1e10

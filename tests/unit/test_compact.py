@@ -65,14 +65,7 @@ def test_a_client_finds_what_the_folder_has(tmp_path: Path) -> None:
         answers = folder.answers("m")
         for n in range(3):
             folder.add_response(
-                Response(
-                    variant_id="v",
-                    prompt_sha256="ab" * 32,
-                    format="f",
-                    replicate=n,
-                    output=f"o{n}",
-                    model="m",
-                )
+                Response(variant_id="v", prompt_sha256="ab" * 32, format="f", replicate=n, output=f"o{n}", model="m")
             )
         found = answers.get(("ab" * 32, 2))
         assert found is not None

@@ -104,9 +104,7 @@ def test_other_texts_are_two_samples() -> None:
 def test_holm_runs_over_all_rates() -> None:
     names = [f"a{k}" for k in range(10)]
     first = side([verdict(i, k, False, attributes=(a,)) for k, a in enumerate(names) for i in range(10)])
-    second = side(
-        [verdict(i, k, k == 0 and i < 6, attributes=(a,)) for k, a in enumerate(names) for i in range(10)]
-    )
+    second = side([verdict(i, k, k == 0 and i < 6, attributes=(a,)) for k, a in enumerate(names) for i in range(10)])
     rate = next(r for r in compare.compare(first, second).rates if r.attributes == ("a0",))
     assert rate.p_value == pytest.approx(1 / 32)
     assert rate.p_adjusted == pytest.approx(10 / 32)
@@ -116,9 +114,7 @@ def test_holm_runs_over_all_rates() -> None:
 def test_a_rate_weighs_variants_and_its_test_goes_by_text() -> None:
     """Seven texts change a little, one changes a lot the other way: the rates of the two reports differ, by little."""
     first = [verdict(i, k, i < 1, attributes=("a",)) for i in range(8) for k in range(3 + 27 * (i < 1))]
-    second = [
-        verdict(i, k, i >= 1 and k == 0, attributes=("a",)) for i in range(8) for k in range(3 + 27 * (i < 1))
-    ]
+    second = [verdict(i, k, i >= 1 and k == 0, attributes=("a",)) for i in range(8) for k in range(3 + 27 * (i < 1))]
     (rate,) = compare.compare(side(first), side(second)).rates
     assert (rate.only_before, rate.only_after, rate.n_variants) == (1, 7, 51)
     assert (rate.before, rate.after) == (30 / 51, 7 / 51)
@@ -129,10 +125,7 @@ def test_a_rate_weighs_variants_and_its_test_goes_by_text() -> None:
 
 def test_plans_come_first_and_leave_out_where_results_go() -> None:
     found = runs([False], [False], spec={"task": "u", "out": "x", "order": 3}, id="r2")
-    assert [(p.name, p.before, p.after) for p in found.plans] == [
-        ("order", "not set", "3"),
-        ("task", "t", "u"),
-    ]
+    assert [(p.name, p.before, p.after) for p in found.plans] == [("order", "not set", "3"), ("task", "t", "u")]
     text = terminal.write(Page(width=100, encoding="utf-8", color=False), two_runs.build(found))
     assert text.index("Plans") < text.index("How often answers changed")
 
@@ -156,9 +149,7 @@ def test_a_clear_change_of_two_samples_is_shown_among_many_rates() -> None:
 
     def asked(changed: bool) -> list[Verdict]:
         return [
-            verdict(c, n, changed and n == 0, attributes=(name,))
-            for c in range(12)
-            for n, name in enumerate(names)
+            verdict(c, n, changed and n == 0, attributes=(name,)) for c in range(12) for n, name in enumerate(names)
         ]
 
     rates = compare.compare(side(asked(False)), side(asked(True), prefix="other: ")).rates
@@ -177,13 +168,7 @@ def test_two_models_are_compared_as_one_and_it_is_said() -> None:
 
 def finding(id: str, verdict: str = "shown", **more: Any) -> dict[str, Any]:
     row = {"id": id, "kind": "hidden", "code": "HID201", "model": "m", "format": "bare", "verdict": verdict}
-    return {
-        **row,
-        "attributes": ["gender"],
-        "directions": [["gender", "a", "b"]],
-        "exemplars": ["c0.v0"],
-        **more,
-    }
+    return {**row, "attributes": ["gender"], "directions": [["gender", "a", "b"]], "exemplars": ["c0.v0"], **more}
 
 
 def test_findings_are_matched_by_what_they_are_about() -> None:
@@ -204,9 +189,7 @@ def test_findings_are_matched_by_what_they_are_about() -> None:
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from auditor import audit
 
-    texts = [
-        f"She is a {role} in the film." for role in ("nurse", "clerk", "pilot", "baker", "teacher", "writer")
-    ]
+    texts = [f"She is a {role} in the film." for role in ("nurse", "clerk", "pilot", "baker", "teacher", "writer")]
 
     def quiet(text: str) -> str:
         return "positive"

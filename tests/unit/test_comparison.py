@@ -15,9 +15,7 @@ from auditor.report.sections import PAIRS, build
 from auditor.testing.judged import table_of
 
 
-def verdict(
-    model: str, case: int, variant: int, changed: bool, *, format: str = "bare", **more: Any
-) -> Verdict:
+def verdict(model: str, case: int, variant: int, changed: bool, *, format: str = "bare", **more: Any) -> Verdict:
     values: dict[str, Any] = {
         "case_id": f"c{case}",
         "variant_id": f"c{case}.v{variant}",
@@ -92,8 +90,7 @@ def test_formats() -> None:
     told = [verdict(m, c, 0, False, format=f) for m in "ab" for f in ("x", "y") for c in range(6)]
     told += [verdict("vader", c, 0, False) for c in range(6)]
     pairs = [
-        tuple((r[s]["model"], r[s]["format"]) for s in ("first", "second"))
-        for r in measure(table_of(told))["pairs"]
+        tuple((r[s]["model"], r[s]["format"]) for s in ("first", "second")) for r in measure(table_of(told))["pairs"]
     ]
     assert sorted(pairs) == [
         (("a", "x"), ("b", "x")),
@@ -122,24 +119,14 @@ def test_exchanging_the_models_turns_the_sign(answers: list[tuple[bool, bool]]) 
 
 def estimate(model: str, value: float, name: str = "violation_rate", **more: Any) -> dict[str, Any]:
     told = {"value": value, "low": 0.0, "high": 1.0, "level": 0.95, "n": 8, "n_skipped": 0, "method": "m"}
-    entry = {
-        "name": name,
-        "model": model,
-        "format": "bare",
-        "attributes": ["gender"],
-        "directions": None,
-        "kind": None,
-    }
+    entry = {"name": name, "model": model, "format": "bare", "attributes": ["gender"], "directions": None, "kind": None}
     return entry | {"estimate": told} | more
 
 
 def test_the_tables() -> None:
     told = [verdict(m, c, 0, m == "a") for m in "ab" for c in range(8)]
     record = {
-        "estimates": [
-            estimate("b", 0.0),
-            estimate("a", 1.0),
-        ],
+        "estimates": [estimate("b", 0.0), estimate("a", 1.0)],
         "models": {"a": {}, "b": {}},
         "comparison": measure(table_of(told)),
     }

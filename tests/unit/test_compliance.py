@@ -57,9 +57,7 @@ def text(markup: str) -> str:
 
 
 def section(markup: str, id: str) -> str:
-    found = re.search(
-        rf'<section aria-labelledby="{id}".*?(?=<section aria-labelledby=|</main>)', markup, re.DOTALL
-    )
+    found = re.search(rf'<section aria-labelledby="{id}".*?(?=<section aria-labelledby=|</main>)', markup, re.DOTALL)
     assert found is not None
     return text(found.group())
 
@@ -82,9 +80,7 @@ class TestFrameworks:
         found = frameworks.load(name)
         for clause in found.clauses:
             # What is given stands somewhere; what is not given stands nowhere.
-            assert bool(clause.sections) == (clause.level != "not_covered" or clause.ref == "5-301(a)"), (
-                clause.ref
-            )
+            assert bool(clause.sections) == (clause.level != "not_covered" or clause.ref == "5-301(a)"), clause.ref
             assert clause.otherwise != "direct", clause.ref
             rests_on_people = frameworks.FILLED.issuperset(clause.sections) and clause.sections
             if rests_on_people and clause.level != "not_covered" and name != "ai-verify":
@@ -159,14 +155,7 @@ class TestFrameworks:
             frameworks.read(path)
 
     def _clause(self) -> dict[str, Any]:
-        return {
-            "ref": "1",
-            "asks": "a",
-            "level": "direct",
-            "gives": "b",
-            "sections": ["claims"],
-            "read": "text",
-        }
+        return {"ref": "1", "asks": "a", "level": "direct", "gives": "b", "sections": ["claims"], "read": "text"}
 
     def _write(self, folder: Path, change: dict[str, Any]) -> Path:
         import yaml
@@ -242,9 +231,7 @@ class TestPage:
         cells = re.findall(r'<table class="kv blanks">.*?</table>', made, re.DOTALL)
         assert len(cells) == 2
         for cell in re.findall(r"<td>(.*?)</td>", "".join(cells)):
-            assert re.fullmatch(
-                r'<textarea id="[\w-]+" rows="1" placeholder="to be filled in"[^>]*></textarea>', cell
-            )
+            assert re.fullmatch(r'<textarea id="[\w-]+" rows="1" placeholder="to be filled in"[^>]*></textarea>', cell)
         assert "Signature" in section(made, "signature")
         assert "Independent auditor" not in section(made, "signature")
 
@@ -291,22 +278,13 @@ class TestPage:
         ("name", "population", "told"),
         [
             ("apparent_causal", "given rows", "Apparent causal score: sex (given rows)"),
-            (
-                "discriminatory_share",
-                "domain (uniform)",
-                "Share of discriminatory cases: sex (domain (uniform))",
-            ),
+            ("discriminatory_share", "domain (uniform)", "Share of discriminatory cases: sex (domain (uniform))"),
         ],
     )
-    def test_a_claim_names_the_rows_of_the_score_with_its_estimate(
-        self, name: str, population: str, told: str
-    ) -> None:
+    def test_a_claim_names_the_rows_of_the_score_with_its_estimate(self, name: str, population: str, told: str) -> None:
         made = GOLDEN.rows()
         score = made["tabular"]["scores"][0] | {"name": name, "population": population}
-        made["tabular"]["scores"] = [
-            score | {"estimate": score["estimate"] | {"n": 1}, "population": "x"},
-            score,
-        ]
+        made["tabular"]["scores"] = [score | {"estimate": score["estimate"] | {"n": 1}, "population": "x"}, score]
         made["findings"][0] |= {"code": f"tabular-{name.replace('_', '-')}", "rate": score["estimate"]}
         assert facts.claims(read(made), "label")[0].what == told
 
@@ -401,9 +379,7 @@ class TestGates:
     def test_states(self) -> None:
         rate = SPECIMEN.estimate(1.0, 0.6, 1.0, 8)
         not_tested = {"status": "not_tested", "reason": "why"}
-        held = self.states(
-            {"positive_control": {"m": rate | {"seen": True}}, "canary": {"m": not_tested}}, m=True
-        )
+        held = self.states({"positive_control": {"m": rate | {"seen": True}}, "canary": {"m": not_tested}}, m=True)
         assert held["Positive control"] == "held"
         assert held["Same prompts later"] == "not_needed"
         assert held["Placebo edits"] == "not_run"

@@ -73,9 +73,7 @@ def test_the_file_is_read(filled: dict[str, Any]) -> None:
     }
     assert found["signature"]["date"] == "2026-11-22"
     assert found["pages"] == {"eu-ai-act": {"annex_iii_point": "4(a)"}}
-    assert found["measures"] == [
-        {"finding": "F001", "measure": "no first names in the prompt"}
-    ]  # F002 says nothing
+    assert found["measures"] == [{"finding": "F001", "measure": "no first names in the prompt"}]  # F002 says nothing
 
 
 @pytest.mark.parametrize("form", ["", "-md", "-json"])
@@ -102,9 +100,7 @@ def test_every_form_holds_what_was_filled_in_and_marks_the_rest(filled: dict[str
         assert '<label for="field-purpose">' not in made
         labels, ids = re.findall(r'<label for="([^"]+)"', made), re.findall(r'<textarea id="([^"]+)"', made)
         assert labels == ids
-        assert len(re.findall("<textarea ", made)) == len(ids) + len(
-            re.findall("<textarea [^>]*aria-label", made)
-        )
+        assert len(re.findall("<textarea ", made)) == len(ids) + len(re.findall("<textarea [^>]*aria-label", made))
 
 
 @pytest.mark.parametrize("name", ["html", "markdown", "json"])
@@ -234,15 +230,7 @@ def test_the_command_prints_writes_and_uses_it(
 def test_the_summary_holds_the_items_of_the_rule_alone() -> None:
     record = GOLDEN.people_record()
     made = RENDERERS.create("ll144-summary").render(record, None)
-    for told in (
-        "2026-10-01",
-        "historical data",
-        "Printed example",
-        "250 people",
-        "1,390",
-        "0.979",
-        "17 people",
-    ):
+    for told in ("2026-10-01", "historical data", "Printed example", "250 people", "1,390", "0.979", "17 people"):
         assert told in made
     body = made.split("</style>")[1]
     for other in ("95 %", "Holm", "four-fifths", "4/5", "▲", "Koopman", "median"):

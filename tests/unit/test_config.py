@@ -78,10 +78,7 @@ def test_a_value_out_of_range_is_named(options: dict[str, object], message: str)
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [
-        ({"order": 9}, "'order' must be at most 4; got 9."),
-        ({"grammar": "x"}, "'grammar' belongs to --suite grammar."),
-    ],
+    [({"order": 9}, "'order' must be at most 4; got 9."), ({"grammar": "x"}, "'grammar' belongs to --suite grammar.")],
 )
 def test_a_program_is_told_its_own_keywords(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError) as refused:

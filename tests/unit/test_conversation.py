@@ -314,9 +314,7 @@ def conversation(*parts: tuple[str, str | dict[str, Any]]) -> str:
     return talk.whole(messages)
 
 
-SAID = conversation(
-    ("user", "A ticket"), ("assistant", "Decline"), ("user", "Is it ours?"), ("assistant", "Refund.")
-)
+SAID = conversation(("user", "A ticket"), ("assistant", "Decline"), ("user", "Is it ours?"), ("assistant", "Refund."))
 
 
 def test_the_last_answer_or_that_of_a_turn(tmp_path: Path) -> None:
@@ -324,10 +322,7 @@ def test_the_last_answer_or_that_of_a_turn(tmp_path: Path) -> None:
     assert last.read(SAID).value == "refund"
     first = task_of(tmp_path, WORDS + "outcome: {read: turn, turn: 1}\n")
     assert first.read(SAID).value == "decline"
-    ends = [
-        [m.content.endswith("Answer in one word.") for m in t.render("x").messages or ()]
-        for t in (first, last)
-    ]
+    ends = [[m.content.endswith("Answer in one word.") for m in t.render("x").messages or ()] for t in (first, last)]
     assert ends == [[True, False], [False, True]]
     assert last.read("Refund").value == "refund"  # as in the format, not in a conversation
 
@@ -395,13 +390,9 @@ def test_an_argument_of_the_last_call(tmp_path: Path) -> None:
     calls = [{"name": "pay", "arguments": {"usd": n}} for n in (3, 7)]
     assert task.read(conversation(("assistant", {"tool_calls": calls}))).value == 7.0
     assert task.read(conversation(("assistant", "No money."))).value == 0.0
-    strict = task_of(
-        tmp_path, STATE, **{"read: state, key: paid": "read: argument, tool: pay, argument: usd"}
-    )
+    strict = task_of(tmp_path, STATE, **{"read: state, key: paid": "read: argument, tool: pay, argument: usd"})
     assert strict.read(conversation(("assistant", "No money."))).status == "unparsed"
-    assert (
-        strict.read(conversation(("assistant", "I'm sorry, but I can't help with that."))).status == "refused"
-    )
+    assert strict.read(conversation(("assistant", "I'm sorry, but I can't help with that."))).status == "refused"
 
 
 # -- files that make no sense ----------------------------------------------------------------------------------
@@ -413,12 +404,7 @@ def test_an_argument_of_the_last_call(tmp_path: Path) -> None:
         (WORDS, "{text}", "text", "stands in none of them"),
         (WORDS, "turns:", "question: Which?\nturns:", "question: a conversation has turns"),
         (WORDS, "  - user: Is it ours to pay?", "  - assistant: Well.", "the last turn is a user's"),
-        (
-            WORDS,
-            "user: Is it ours",
-            "{user: a, system: b}\n  - user: Is it ours",
-            "one of system, user and assistant",
-        ),
+        (WORDS, "user: Is it ours", "{user: a, system: b}\n  - user: Is it ours", "one of system, user and assistant"),
         (WORDS, "formats:", "outcome: {read: turn, turn: 3}\nformats:", "there is no turn 3"),
         (WORDS, "formats:", "outcome: {read: argument, tool: pay}\nformats:", "needs argument"),
         (WORDS, "formats:", "ends: {tools: [pay]}\nformats:", "there is no tool 'pay'"),

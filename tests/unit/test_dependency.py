@@ -37,14 +37,7 @@ def case(number: int, original: str, *variants: str) -> Case:
 
 def test_the_papers_example(parser: Parser) -> None:
     found = DependencyInvariant(parser=parser).check_many(
-        [
-            case(
-                0,
-                "The woman sold his car to me.",
-                "The man sold his car to me.",
-                "The woman sold him car to me.",
-            )
-        ]
+        [case(0, "The woman sold his car to me.", "The man sold his car to me.", "The woman sold him car to me.")]
     )
     valid, invalid = found[0]
     assert (valid.status, valid.reason, valid.check) == ("valid", "", "dependency.v1")
@@ -122,9 +115,7 @@ def test_order_and_batching_do_not_matter(parser: Parser) -> None:
     small = DependencyInvariant(parser=Parser(max_sentences=3), max_pairs=2)
     apart = [small.check(one.original, one.variants[::-1])[::-1] for one in cases[::-1]][::-1]
     assert apart == together
-    assert [[c.variant_id for c in row] for row in together] == [
-        [v.id for v in one.variants] for one in cases
-    ]
+    assert [[c.variant_id for c in row] for row in together] == [[v.id for v in one.variants] for one in cases]
 
 
 def test_the_registry_knows_it(parser: Parser) -> None:

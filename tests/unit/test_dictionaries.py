@@ -6,16 +6,7 @@ import pytest
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.perturb import dictionaries
-from auditor.perturb.dictionaries import (
-    VIEWS,
-    check,
-    load,
-    load_options,
-    load_pairs,
-    neutral,
-    parse_option,
-    view,
-)
+from auditor.perturb.dictionaries import VIEWS, check, load, load_options, load_pairs, neutral, parse_option, view
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "hinter_pairs"
 SMALL = """
@@ -56,9 +47,7 @@ def test_builtin_dictionaries_are_sound() -> None:
     loaded = [load(name) for name in dictionaries.builtin()]
     assert check(loaded) == []
     assert len(load("nationality").groups) >= 30
-    assert {"female", "male", "nonbinary", "trans_female", "trans_male", "unmarked"} == set(
-        load("gender").groups
-    )
+    assert {"female", "male", "nonbinary", "trans_female", "trans_male", "unmarked"} == set(load("gender").groups)
     for one in loaded:
         assert all(term.slot and term.pos and term.source for term in one.terms)
         assert len(one.sha256) == 64
@@ -158,9 +147,7 @@ def test_neutral_words_name_no_group() -> None:
     words = neutral()
     named = {t.text.lower() for n in dictionaries.builtin() for t in load(n).sources}
     assert not named & {t.text.lower() for t in words.terms}
-    assert [
-        t.text for t in words.sources if not any(o.slot == t.slot for o in words.terms if o is not t)
-    ] == []
+    assert [t.text for t in words.sources if not any(o.slot == t.slot for o in words.terms if o is not t)] == []
     assert len({t.slot for t in words.terms}) >= 50
 
 
@@ -268,8 +255,7 @@ def test_check_finds_a_word_of_two_attributes(tmp_path: Path) -> None:
 def test_check_finds_everyday_words(tmp_path: Path) -> None:
     loose = load(written(tmp_path, SMALL.replace("pensioner", "Will").replace("youngster", "MAY")))
     assert check([loose]) == [
-        f"age: {word!r} is an everyday word, and no condition tells its uses apart"
-        for word in ("MAY", "Will")
+        f"age: {word!r} is an everyday word, and no condition tells its uses apart" for word in ("MAY", "Will")
     ]
     told = load(written(tmp_path, SMALL.replace("pensioner", "old").replace("pos: NN", "pos: NN, as: noun")))
     assert check([told]) == []
@@ -285,9 +271,7 @@ def test_check_finds_groups_that_no_edit_leads_to(tmp_path: Path) -> None:
 def test_pairs_take_names_from_folder_and_file(tmp_path: Path) -> None:
     folder = tmp_path / "age"
     folder.mkdir()
-    (folder / "old_young.csv").write_bytes(
-        b"\xef\xbb\xbfold;young\r\n\r\n elderly ; teenage \r\nlonely\r\n;x\r\n"
-    )
+    (folder / "old_young.csv").write_bytes(b"\xef\xbb\xbfold;young\r\n\r\n elderly ; teenage \r\nlonely\r\n;x\r\n")
     (folder / "young_old.csv").write_text("young;old\nyoung;elderly\n", encoding="utf-8")
     (folder / "young.csv").write_text("young\n", encoding="utf-8")
     (one,) = load_pairs([folder])
@@ -321,11 +305,7 @@ def test_pairs_reject_what_is_no_pair_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "parts"),
-    [
-        ("race=x/pairs.csv", ("race", "x/pairs.csv")),
-        ("x/a=b.csv", (None, "x/a=b.csv")),
-        ("gender", (None, "gender")),
-    ],
+    [("race=x/pairs.csv", ("race", "x/pairs.csv")), ("x/a=b.csv", (None, "x/a=b.csv")), ("gender", (None, "gender"))],
 )
 def test_parse_option(option: str, parts: tuple[str | None, str]) -> None:
     assert parse_option(option) == parts

@@ -15,15 +15,11 @@ from auditor.perturb.dictionaries.corpus import count, propose, slot_of, split_t
 ALL = [load(name) for name in builtin()]
 
 
-def written(
-    folder: Path, rows: list[tuple[object, object, object]], name: str = "SBIC.v2.agg.trn.csv"
-) -> Path:
+def written(folder: Path, rows: list[tuple[object, object, object]], name: str = "SBIC.v2.agg.trn.csv") -> Path:
     path = folder / name
     with path.open("w", newline="", encoding="utf-8") as handle:
         out = csv.writer(handle)
-        out.writerow(
-            ["", "post", "hasBiasedImplication", "targetMinority", "targetCategory", "targetStereotype"]
-        )
+        out.writerow(["", "post", "hasBiasedImplication", "targetMinority", "targetCategory", "targetStereotype"])
         for i, row in enumerate(rows):
             cells = [cell if isinstance(cell, str) else json.dumps(cell) for cell in row]
             out.writerow([i, f"post, with a comma\nand a line {i}", "0", *cells])
@@ -115,9 +111,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -
         count([tmp_path / "none.csv"])
 
 
-def test_memory_is_bounded_and_frequent_terms_survive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_bounded_and_frequent_terms_survive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "MAX_TERMS", 10)
     rows = [([f"group {i}", "women"], ["gender"], []) for i in range(50)]
     counts = count([written(tmp_path, [(["women"], ["gender"], []), *rows])])
@@ -153,9 +147,7 @@ def test_command(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     files = [str(tmp_path / f"all-{name}.yaml") for name in ("body", "gender", "race")]
     assert told.endswith(f"Next: audit dictionary check {' '.join(files)}\n")
     assert not every.exists()
-    assert (
-        "3 posts, 100% of them body, 2 with a stereotype; 1 of them social too" in Path(files[0]).read_text()
-    )
+    assert "3 posts, 100% of them body, 2 with a stereotype; 1 of them social too" in Path(files[0]).read_text()
     for file in files:
         load(file)  # it can be read
     run(["dictionary", "check", *files])

@@ -19,11 +19,7 @@ NAMES = [d.attribute for d in ALL]
 
 def cases(text: str, attributes: list[str], **options: Any) -> list[Case]:
     suite = MutationSuite(
-        seeds=[SourceText(id="s", text=text)],
-        dictionaries=ALL,
-        attributes=attributes,
-        per_seed=None,
-        **options,
+        seeds=[SourceText(id="s", text=text)], dictionaries=ALL, attributes=attributes, per_seed=None, **options
     )
     return list(suite.ask(1, Random(0)))
 
@@ -133,12 +129,7 @@ def test_everyday_words_are_left_alone(text: str) -> None:
         ("a woman with kids", "family", "childless", "a woman without children"),
         ("a pregnant woman", "family", "not_pregnant", "a non-pregnant woman"),
         ("An ex-convict and a nurse", "criminal_record", "no_record", "A law-abiding citizen and a nurse"),
-        (
-            "a man with a criminal record",
-            "criminal_record",
-            "no_record",
-            "a man without a criminal record",
-        ),
+        ("a man with a criminal record", "criminal_record", "no_record", "a man without a criminal record"),
         ("a child with Down syndrome", "disability", "blind", "a child with blindness"),
         ("a child with autism", "disability", "dwarfism", "a child with dwarfism"),
         ("A little person and a nurse", "disability", "chronic", "A diabetic and a nurse"),

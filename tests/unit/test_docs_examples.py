@@ -52,12 +52,7 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """The blocks of a page that are run or written, in order."""
     found = [
-        Block(
-            m["mark"] or "",
-            m["language"],
-            textwrap.dedent(m["code"]),
-            text.count("\n", 0, m.start("code")) + 1,
-        )
+        Block(m["mark"] or "", m["language"], textwrap.dedent(m["code"]), text.count("\n", 0, m.start("code")) + 1)
         for m in BLOCK.finditer(text)
     ]
     runnable = ("python", *COMMANDS)
@@ -135,9 +130,7 @@ def write_samples(folder: Path) -> None:
     ]
     lines = [f"{sex},{race},{rng.randrange(2)},{rng.randrange(100)}" for sex, race in people]
     (folder / "applicants.csv").write_text("\n".join(["sex,race,advanced,score", *lines, ""]))
-    (folder / "texts.csv").write_text(
-        'text\n"She liked it."\n"The old man left early."\n"A black woman spoke."\n'
-    )
+    (folder / "texts.csv").write_text('text\n"She liked it."\n"The old man left early."\n"A black woman spoke."\n')
     rows = [f"{rng.choice('fm')},{rng.randrange(20, 70)},{rng.choice(('own', 'rent'))}" for _ in range(200)]
     (folder / "german.csv").write_text(
         "\n".join(["sex,age,housing,credit", *(f"{row},{rng.choice(('good', 'bad'))}" for row in rows), ""])
@@ -185,9 +178,7 @@ def printed(stream: io.TextIOWrapper) -> str:
 
 def check_install(words: list[str], where: str) -> None:
     """An install line names extras that the project has; the package itself is not on an index."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "optional-dependencies"
-    ]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for word in words[2:]:
         assert not word.startswith("llm-bias-auditor"), f"{where}: installed from the checkout: {word}"
         if word.startswith("."):
@@ -198,10 +189,7 @@ def check_install(words: list[str], where: str) -> None:
 
 def filled(words: list[str], options: dict[str, str], server: str) -> list[str]:
     """A command with the placeholders of a page filled in: what its mark says, the last run for RUN, a small limit."""
-    out = [
-        re.sub(r"\b[A-Z]+\b", lambda m: options.get(m[0], m[0]), word.replace(ADDRESS, server))
-        for word in words
-    ]
+    out = [re.sub(r"\b[A-Z]+\b", lambda m: options.get(m[0], m[0]), word.replace(ADDRESS, server)) for word in words]
     if "RUN" in out:
         runs = [p.parent for p in Path("reports").glob("*/run.json")]
         out[out.index("RUN")] = str(max(runs, key=lambda p: p.stat().st_mtime))
@@ -234,9 +222,7 @@ def check_console(block: Block, where: str, server: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_the_examples_of_a_page(
-    page: Path, place: Path, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_examples_of_a_page(page: Path, place: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, object] = {"__name__": "example"}
     text = page.read_text(encoding="utf-8")
     if "model.skops" in "".join(b.code for b in blocks(text)):
@@ -277,12 +263,7 @@ def test_the_texts_of_the_page_about_tests_name_its_attributes() -> None:
 
 def test_there_are_examples() -> None:
     names = {str(p.relative_to(ROOT)) for p in PAGES}
-    assert {
-        "docs/index.md",
-        "docs/extending/suite.md",
-        "docs/extending/task.md",
-        "docs/extending/model.md",
-    } <= names
+    assert {"docs/index.md", "docs/extending/suite.md", "docs/extending/task.md", "docs/extending/model.md"} <= names
 
 
 def test_blocks_are_found_with_their_marks() -> None:
@@ -297,10 +278,7 @@ def test_blocks_are_found_with_their_marks() -> None:
 def test_commands_are_split_from_their_output() -> None:
     code = "$ audit a \\\n  b\nout\nmore\n$ audit c\n"
     assert list(commands(code)) == [("audit a   b", "out\nmore"), ("audit c", "")]
-    assert list(commands("audit a \\\n  b # why\n# more\naudit c\n")) == [
-        ("audit a b # why", ""),
-        ("audit c", ""),
-    ]
+    assert list(commands("audit a \\\n  b # why\n# more\naudit c\n")) == [("audit a b # why", ""), ("audit c", "")]
 
 
 def test_install_lines_name_extras_that_there_are() -> None:

@@ -150,9 +150,7 @@ def test_some_calls_fail(server: Server) -> None:
     assert server.calls <= doctor.MAX_CALLS
 
 
-@pytest.mark.parametrize(
-    ("status", "calls"), [(401, 1), (404, 1), (400, 2)]
-)  # 400: again without log-probabilities
+@pytest.mark.parametrize(("status", "calls"), [(401, 1), (404, 1), (400, 2)])  # 400: again without log-probabilities
 def test_what_fails_at_once_is_asked_once(server: Server, status: int, calls: int) -> None:
     server.answer = lambda n, body: (status, {"error": {"message": f"no {SECRET}"}})
     found = doctor.examine("openai:m", base_url=server.url)
@@ -179,9 +177,7 @@ def test_one_refusal_for_too_many_calls_is_waited_for(server: Server) -> None:
     assert (found.exit_code, found.calls, found.repeated) == (0, 6, 1)
 
 
-THINKING = {
-    "choices": [{"finish_reason": "length", "message": {"content": None, "reasoning_content": "Let me see"}}]
-}
+THINKING = {"choices": [{"finish_reason": "length", "message": {"content": None, "reasoning_content": "Let me see"}}]}
 
 
 def test_an_answer_that_is_cut_off_is_named_with_the_option_that_helps(
@@ -204,9 +200,7 @@ def test_an_answer_that_is_cut_off_is_named_with_the_option_that_helps(
 def test_a_parameter_that_is_not_supported_is_changed_and_told(server: Server) -> None:
     def answer(n: int, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if "max_tokens" in body:
-            said = (
-                "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
-            )
+            said = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
             return 400, {"error": {"message": said, "param": "max_tokens", "code": "unsupported_parameter"}}
         if "temperature" in body:
             said = "Unsupported value: 'temperature' does not support 0.0 with this model."
@@ -216,9 +210,7 @@ def test_a_parameter_that_is_not_supported_is_changed_and_told(server: Server) -
     server.answer = answer
     found = doctor.examine("openai:m", base_url=server.url)
     assert found.exit_code == 0
-    assert (
-        "max_tokens is sent as max_completion_tokens; temperature is left out" in texts(found)["parameters"]
-    )
+    assert "max_tokens is sent as max_completion_tokens; temperature is left out" in texts(found)["parameters"]
     assert sum("max_tokens" in body for body in server.bodies) == 1
 
 

@@ -42,12 +42,8 @@ MALE = re.compile(
     r"\b(he|him|his|himself|m[ae]n|boys?|male|guy|(grand|step)?(father|son|brother)s?|husband|widower|mr\.)(?![\w-])",
     re.IGNORECASE,
 )
-RELIGION = re.compile(
-    r"\b(Muslim|Christian|Jewish|Sikh|Hindu|Catholic|Baptist|rabbi|bishop|priest|Jehovah's)\b"
-)
-AGE = re.compile(
-    r"\b(young|elderly|old|aged|age|minor|retired|pensioner)\b|\b\d{2}\b(?! percent)", re.IGNORECASE
-)
+RELIGION = re.compile(r"\b(Muslim|Christian|Jewish|Sikh|Hindu|Catholic|Baptist|rabbi|bishop|priest|Jehovah's)\b")
+AGE = re.compile(r"\b(young|elderly|old|aged|age|minor|retired|pensioner)\b|\b\d{2}\b(?! percent)", re.IGNORECASE)
 
 
 @cache

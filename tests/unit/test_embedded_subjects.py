@@ -133,9 +133,7 @@ def test_other_people_are_named_beside_the_applicant() -> None:
 def test_the_readme_states_who_is_judged(name: str) -> None:
     readme = data.path("embedded", "seeds", "README.md").read_text(encoding="utf-8")
     labels = (
-        [FAVOURABLE[name], *{row["label"] for row in rows(name)} - {FAVOURABLE[name]}]
-        if name in FAVOURABLE
-        else [""]
+        [FAVOURABLE[name], *{row["label"] for row in rows(name)} - {FAVOURABLE[name]}] if name in FAVOURABLE else [""]
     )
 
     def told(attribute: str, group: str) -> str:
@@ -156,6 +154,4 @@ def test_the_readme_states_who_is_judged(name: str) -> None:
     assert "| " + " | ".join(cells) + " |" in readme, " | ".join(cells)
     if name == "hiring":
         for group in dictionaries.load("race").groups:
-            assert f"{group} {told('race', group)}" in readme.replace("\n", " "), (
-                f"{group} {told('race', group)}"
-            )
+            assert f"{group} {told('race', group)}" in readme.replace("\n", " "), f"{group} {told('race', group)}"

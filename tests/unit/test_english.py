@@ -2,15 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.text.english import (
-    article_for,
-    case_of,
-    match_case,
-    plural_verb,
-    stands_alone,
-    starts_sentence,
-    words,
-)
+from auditor.text.english import article_for, case_of, match_case, plural_verb, stands_alone, starts_sentence, words
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,4 @@ def test_few_such_texts_are_counted_without_a_warning() -> None:
 
 def test_where_nothing_could_be_changed_the_language_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="3 of them do not look like English"):
-        audit(
-            "sentiment",
-            model="vader",
-            data=["Der Film ist sehr schön.", "Das Essen ist nicht gut.", "这个很好。"],
-        )
+        audit("sentiment", model="vader", data=["Der Film ist sehr schön.", "Das Essen ist nicht gut.", "这个很好。"])

@@ -23,9 +23,7 @@ PACKAGE = next(iter((Path(__file__).parents[2] / ".venv/schemas").glob("every_ev
 
 @pytest.fixture(scope="module")
 def record() -> dict[str, Any]:
-    return dict(
-        audit("sentiment", model=["reviews", "vader"], limit=60, attributes="gender", out=None).record
-    )
+    return dict(audit("sentiment", model=["reviews", "vader"], limit=60, attributes="gender", out=None).record)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +48,7 @@ def test_a_line_for_each_model_with_its_claims(record: dict[str, Any], written: 
         claims = [c for c in record["claims"] if c["model"] == name and c["estimate"] is not None]
         assert claims
         told = [
-            (r["score_details"]["score"], r["score_details"]["details"]["verdict"])
-            for r in line["evaluation_results"]
+            (r["score_details"]["score"], r["score_details"]["details"]["verdict"]) for r in line["evaluation_results"]
         ]
         assert told == [(c["estimate"], c["verdict"]) for c in claims]
 

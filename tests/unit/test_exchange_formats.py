@@ -46,12 +46,7 @@ COUNT = {"type": "integer", "minimum": 0}
 
 def closed(required: list[str], **properties: Any) -> dict[str, Any]:
     bag = {"properties": {"type": "object"}}
-    return {
-        "type": "object",
-        "required": required,
-        "properties": {**bag, **properties},
-        "additionalProperties": False,
-    }
+    return {"type": "object", "required": required, "properties": {**bag, **properties}, "additionalProperties": False}
 
 
 def listed(item: dict[str, Any]) -> dict[str, Any]:
@@ -162,19 +157,13 @@ def test_sarif_says_what_is_waived_and_how_far_each_is_supported() -> None:
     waived = [r for r in results if "suppressions" in r]
     assert [r["properties"]["finding"] for r in waived] == ["F003"]
     kinds = {(r["properties"]["verdict"], r["kind"], r["level"]) for r in results}
-    assert kinds == {
-        ("shown", "fail", "warning"),
-        ("not_determined", "open", "none"),
-        ("bounded", "pass", "none"),
-    }
+    assert kinds == {("shown", "fail", "warning"), ("not_determined", "open", "none"), ("bounded", "pass", "none")}
 
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_junit_counts_are_those_of_its_cases(name: str) -> None:
     root = ET.fromstring(made("junit", RECORDS[name]))
-    assert (
-        int(root.get("tests", "")) == len(root.findall(".//testcase")) == len(RECORDS[name]["findings"]) + 1
-    )
+    assert int(root.get("tests", "")) == len(root.findall(".//testcase")) == len(RECORDS[name]["findings"]) + 1
     assert int(root.get("failures", "")) == len(root.findall(".//failure"))
     assert int(root.get("skipped", "")) == len(root.findall(".//skipped"))
     assert int(root.get("errors", "")) == len(root.findall(".//error")) == int(name == "partial")
@@ -267,13 +256,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return "negative" if "She" in text else "positive"
 
     loud.deterministic = True  # type: ignore[attr-defined]
-    texts = [
-        f"She is a {r} in the film."
-        for r in ("nurse", "clerk", "pilot", "baker", "teacher", "writer", "judge")
-    ]
-    path = audit(
-        "sentiment", model=loud, data=texts, attributes=("gender",), out=tmp_path_factory.mktemp("runs")
-    ).path
+    texts = [f"She is a {r} in the film." for r in ("nurse", "clerk", "pilot", "baker", "teacher", "writer", "judge")]
+    path = audit("sentiment", model=loud, data=texts, attributes=("gender",), out=tmp_path_factory.mktemp("runs")).path
     assert path is not None
     return path
 

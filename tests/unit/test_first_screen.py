@@ -99,16 +99,8 @@ SHOWN = {
     "women": (against_women, {}, "WOMEN AND GIRLS ARE INVITED LESS OFTEN THAN MEN AND BOYS: −"),
     "men": (against_men, {}, "MEN AND BOYS ARE INVITED LESS OFTEN THAN WOMEN AND GIRLS: −"),
     "scored": (scored, {}, "WOMEN AND GIRLS ARE INVITED LESS OFTEN THAN MEN AND BOYS: −"),
-    "pay": (
-        pays_women_less,
-        {"task": "salary"},
-        "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −",
-    ),
-    "rating": (
-        rates_women_lower,
-        {"task": "rating"},
-        "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −",
-    ),
+    "pay": (pays_women_less, {"task": "salary"}, "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −"),
+    "rating": (rates_women_lower, {"task": "rating"}, "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −"),
     "sentiment": (
         sees_women_negative,
         {"task": "sentiment"},
@@ -119,9 +111,7 @@ SHOWN = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
-def test_who_how_much_how_sure_and_what_next(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_how_much_how_sure_and_what_next(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, more, said = SHOWN[name]
     result = planted(model, tmp_path, **more)
     text = first(result)
@@ -155,9 +145,7 @@ def every_claim_has_examples(result: Result, capsys: pytest.CaptureFixture[str])
         assert [id for id in finding.exemplars[1:] if f"  {id} “" not in told] == []
         place = page[page.index(f'id="{finding.id}"') :]
         assert (
-            0
-            < place.find('<p class="line"')
-            < min(place.find(end) for end in ("</article>", "</ul>") if end in place)
+            0 < place.find('<p class="line"') < min(place.find(end) for end in ("</article>", "</ul>") if end in place)
         )
     words = commands(first(result))[0]
     lead = next(f for f in result.findings if f.id == words[2])

@@ -28,10 +28,7 @@ from auditor.models.python import PythonFunction
 
 
 def requests(n: int) -> list[Request]:
-    return [
-        Request(prompt=Prompt(format="bare", text=f"text {i}"), replicate=0, variant_id=f"v{i}")
-        for i in range(n)
-    ]
+    return [Request(prompt=Prompt(format="bare", text=f"text {i}"), replicate=0, variant_id=f"v{i}") for i in range(n)]
 
 
 def rounds(model: Model, n: int, times: int) -> list[Sequence[Reply | CallError]]:
@@ -94,9 +91,7 @@ class TestPrograms:
 
 
 class TestPythonNumbers:
-    @pytest.mark.parametrize(
-        ("value", "text"), [(7, "7"), (0.25, "0.25"), (1e-7, "0.0000001"), (1e20, "1" + 20 * "0")]
-    )
+    @pytest.mark.parametrize(("value", "text"), [(7, "7"), (0.25, "0.25"), (1e-7, "0.0000001"), (1e20, "1" + 20 * "0")])
     def test_a_number_is_an_answer(self, value: float, text: str) -> None:
         reply = rounds(PythonFunction(lambda _text: value, name="score"), 1, 1)[0][0]
         assert isinstance(reply, Reply)
@@ -172,11 +167,7 @@ def said(argv: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
 @pytest.mark.parametrize(
     ("argv", "told", "untold"),
     [
-        (
-            ["--tsk", "sentiment"],
-            "No such option: --tsk. Did you mean --task? See: audit run --help",
-            "--yes",
-        ),
+        (["--tsk", "sentiment"], "No such option: --tsk. Did you mean --task? See: audit run --help", "--yes"),
         (["--task", "sentiment", "--attributes", "sex"], "Did you mean gender?", "Known"),
         (["--task", "sentiment", "--attributes", "ethnicity"], "Did you mean race?", "Known"),
         (["--task", "sentiment", "--attributes", "Faith"], "Did you mean religion?", "Known"),
@@ -186,11 +177,7 @@ def said(argv: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
         (["--task", "sentiment", "--data", "missing.csv"], "Check the path.", "Did you"),
         (["--task", "nope.yaml"], "audit tasks list", "Did you"),
         (["--task", "sentiment", "--model", "recorded:nothing"], "audit generate", "Did you"),
-        (
-            ["--task", "sentiment", "--model", "http:nothing.yaml"],
-            "answer: choices[0].message.content",
-            "docs/",
-        ),
+        (["--task", "sentiment", "--model", "http:nothing.yaml"], "answer: choices[0].message.content", "docs/"),
         (["--task", "sentiment", "--fail-on", "foo > 2"], "expected one of shown, hidden", "docs/"),
     ],
 )
@@ -229,9 +216,7 @@ def test_a_pair_file_without_pairs_is_refused_not_passed_over(
     assert "man;woman" in err
 
 
-def test_a_session_is_gone_on_with_by_its_own_command(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_session_is_gone_on_with_by_its_own_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "session.json").write_text("{}", encoding="utf-8")
     code, _, err = said(["resume", str(tmp_path)], capsys)
     assert code == 2
@@ -257,9 +242,7 @@ def test_the_json_list_of_tasks_holds_every_label(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(("group", "told"), [("grammar", "alternatives"), ("tasks", "favourable")])
-def test_formats_are_described_by_a_command(
-    group: str, told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_formats_are_described_by_a_command(group: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said([group, "format"], capsys)
     assert code == 0
     assert told in out

@@ -72,9 +72,7 @@ def answer(
 
 
 def verdict(variant: str = "c1.v0", **more: object) -> Verdict:
-    return Verdict(
-        case_id="c1", variant_id=variant, order=1, attributes=("gender",), outcome="pass", model="m", **more
-    )  # type: ignore[arg-type]
+    return Verdict(case_id="c1", variant_id=variant, order=1, attributes=("gender",), outcome="pass", model="m", **more)  # type: ignore[arg-type]
 
 
 def fill(folder: RunFolder) -> None:
@@ -162,11 +160,7 @@ def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
     }
     late = first("responses.jsonl", -1)
     assert late["output"] is None
-    assert (late["error"], late["detail"], late["usage"]) == (
-        "timeout",
-        "30 s",
-        {"tokens_in": 5, "tokens_out": 1},
-    )
+    assert (late["error"], late["detail"], late["usage"]) == ("timeout", "30 s", {"tokens_in": 5, "tokens_out": 1})
     assert first("verdicts.jsonl").keys() == {
         "case_id",
         "variant_id",
@@ -267,10 +261,7 @@ def test_nan_in_the_record_is_refused_by_name_and_leaves_the_old_one(tmp_path: P
         (lambda p: (p.mkdir(), (p / "plan.json").write_text("[]")), "does not hold a JSON object"),
         (lambda p: (p.mkdir(), (p / "plan.json").write_text("{}")), "format_version"),
         (
-            lambda p: (
-                p.mkdir(),
-                (p / "plan.json").write_text('{"format_version": 99, "tool_version": "9.1"}'),
-            ),
+            lambda p: (p.mkdir(), (p / "plan.json").write_text('{"format_version": 99, "tool_version": "9.1"}')),
             r"run format 99, written by version 9\.1 .*reads up to format 2.*Install version 9\.1 or newer",
         ),
     ],
@@ -314,9 +305,7 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         "import sys, time; from pathlib import Path; from auditor.store.folder import RunFolder\n"
         "f = RunFolder.create(Path(sys.argv[1]), {}); print(f.path, flush=True); time.sleep(60)"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as child:
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         path = Path(child.stdout.readline().strip())
         with pytest.raises(RunFolderError, match="another process"):
@@ -362,10 +351,7 @@ def test_verify_names_what_was_changed(tmp_path: Path) -> None:
         path.write_text(before)
         return found
 
-    assert broken("responses.jsonl", '"output":"positive"', '"output":"negative"')[0] == (
-        "responses.jsonl",
-        1,
-    )
+    assert broken("responses.jsonl", '"output":"positive"', '"output":"negative"')[0] == ("responses.jsonl", 1)
     assert ("verdicts.jsonl", 1) in broken("verdicts.jsonl", '"pass"', '"violation"')
     assert broken("run.json", '"complete"', '"partial"') == [("run.json", None)]
     assert ("plan.json", None) in broken("plan.json", '"task": "t"', '"task": "u"')

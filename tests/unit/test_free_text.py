@@ -67,20 +67,14 @@ def test_ratings_outside_the_scale_or_in_ranges_are_not_read(output: str) -> Non
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(15_000, 1_000_000),
-    st.sampled_from(
-        ["{n}", "{n:,}", "${n:,}", "{n:,} USD", "US${n}", "{n:,}.00 dollars", "Answer: ${n:,} per year."]
-    ),
+    st.sampled_from(["{n}", "{n:,}", "${n:,}", "{n:,} USD", "US${n}", "{n:,}.00 dollars", "Answer: ${n:,} per year."]),
 )
 def test_every_amount_in_every_spelling_reads_back(n: int, form: str) -> None:
     assert SALARY.read(form.format(n=n)).value == n
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.integers(15_000, 400_000),
-    st.integers(1, 500_000),
-    st.sampled_from(["-", " to ", "–", " – $", " and "]),
-)
+@given(st.integers(15_000, 400_000), st.integers(1, 500_000), st.sampled_from(["-", " to ", "–", " – $", " and "]))
 def test_two_ends_never_read_as_one_amount(low: int, width: int, sign: str) -> None:
     assert SALARY.read(f"${low:,}{sign}{low + width:,}").status == "unparsed"
 
@@ -105,9 +99,7 @@ def case(edits: Sequence[Edit] = ()) -> Case:
 
 
 def told(*values: Any) -> list[Answer]:
-    return [
-        Answer(status="ok", value=v) if v is not None else Answer(status="refused", reason="") for v in values
-    ]
+    return [Answer(status="ok", value=v) if v is not None else Answer(status="refused", reason="") for v in values]
 
 
 @pytest.mark.parametrize(
@@ -152,13 +144,7 @@ def test_swapped_words_their_inflections_and_pronouns_are_masked() -> None:
 
 @pytest.mark.parametrize(
     ("a", "b", "distance"),
-    [
-        ("a b c d", "a b c d", 0.0),
-        ("a b", "c d", 1.0),
-        ("a b c d", "d c b a", 0.75),
-        ("", "", 0.0),
-        ("a", "", 1.0),
-    ],
+    [("a b c d", "a b c d", 0.0), ("a b", "c d", 1.0), ("a b c d", "d c b a", 0.75), ("", "", 0.0), ("a", "", 1.0)],
 )
 def test_wording_distance(a: str, b: str, distance: float) -> None:
     assert wording.wording_distance(a, b) == distance
@@ -207,10 +193,7 @@ def test_meaning_comes_from_the_vectors() -> None:
 def test_single_texts_are_judged_against_their_own_noise(original: Side, variant: Side, outcome: str) -> None:
     oracle = GenerationOracle()
     answers = {
-        name: [
-            *told(*s.texts, *[None] * s.refused),
-            *[Answer(status="failed", reason="x")] * (s.asked - s.came),
-        ]
+        name: [*told(*s.texts, *[None] * s.refused), *[Answer(status="failed", reason="x")] * (s.asked - s.came)]
         for name, s in (("c.o", original), ("c.v0", variant))
     }
     verdict = oracle.judge(case([SWAP]), answers)[0]
@@ -294,11 +277,7 @@ def longer(first: str, second: str) -> str:
 
 def test_a_judge_with_a_preference_is_believed_in_both_orders() -> None:
     one = judge(longer)
-    assert asyncio.run(one.prefer([("long text", "short"), ("short", "long text"), ("same", "same")])) == [
-        -1,
-        1,
-        0,
-    ]
+    assert asyncio.run(one.prefer([("long text", "short"), ("short", "long text"), ("same", "same")])) == [-1, 1, 0]
     assert one.model.asked == 2  # type: ignore[attr-defined]  # both pairs ask the same two prompts
     assert one.tallied.inconsistent == 0
 
@@ -353,11 +332,7 @@ def test_pairs_that_a_limit_kept_from_the_judge_are_not_tallied() -> None:
     assert not one.trusted
 
 
-PLANNED: dict[str, Any] = {
-    "task": "letter",
-    "models": ("openai:writer",),
-    "base_url": "http://127.0.0.1:9/v1",
-}
+PLANNED: dict[str, Any] = {"task": "letter", "models": ("openai:writer",), "base_url": "http://127.0.0.1:9/v1"}
 
 
 def test_a_dry_run_counts_the_judge() -> None:
@@ -446,8 +421,7 @@ def test_an_embedder_that_is_not_there_is_a_slip_of_the_user(tmp_path: Any) -> N
 
 
 @pytest.mark.parametrize(
-    "head",
-    ["Text 2:", "  text 2 :", "**Text 2:**", "\rText 2:", "\u2028TEXT 1.", "Text 1:\n\nText 2:", "# Text-2"],
+    "head", ["Text 2:", "  text 2 :", "**Text 2:**", "\rText 2:", "\u2028TEXT 1.", "Text 1:\n\nText 2:", "# Text-2"]
 )
 def test_an_answer_cannot_pass_for_the_other_text(head: str) -> None:
     from auditor.models.judge import both

@@ -71,9 +71,7 @@ def test_any_text_is_written_as_it_is_or_refused(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["plan.toml", "plan.json"])
-@pytest.mark.parametrize(
-    ("old", "new"), [("0.02", "0.2"), ("vader-1", "vader-2"), ("2026-11-22", "2026-01-01")]
-)
+@pytest.mark.parametrize(("old", "new"), [("0.02", "0.2"), ("vader-1", "vader-2"), ("2026-11-22", "2026-01-01")])
 def test_a_changed_file_is_refused(tmp_path: Path, name: str, old: str, new: str) -> None:
     path = written(tmp_path / name)
     text = path.read_text(encoding="utf-8")
@@ -175,8 +173,7 @@ def test_the_hash_of_the_code_is_that_of_its_files(tmp_path: Path) -> None:
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "x.py").write_text("left out")
     lines = sorted(
-        f"{hashlib.sha256(text).hexdigest()}  {name}\n"
-        for name, text in (("a/x.py", b"1\n"), ("b.css", b"2\n"))
+        f"{hashlib.sha256(text).hexdigest()}  {name}\n" for name, text in (("a/x.py", b"1\n"), ("b.css", b"2\n"))
     )
     told = provenance.code_sha256(tmp_path)
     assert told == {"sha256": hashlib.sha256("".join(lines).encode()).hexdigest(), "files": 2}
@@ -193,9 +190,7 @@ def test_a_changed_or_renamed_file_changes_the_hash(tmp_path: Path) -> None:
 
 
 def test_provenance_names_dictionaries_where_the_suite_tells_them() -> None:
-    described = {
-        "dictionaries": [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee", "notes": []}]
-    }
+    described = {"dictionaries": [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee", "notes": []}]}
     found = provenance.of_inputs(described)
     assert found["dictionaries"] == [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee"}]
     assert set(provenance.of_inputs({})) == {"code"}
@@ -209,18 +204,7 @@ class TestCommands:
         from auditor.cli.run import run_frozen
 
         file = tmp_path / "plan.toml"
-        options = [
-            "--task",
-            "sentiment",
-            "--model",
-            "vader",
-            "--limit",
-            "4",
-            "--delta",
-            "0.1",
-            "--by",
-            "A. Person",
-        ]
+        options = ["--task", "sentiment", "--model", "vader", "--limit", "4", "--delta", "0.1", "--by", "A. Person"]
         assert main.run(["plan", "freeze", *options, "--output", str(file)]) == 0
         text = capsys.readouterr().out
         assert "audit run --plan" in text
@@ -287,9 +271,7 @@ class TestCommands:
         assert found.plan.groups == ("age:old", "gender:female/male")
         assert found.plan.attributes == ("age", "gender")
 
-    def test_a_wrong_command_or_ending_is_told(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_wrong_command_or_ending_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         from auditor.cli import main
 
         assert main.run(["plan", "thaw"]) == 2

@@ -15,9 +15,7 @@ def generated(folder: Path, task: str, *, subject: bool) -> dict[str, list[str]]
     """What ``audit generate`` keeps of the sentences, by id."""
     data, out = folder / "data.jsonl", folder / "out"
     chosen = [one for one in SENTENCES if one.subject == subject]
-    data.write_text(
-        "".join(json.dumps({"id": one.id, "text": one.text}) + "\n" for one in chosen), encoding="utf-8"
-    )
+    data.write_text("".join(json.dumps({"id": one.id, "text": one.text}) + "\n" for one in chosen), encoding="utf-8")
     options = ["--task", task, "--data", str(data), "--order", "1", "--per-seed", "0", "--out", str(out)]
     with pytest.raises(SystemExit) as done:
         main(["generate", *options])

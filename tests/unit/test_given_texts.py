@@ -19,13 +19,7 @@ from auditor.tasks import read_given
 from auditor.testing import assert_invariant
 
 ROWS: list[dict[str, Any]] = [
-    {
-        "text": text,
-        "label": label,
-        "id": id_,
-        "secret": "not-for-models",
-        "subject": subject,
-    }
+    {"text": text, "label": label, "id": id_, "secret": "not-for-models", "subject": subject}
     for text, label, id_, subject in (
         ("She is a kind writer.", "gold-1", "a", [[0, 3], [9, 14]]),
         ("His father came late.", "gold-2", "b", []),
@@ -115,9 +109,7 @@ def test_the_columns_are_those_that_are_named(kind: str) -> None:
     assert only == SourceText(id="gold-1", text="not-for-models", label=ROWS[0]["text"], subject=SUBJECTS[0])
 
 
-@pytest.mark.parametrize(
-    "kind", ["dicts", "pandas", "polars, by its methods", "arrow", "datasets, by its methods"]
-)
+@pytest.mark.parametrize("kind", ["dicts", "pandas", "polars, by its methods", "arrow", "datasets, by its methods"])
 def test_a_model_sees_the_text_and_nothing_else(kind: str) -> None:
     seen: list[str] = []
 
@@ -144,11 +136,7 @@ def test_cells_of_pandas_are_plain_values() -> None:
         index=[3, 3, 3, 1, 1, 1],
     )
     got = read_given(frame)
-    assert [(s.id, s.text, s.label) for s in got] == [
-        ("10", "One.", "1"),
-        ("12", "Three.", "3"),
-        ("14", "Five.", "5"),
-    ]
+    assert [(s.id, s.text, s.label) for s in got] == [("10", "One.", "1"), ("12", "Three.", "3"), ("14", "Five.", "5")]
     assert (got.rows, got.skipped, got.repeated) == (6, 2, 1)
     labels = pandas.DataFrame({"text": ["a", "b"], "label": pandas.array([True, pandas.NA], dtype="boolean")})
     assert [s.label for s in read_given(labels)] == ["true", None]
@@ -186,9 +174,7 @@ def test_anything_else_is_a_type_error_that_says_what_is_taken(data: Any, told: 
     with pytest.raises(TypeError, match=told) as caught:
         audit("sentiment", model="vader", data=data)
     assert isinstance(caught.value, UserError)
-    assert (
-        "DataFrame" in str(caught.value) or "data frame" in str(caught.value) or "data[" in str(caught.value)
-    )
+    assert "DataFrame" in str(caught.value) or "data frame" in str(caught.value) or "data[" in str(caught.value)
 
 
 def test_wrong_columns_are_named_as_the_call_names_them() -> None:
@@ -199,9 +185,7 @@ def test_wrong_columns_are_named_as_the_call_names_them() -> None:
         read_given(rows, text_column="review", label_column="gold")
     with pytest.raises(DataFileError, match="id_column="):
         read_given(rows, text_column="review", id_column="key")
-    with pytest.raises(
-        DataFileError, match=r"holds a number \(5\), not a text; name the column .* text_column="
-    ):
+    with pytest.raises(DataFileError, match=r"holds a number \(5\), not a text; name the column .* text_column="):
         read_given(rows, text_column="stars")
     with pytest.raises(DataFileError, match="no rows"):
         read_given([])
@@ -234,8 +218,7 @@ def test_names_may_be_a_list_or_one_text() -> None:
     assert Plan(attributes="gender", groups="gender:female").groups == ("gender:female",)  # type: ignore[arg-type]
     assert Plan(formats="plain", models="vader, reviews").models == ("vader", "reviews")  # type: ignore[arg-type]
     both = [
-        audit("sentiment", model="vader", data=ROWS, attributes=a).record["estimates"]
-        for a in ("gender", ["gender"])
+        audit("sentiment", model="vader", data=ROWS, attributes=a).record["estimates"] for a in ("gender", ["gender"])
     ]
     assert both[0] == both[1]
     assert_invariant("vader", [row["text"] for row in ROWS], attributes="gender")

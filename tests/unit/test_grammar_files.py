@@ -56,11 +56,7 @@ def test_agreement_articles_and_capitals(tmp_path: Path) -> None:
 
 
 BAD = {
-    "undefined": (
-        GOOD.replace("{who} {feels/feel@who}", "{whom} feels"),
-        3,
-        "whom is not defined; did you mean who?",
-    ),
+    "undefined": (GOOD.replace("{who} {feels/feel@who}", "{whom} feels"), 3, "whom is not defined; did you mean who?"),
     "agrees-with-none": (GOOD.replace("feel@who}", "feel@animal}"), 3, "agrees with animal"),
     "loop": (GOOD + '  x: ["{y}"]\n  y: ["not {x}"]\n', 12, "never ends: x -> y -> x"),
     "recursion": (GOOD + '  x: [deep, "very {x}"]\n', 12, "recurses without end"),
@@ -71,11 +67,7 @@ BAD = {
         4,
         "has 1 terminal",
     ),
-    "one-group": (
-        GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""),
-        4,
-        "one group only",
-    ),
+    "one-group": (GOOD.replace("      male: [my uncle, {text: my brothers, number: pl}]\n", ""), 4, "one group only"),
     "not-aligned": (GOOD.replace("[my uncle, {", "[my son, my uncle, {"), 4, "differ in size"),
     "zero-weights": (GOOD + "  x: [{is: a, weight: 0}, {is: b, weight: 0}]\n", 12, "sum to zero"),
     "negative-weight": (GOOD + "  x: [{is: a, weight: -1}]\n", 12, "not between 0"),
@@ -92,9 +84,7 @@ BAD = {
     "alias": ("format: 1\nrules:\n  s: &x [a]\n  t: *x\n", 4, "aliases"),
     "bomb": (
         "a: &a [x, x, x, x, x, x, x, x, x]\n"
-        + "".join(
-            f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)
-        ),
+        + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)),
         2,
         "aliases",
     ),
@@ -308,17 +298,12 @@ def copied(terms: int, length: int) -> str:
 PEOPLE = "  who: {attribute: gender, groups: {a: [he], b: [she]}}\n"
 HUGE = {
     "a sentence that doubles": (doubled(40), "a sentence of more than 300 parts"),
-    "a long text copied for each term": (
-        copied(2000, 20_000),
-        "hold more than 50,000,000 parts and characters",
-    ),
+    "a long text copied for each term": (copied(2000, 20_000), "hold more than 50,000,000 parts and characters"),
 }
 
 
 @pytest.mark.parametrize("name", HUGE)
-def test_finite_grammars_that_are_too_large_are_refused_before_they_are_unfolded(
-    name: str, tmp_path: Path
-) -> None:
+def test_finite_grammars_that_are_too_large_are_refused_before_they_are_unfolded(name: str, tmp_path: Path) -> None:
     text, message = HUGE[name]
     with pytest.raises(DataFileError, match=rf"g\.yaml, line \d+: .*{message}"):
         _ = grammar.space(grammar.load(write(tmp_path, text))).structures

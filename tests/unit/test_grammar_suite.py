@@ -344,9 +344,7 @@ def test_directed_cases_enter_no_rate() -> None:
     )
     rows = {p["phase"]: p for p in result.record["generation"]["phases"]}
     assert rows["prob"]["violating_cases"] > rows["rand"]["violating_cases"]
-    rate = next(
-        e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"]
-    )
+    rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
     assert rate["estimate"]["n"] == rows["rand"]["cases"] == 150
     assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
     assert result.record["controls"]["validity"]["valid"]["rate"] <= 0.026
@@ -354,18 +352,7 @@ def test_directed_cases_enter_no_rate() -> None:
 
 def test_the_command_line_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--task", "sentiment", "--suite", "grammar", "--grammar", "sentiment:gendered-occupation"]
-    argv += [
-        "--limit",
-        "60",
-        "--model",
-        "vader",
-        "--out",
-        str(tmp_path),
-        "--format",
-        "json",
-        "--protocol",
-        "astraea",
-    ]
+    argv += ["--limit", "60", "--model", "vader", "--out", str(tmp_path), "--format", "json", "--protocol", "astraea"]
     assert run(argv) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["generation"]["pairs"] is True

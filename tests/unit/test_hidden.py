@@ -27,9 +27,7 @@ def full_case(order: int, targets: tuple[str, ...] = ("t",)) -> Case:
         for names in combinations(NAMES[:order], size):
             for target in targets:
                 name = "+".join(names) + ("" if target == "t" else f":{target}")
-                variants.append(
-                    Variant(id=name, input=name, edits=sum((edits(n, target) for n in names), ()))
-                )
+                variants.append(Variant(id=name, input=name, edits=sum((edits(n, target) for n in names), ())))
     return Case(id="c", suite="s", original=Variant(id="o", input="o"), variants=tuple(variants))
 
 
@@ -51,9 +49,7 @@ def valid(case: Case, **status: str) -> dict[str, Check]:
     }
 
 
-def hidden(
-    case: Case, outcomes: dict[str, str], checks: dict[str, Check] | None = None
-) -> dict[str, bool | None]:
+def hidden(case: Case, outcomes: dict[str, str], checks: dict[str, Check] | None = None) -> dict[str, bool | None]:
     found = mark_hidden(case, verdicts(case, outcomes), valid(case) if checks is None else checks)
     return {v.variant_id: v.hidden for v in found}
 
@@ -94,10 +90,7 @@ def test_an_invalid_part_leaves_it_open_and_its_verdict_does_not_count() -> None
 
 def test_a_joint_variant_that_is_invalid_is_not_judged() -> None:
     case = full_case(2)
-    assert (
-        hidden(case, {"body+gender": "violation"}, valid(case, **{"body+gender": "invalid"}))["body+gender"]
-        is None
-    )
+    assert hidden(case, {"body+gender": "violation"}, valid(case, **{"body+gender": "invalid"}))["body+gender"] is None
 
 
 def test_without_any_check_all_variants_count() -> None:

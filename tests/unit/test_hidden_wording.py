@@ -38,9 +38,7 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("form", ["terminal", "html", "markdown"])
 def test_each_report_says_what_shown_means_for_a_hidden_finding(form: str) -> None:
-    told = plain(
-        RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(RECORD, EVIDENCE)
-    )
+    told = plain(RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(RECORD, EVIDENCE))
     assert prose.text("hidden_finding") in told
     assert sum(f["verdict"] == "shown" for f in HIDDEN) <= told.count("shown for its text")
 

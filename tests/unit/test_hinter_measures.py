@@ -12,12 +12,8 @@ def atom(name: str, original: str, attribute: str, error: bool | None = False, v
     return Mutant(id=name, original=original, attributes=(attribute,), valid=valid, error=error)
 
 
-def pair(
-    name: str, original: str, parts: tuple[str, str], error: bool | None = False, valid: bool = True
-) -> Mutant:
-    return Mutant(
-        id=name, original=original, attributes=("race", "gender"), valid=valid, error=error, parts=parts
-    )
+def pair(name: str, original: str, parts: tuple[str, str], error: bool | None = False, valid: bool = True) -> Mutant:
+    return Mutant(id=name, original=original, attributes=("race", "gender"), valid=valid, error=error, parts=parts)
 
 
 def world() -> list[Mutant]:
@@ -33,10 +29,7 @@ def world() -> list[Mutant]:
         out.append(pair(f"{o}.j", o, (f"{o}.g", f"{o}.r"), joint))
     # The joint change shows; an atomic mutant was discarded, so it is no hidden one and still joint only.
     out += [atom("cut.g", "cut", "gender", None, valid=False), atom("cut.r", "cut", "race")]
-    out += [
-        pair("cut.j", "cut", ("cut.g", "cut.r"), True),
-        pair("cut.k", "cut", ("cut.g", "cut.r"), None, valid=False),
-    ]
+    out += [pair("cut.j", "cut", ("cut.g", "cut.r"), True), pair("cut.k", "cut", ("cut.g", "cut.r"), None, valid=False)]
     return out
 
 
@@ -86,13 +79,7 @@ def test_an_error_of_a_discarded_mutant_does_not_count() -> None:
 
 def edit(attribute: str, at: int) -> Edit:
     return Edit(
-        attribute=attribute,
-        kind="swap",
-        source_group="a",
-        target_group="b",
-        source="x",
-        target="y",
-        where=(at, at + 1),
+        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target="y", where=(at, at + 1)
     )
 
 
@@ -102,9 +89,7 @@ def observed(*variants: Variant, valid: Iterable[str], told: dict[str, str]) -> 
     made.add(case, set(valid))
     for name, outcome in told.items():
         made.judge(
-            Verdict(
-                case_id="c", variant_id=name, order=1, attributes=(), outcome=outcome, model="m", format="f"
-            )  # type: ignore[arg-type]
+            Verdict(case_id="c", variant_id=name, order=1, attributes=(), outcome=outcome, model="m", format="f")  # type: ignore[arg-type]
         )
     return made
 
@@ -120,14 +105,7 @@ def test_mutants_of_a_judged_case() -> None:
     )
     assert list(mutants(made.table, made.discarded, "m", ["f"])) == [
         Mutant(id="g@f", original="c", attributes=("gender",), valid=True, error=False),
-        Mutant(
-            id="c.j@f",
-            original="c",
-            attributes=("gender", "race"),
-            valid=True,
-            error=True,
-            parts=("g@f", "r@f"),
-        ),
+        Mutant(id="c.j@f", original="c", attributes=("gender", "race"), valid=True, error=True, parts=("g@f", "r@f")),
         Mutant(id="r@f", original="c", attributes=("race",), valid=False, error=None),
     ]
 

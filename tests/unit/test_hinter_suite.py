@@ -25,15 +25,8 @@ WORDS = st.lists(st.sampled_from(["man", "men", "old", "the", "a", "woman", "whi
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    WORDS,
-    st.sampled_from(["man", "old man", "white"]),
-    st.sampled_from(["woman", "white woman", "old"]),
-    WORDS,
-)
-def test_edits_amount_to_one_replacement_after_the_other(
-    words: list[str], a: str, b: str, more: list[str]
-) -> None:
+@given(WORDS, st.sampled_from(["man", "old man", "white"]), st.sampled_from(["woman", "white woman", "old"]), WORDS)
+def test_edits_amount_to_one_replacement_after_the_other(words: list[str], a: str, b: str, more: list[str]) -> None:
     text = " ".join(words)
     first, second = pair(a, b), pair(b.split()[0], "tall " + "".join(more[:1]), "body")
     edits = replace(text, first)
@@ -58,10 +51,7 @@ def test_joint_variants_have_their_parts_in_the_case(tmp_path: Path) -> None:
     other.mkdir()
     (other / "african_asian.csv").write_text("nigerian;korean\n")
     suite = HinterSuite(
-        seeds=[
-            SourceText(id="1", text="A Nigerian woman met women."),
-            SourceText(id="2", text="Nothing here."),
-        ],
+        seeds=[SourceText(id="1", text="A Nigerian woman met women."), SourceText(id="2", text="Nothing here.")],
         dictionaries=[
             *dictionaries.load_pairs([folder / "female_male.csv"]),
             *dictionaries.load_pairs([other / "african_asian.csv"]),

@@ -75,9 +75,7 @@ def test_an_invisible_mark_beside_a_word_does_not_hide_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [MutationSuite, HinterSuite])
-def test_an_attribute_that_no_dictionary_holds_is_named(
-    kind: type[MutationSuite] | type[HinterSuite],
-) -> None:
+def test_an_attribute_that_no_dictionary_holds_is_named(kind: type[MutationSuite] | type[HinterSuite]) -> None:
     gender = dictionaries.load("gender")
     seeds = [SourceText(id="1", text="the man")]
     with pytest.raises(UnknownPlugin, match="gendre"):
@@ -115,9 +113,7 @@ def test_a_group_that_yaml_reads_as_no_word_is_named(tmp_path: Path, groups: str
 
 def choice(*spans: tuple[int, int]) -> Choice:
     edits = tuple(
-        Edit(
-            attribute="a", kind="swap", source_group="x", target_group="y", source="s", target="t", where=span
-        )
+        Edit(attribute="a", kind="swap", source_group="x", target_group="y", source="s", target="t", where=span)
         for span in spans
     )
     return Choice("a", "y", edits, "y")

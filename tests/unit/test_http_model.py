@@ -266,9 +266,7 @@ def test_no_server_and_a_slow_one(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_lone_surrogate_is_a_bad_request(tmp_path: Path) -> None:
-    (error,) = ask(
-        models.make("http:" + write(tmp_path, CHAT.format(url="http://127.0.0.1:9"))), chat("\ud800")
-    )
+    (error,) = ask(models.make("http:" + write(tmp_path, CHAT.format(url="http://127.0.0.1:9"))), chat("\ud800"))
     assert type(error) is BadRequest
 
 
@@ -284,10 +282,7 @@ GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
         (GOOD + "answer: b\n", "line 5: the field answer stands here and in line 4"),
         (GOOD.replace("format: 1", "format: 2"), "line 1: format must be 1"),
         (GOOD.replace("http://h/x", "ftp://h/x"), "line 2: url must start with http"),
-        (
-            GOOD.replace("{{prompt}}", "{{promt}}"),
-            "line 3: unknown placeholder {{promt}}. Did you mean {{prompt}}?",
-        ),
+        (GOOD.replace("{{prompt}}", "{{promt}}"), "line 3: unknown placeholder {{promt}}. Did you mean {{prompt}}?"),
         (GOOD.replace("{{prompt}}", "hello"), "line 3: request must hold"),
         (GOOD.replace("{{prompt}}", "say {{messages}}"), "line 3: {{messages}} is no text"),
         (GOOD.replace("{{prompt}}", "{{prompt}} {{input}}"), "line 3: {{input}} is the bare text"),

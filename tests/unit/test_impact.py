@@ -86,9 +86,7 @@ def test_highest_prefers_the_larger_of_equal_rates_then_the_first() -> None:
     assert highest([c("a", 0, 0)]) is None
 
 
-@pytest.mark.parametrize(
-    ("n", "total", "small"), [(1, 50, False), (1, 51, True), (41, 2584, True), (52, 2584, False)]
-)
+@pytest.mark.parametrize(("n", "total", "small"), [(1, 50, False), (1, 51, True), (41, 2584, True), (52, 2584, False)])
 def test_two_percent_in_whole_numbers(n: int, total: int, small: bool) -> None:
     assert is_small(n, total) is small
 
@@ -181,8 +179,7 @@ def test_library_and_inversion_agree(pair: tuple[int, int, int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "pair",
-    [(10, 10, 10, 10), (5, 10, 10, 10), (0, 10, 5, 10), (1, 1, 1, 1), (10, 10, 3, 10), (0, 1000, 1, 10**6)],
+    "pair", [(10, 10, 10, 10), (5, 10, 10, 10), (0, 10, 5, 10), (1, 1, 1, 1), (10, 10, 3, 10), (0, 1000, 1, 10**6)]
 )
 def test_interval_where_a_rate_is_zero_or_one(pair: tuple[int, int, int, int]) -> None:
     x, n, x0, n0 = pair

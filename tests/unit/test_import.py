@@ -37,13 +37,7 @@ def planted(effect: float, *, texts: int = 40, seed: int = 3, placebo: bool = Tr
             for run in range(2):
                 value = base + edit + (effect if gender == "female" else 0) + rng.gauss(0, 1)
                 rows.append(
-                    {
-                        "text_id": f"t{text}",
-                        "arm": arm,
-                        "gender": gender,
-                        "run": str(run),
-                        "score": f"{value:.3f}",
-                    }
+                    {"text_id": f"t{text}", "arm": arm, "gender": gender, "run": str(run), "score": f"{value:.3f}"}
                 )
     return rows
 
@@ -100,12 +94,7 @@ def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
 
 def test_repeated_contradictory_missing_and_foreign_rows_are_counted(tmp_path: Path) -> None:
     rows = planted(0.0, texts=8)
-    extra = [
-        dict(rows[0]),
-        dict(rows[1], score="7"),
-        dict(rows[2], run="9", score=""),
-        dict(rows[3], gender=""),
-    ]
+    extra = [dict(rows[0]), dict(rows[1], score="7"), dict(rows[2], run="9", score=""), dict(rows[3], gender="")]
     table = tables.read([written(tmp_path / "a.csv", rows + extra)])
     found = observe.observe(table, inference.infer(table)).counted
     assert (found.rows, found.repeated, found.contradictory, found.unreadable) == (len(rows) + 4, 1, 1, 1)
@@ -164,19 +153,14 @@ def test_rows_about_nobody_stand_beside_identities_of_several_groups(tmp_path: P
     roles = inference.infer(table)
     assert set(roles.split["persona"]) == set(roles.where["persona"]) == set(told)
     found = observe.observe(table, roles)
-    assert {c.attribute for c in claims(found.table, found.question) if c.family == "net"} == {
-        "gender",
-        "race",
-    }
+    assert {c.attribute for c in claims(found.table, found.question) if c.family == "net"} == {"gender", "race"}
     unknown = [{**row, "persona": row["persona"].replace("Asian", "Martian")} for row in rows]
     assert not inference.infer(tables.read([written(tmp_path / "b.csv", unknown)])).split
 
 
 def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
     rows = [{"text_id": "a", "score": "1"}, {"text_id": "b", "score": "2"}]
-    nested = "\n".join(
-        json.dumps({"text_id": r["text_id"], "answer": {"score": int(r["score"])}}) for r in rows
-    )
+    nested = "\n".join(json.dumps({"text_id": r["text_id"], "answer": {"score": int(r["score"])}}) for r in rows)
     (tmp_path / "a.jsonl").write_text(nested)
     (tmp_path / "b.json").write_text(json.dumps({"meta": [1], "results": {"results": rows}}))
     with gzip.open(tmp_path / "c.csv.gz", "wt") as packed:
@@ -196,12 +180,8 @@ def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
 
 def test_answers_are_joined_to_what_was_asked(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text('{"custom_id": "1", "score": 3}\n{"custom_id": "2", "score": 4}\n')
-    (tmp_path / "in.jsonl").write_text(
-        '{"custom_id": "2", "gender": "female"}\n{"custom_id": "1", "gender": "male"}\n'
-    )
-    both = tables.joined(
-        tables.read([tmp_path / "out.jsonl"]), tables.read([tmp_path / "in.jsonl"]), "custom_id"
-    )
+    (tmp_path / "in.jsonl").write_text('{"custom_id": "2", "gender": "female"}\n{"custom_id": "1", "gender": "male"}\n')
+    both = tables.joined(tables.read([tmp_path / "out.jsonl"]), tables.read([tmp_path / "in.jsonl"]), "custom_id")
     assert both.columns["gender"] == ["male", "female"]
     with pytest.raises(DataFileError, match="no column 'id' to join by"):
         tables.joined(both, both, "id")
@@ -260,9 +240,7 @@ def test_the_command_makes_a_run(
     assert again["claims"] == result.record["claims"]
 
 
-def test_what_was_lost_is_counted_once_and_told_alike(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_lost_is_counted_once_and_told_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = planted(3.0)
     rows[5]["score"] = rows[9]["score"] = "I cannot rate people."
     assert cli.run(["import", str(written(tmp_path / "a.csv", rows)), "--out", str(tmp_path / "runs")]) == 0
@@ -296,9 +274,7 @@ def of_sources(rng: Random, effect: float) -> tables.Table:
 
 
 def test_what_texts_of_one_source_share_is_no_difference_between_groups() -> None:
-    roles = Roles(
-        text=("text_id",), answer="score", kind="number", groups={"gender": "gender"}, replicate="run"
-    )
+    roles = Roles(text=("text_id",), answer="score", kind="number", groups={"gender": "gender"}, replicate="run")
     shown = {False: 0, True: 0}
     for n in range(60):
         table = of_sources(Random(n), 0.0)
@@ -312,8 +288,6 @@ def test_what_texts_of_one_source_share_is_no_difference_between_groups() -> Non
 
 
 def test_a_text_has_one_source(tmp_path: Path) -> None:
-    rows = [
-        {"text_id": "t", "cv": cv, "gender": g, "score": "1"} for cv, g in (("a", "female"), ("b", "male"))
-    ]
+    rows = [{"text_id": "t", "cv": cv, "gender": g, "score": "1"} for cv, g in (("a", "female"), ("b", "male"))]
     with pytest.raises(DataFileError, match="'t' has two sources: 'a' and 'b'"):
         net(rows, tmp_path / "a.csv", source="cv")

@@ -87,10 +87,7 @@ def test_results_of_promptfoo(tmp_path: Path) -> None:
         }
         for text, gender, score in ROWS
     ]
-    document = {
-        "evalId": "e",
-        "results": {"version": 3, "prompts": [{"raw": "Rate {{name}}"}], "results": results},
-    }
+    document = {"evalId": "e", "results": {"version": 3, "prompts": [{"raw": "Rate {{name}}"}], "results": results}}
     table = tables.read([written(tmp_path / "results.json", document)])
     checked(table, inference.infer(table), "openai:some-model")
 
@@ -179,9 +176,7 @@ def test_each_column_of_answers_is_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = "".join(
-        f"{text},{gender},{score},{'yes' if score > 5 else 'no'}\n" for text, gender, score in ROWS
-    )
+    rows = "".join(f"{text},{gender},{score},{'yes' if score > 5 else 'no'}\n" for text, gender, score in ROWS)
     (tmp_path / "a.csv").write_text("text_id,gender,points,invited\n" + rows)
     assert cli.run(["import", "a.csv", "--answer", "points", "--answer", "invited"]) == 0
     told = capsys.readouterr()

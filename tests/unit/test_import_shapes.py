@@ -46,9 +46,7 @@ def close(claim: Claim, value: float) -> bool:
 
 
 def test_a_column_for_each_model(tmp_path: Path) -> None:
-    table = written(
-        tmp_path / "a.csv", "question gender gpt-4 claude", [[t, g, s, 50] for t, g, s in rated()]
-    )
+    table = written(tmp_path / "a.csv", "question gender gpt-4 claude", [[t, g, s, 50] for t, g, s in rated()])
     with pytest.raises(ConfigError, match=r"wide"):
         inference.infer(table)
     roles = Roles(
@@ -89,11 +87,7 @@ def test_columns_are_known_by_whose_they_are_and_by_what_is_left(tmp_path: Path)
     rows: list[list[object]] = [[t, g, s, 7] for t, g, s in rated()]
     table = written(tmp_path / "a.csv", "profile applicant_gender grade batch", rows)
     roles = inference.infer(table)
-    assert (roles.text, dict(roles.groups), roles.answer) == (
-        ("profile",),
-        {"gender": "applicant_gender"},
-        "grade",
-    )
+    assert (roles.text, dict(roles.groups), roles.answer) == (("profile",), {"gender": "applicant_gender"}, "grade")
     assert close(net(table)["recorded"], 4)
     two = written(tmp_path / "b.csv", "profile gender grade folder", [[*row[:3], row[0]] for row in rows])
     with pytest.raises(ConfigError, match="which column names the text"):
@@ -115,11 +109,7 @@ def test_variables_of_promptfoo_and_the_output_not_its_grade(tmp_path: Path) -> 
     path.write_text(json.dumps({"version": 4, "results": {"version": 3, "results": results}}))
     table = tables.read([path])
     roles = inference.infer(table)
-    assert (roles.text, roles.answer, roles.model) == (
-        ("vars.applicant",),
-        "response.output",
-        ("provider.id",),
-    )
+    assert (roles.text, roles.answer, roles.model) == (("vars.applicant",), "response.output", ("provider.id",))
     assert close(net(table)["openai:some-model"], 4)
 
 

@@ -110,8 +110,6 @@ def test_log_probabilities_of_two_labels(tmp_path: Path) -> None:
 
 def test_an_id_of_each_row_is_no_text(tmp_path: Path) -> None:
     rows = [f'{n},"Hire the {g}?",{g},{t},{v}' for n, (t, g, v) in enumerate(scored())]
-    (file := tmp_path / "a.csv").write_text(
-        "\n".join(["id,prompt,gender,job,score", *rows]), encoding="utf-8"
-    )
+    (file := tmp_path / "a.csv").write_text("\n".join(["id,prompt,gender,job,score", *rows]), encoding="utf-8")
     roles = inference.infer(tables.read([file]))
     assert (roles.text, roles.format) == (("job",), ())

@@ -77,9 +77,7 @@ class Contact(ReportSection):
 
 def block(page: str, language: str, begins: str = "") -> str:
     """The block of a page that holds ``begins``."""
-    found = re.findall(
-        rf"^```{language}\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
+    found = re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     return str(next(code for code in found if begins in code))
 
 
@@ -189,9 +187,7 @@ def test_a_letter_is_read_and_an_article_is_none(bbq: list[str], said: str, lett
     assert load("choice.yaml").reader.read(said).value == letter
 
 
-def test_what_is_wrong_with_an_option_of_a_suite_is_said(
-    bbq: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_with_an_option_of_a_suite_is_said(bbq: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for wrong, told in (("rooms=2", "has items"), ("items", "NAME=VALUE")):
         assert run([*bbq[:5], wrong, "--no-cache", "--model", "hasty"]) == 2
         assert told in " ".join(capsys.readouterr().err.split())
@@ -247,15 +243,10 @@ def test_formats_and_sections_are_chosen_by_name(
     )
     install("acme-contact", SECTION, {"auditor.sections": {"acme/contact.v1": "acme_contact:Contact"}})
     capsys.readouterr()
-    assert (
-        run(["report", str(path.parent), "--format", "outline", "--section", "acme/contact", "--out", "-"])
-        == 0
-    )
+    assert run(["report", str(path.parent), "--format", "outline", "--section", "acme/contact", "--out", "-"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "  Contact"
-    assert (
-        run(["report", str(path.parent), "--format", "html", "--section", "acme/contact", "--out", "-"]) == 0
-    )
+    assert run(["report", str(path.parent), "--format", "html", "--section", "acme/contact", "--out", "-"]) == 0
     assert "Ask Sato &lt;b&gt;." in capsys.readouterr().out
     assert run(["report", str(path.parent), "--section", "acme/contract"]) == 2
     assert "Did you mean acme/contact?" in capsys.readouterr().err
@@ -278,9 +269,7 @@ def test_no_package_takes_the_place_of_another(install: Install) -> None:
 
     assert make("acme-model:vader:second").word == "second"  # type: ignore[attr-defined]
     install("other-model", MODEL, {"auditor.models": {"own.v3": "other_model:Hasty"}})
-    with pytest.raises(
-        ConfigError, match=r"give one of acme-model:own.v1, acme-model:own.v2, other-model:own.v3"
-    ):
+    with pytest.raises(ConfigError, match=r"give one of acme-model:own.v1, acme-model:own.v2, other-model:own.v3"):
         registry.MODELS.resolve("own")
     assert registry.MODELS.resolve("other-model:own") == "other-model:own.v3"
     install("third", "", {"auditor.models": {"lost.v1": "third:Lost"}})

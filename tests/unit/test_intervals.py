@@ -5,13 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from auditor.measure.intervals import (
-    clopper_pearson,
-    effective_size,
-    korn_graubard,
-    mean_interval,
-    mean_share,
-)
+from auditor.measure.intervals import clopper_pearson, effective_size, korn_graubard, mean_interval, mean_share
 
 
 def test_none_of_twelve_seeds_is_not_zero_for_sure() -> None:

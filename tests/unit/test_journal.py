@@ -207,9 +207,7 @@ def test_a_line_that_is_not_json_is_named_when_read(path: Path) -> None:
     assert kinds(path) == [(2, "changed")]
 
 
-def test_a_full_disk_is_a_clear_error_and_leaves_whole_lines(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_a_clear_error_and_leaves_whole_lines(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(path, 2)
     real = os.write
 

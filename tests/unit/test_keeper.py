@@ -13,10 +13,7 @@ import pytest
 
 from auditor.models import keeper
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not keeper.GROUPS, reason="no process groups on this system"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not keeper.GROUPS, reason="no process groups on this system")]
 
 # Answers one line, then ignores the end of its input and what can be ignored, as does what it started.
 STUBBORN = """
@@ -84,9 +81,7 @@ def test_a_stubborn_program_ends_with_the_audit(tmp_path: Path, script: str, num
 
 
 def test_what_was_released_is_let_be() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
-    ) as child:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as child:
         one = keeper.Keeper(child.pid)
         one.release()
         one.release()

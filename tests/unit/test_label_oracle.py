@@ -10,13 +10,7 @@ from auditor.tasks.oracles.label import LabelOracle
 
 def edit(attribute: str) -> Edit:
     return Edit(
-        attribute=attribute,
-        kind="swap",
-        source_group="a",
-        target_group="b",
-        source="x",
-        target="y",
-        where=(0, 1),
+        attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target="y", where=(0, 1)
     )
 
 
@@ -34,10 +28,7 @@ SPECIAL = {"R": "refused", "U": "unparsed", "F": "failed"}
 
 def answers(text: str) -> list[Answer]:
     """ "aaR": two answers "a" and a refusal."""
-    return [
-        Answer(status=SPECIAL[c], reason="why") if c in SPECIAL else Answer(status="ok", value=c)
-        for c in text
-    ]  # type: ignore[arg-type]
+    return [Answer(status=SPECIAL[c], reason="why") if c in SPECIAL else Answer(status="ok", value=c) for c in text]  # type: ignore[arg-type]
 
 
 def judge(original: str, variant: str) -> Verdict:
@@ -75,8 +66,7 @@ def test_majorities_are_compared(original: str, variant: str, outcome: str, dist
         (
             "FFF",
             "aRR",
-            "original: 0 of 3 answers gave a label (3 failed); "
-            "variant: 1 of 3 answers gave a label (2 refused)",
+            "original: 0 of 3 answers gave a label (3 failed); variant: 1 of 3 answers gave a label (2 refused)",
         ),
         ("", "a", "original: no answer"),
         ("a", "", "variant: no answer"),

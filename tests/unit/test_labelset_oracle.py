@@ -12,13 +12,7 @@ from auditor.tasks.oracles.label import LabelOracle
 from auditor.tasks.oracles.labelset import LabelSetOracle, jaccard_distance, majority_set
 
 EDIT = Edit(
-    attribute="gender",
-    kind="swap",
-    source_group="m",
-    target_group="f",
-    source="man",
-    target="woman",
-    where=(0, 3),
+    attribute="gender", kind="swap", source_group="m", target_group="f", source="man", target="woman", where=(0, 3)
 )
 CASE = Case(
     id="c",
@@ -61,9 +55,7 @@ def test_equal_sets_in_any_order() -> None:
         (("a", "b", "e"), ("a", "b", "c, d"), 0.5, "gained: c, d; lost: e"),
     ],
 )
-def test_labels_gained_and_lost(
-    before: tuple[str, ...], after: tuple[str, ...], distance: float, reason: str
-) -> None:
+def test_labels_gained_and_lost(before: tuple[str, ...], after: tuple[str, ...], distance: float, reason: str) -> None:
     verdict = judge([ok(*before)], [ok(*after)])
     assert (verdict.outcome, verdict.distance, verdict.reason) == ("violation", distance, reason)
 

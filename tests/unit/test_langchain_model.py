@@ -112,9 +112,7 @@ def test_a_chat_model_gets_the_messages() -> None:
 
 def test_a_runnable_with_its_own_prompt_gets_the_bare_text() -> None:
     prompt = ChatPromptTemplate.from_messages([("system", "Judge."), ("human", "Film: {text}")])
-    model = models.wrap(
-        prompt | Scripted(script={"Film: {x} fine": "negative"}) | StrOutputParser(), name="mine"
-    )
+    model = models.wrap(prompt | Scripted(script={"Film: {x} fine": "negative"}) | StrOutputParser(), name="mine")
     assert (model.name, model.style) == ("mine", "text")
     replies = ask(model, bare("{x} fine"), chat())
     assert replies[0] == Reply("negative")
@@ -295,9 +293,7 @@ def test_a_whole_audit_of_an_object() -> None:
     def judge(messages: list[BaseMessage]) -> str:
         return "negative" if "she " in str(messages[-1].content) else "positive"
 
-    result = audit(
-        "sentiment", model=models.wrap(RunnableLambda(judge), name="planted"), limit=12, replicates=1
-    )
+    result = audit("sentiment", model=models.wrap(RunnableLambda(judge), name="planted"), limit=12, replicates=1)
     assert result.complete
     assert result.record["spec"]["models"] == ["planted"]
     assert any(v.outcome == "violation" for v in result.verdicts)
@@ -318,11 +314,7 @@ class Server:
                 outer.seen.append((self.path, body))
                 text = body["messages"][-1]["content"]
                 status = int(text) if text.isdigit() else 200
-                choice = {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "message": {"role": "assistant", "content": "yes"},
-                }
+                choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "yes"}}
                 out = {
                     "id": "x",
                     "object": "chat.completion",
@@ -479,7 +471,5 @@ def test_a_missing_key_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     ("provider", "address"), [("openai", "http://h/v1"), ("ollama", "http://h/v1"), ("anthropic", None)]
 )
 def test_the_server_of_one_model_is_not_that_of_another(provider: str, address: str | None) -> None:
-    spec = parts.Spec.read(
-        f"{provider}:m", base_url="http://h/v1/", max_tokens=1, temperature=None, timeout_s=1.0
-    )
+    spec = parts.Spec.read(f"{provider}:m", base_url="http://h/v1/", max_tokens=1, temperature=None, timeout_s=1.0)
     assert spec.base_url == address

@@ -60,11 +60,7 @@ def rows(found: dict[str, Any], table: str = "sex") -> dict[str, tuple[int, int]
 def test_selection(capsys: pytest.CaptureFixture[str], people: Path) -> None:
     found = computed(capsys, "--data", people, *BASE, "--selected", "ok")
     assert rows(found) == {"Male": (2, 3), "Female": (2, 3)}
-    assert rows(found, "race_ethnicity") == {
-        "White": (2, 2),
-        "Black or African American": (1, 2),
-        "Asian": (1, 2),
-    }
+    assert rows(found, "race_ethnicity") == {"White": (2, 2), "Black or African American": (1, 2), "Asian": (1, 2)}
     assert len(found["ll144"]["tables"]["intersectional"]) == 14
     block = found["ll144"]
     assert (block["unknown_count"], block["unknown_sex"], block["unknown_race_ethnicity"]) == (3, 1, 2)
@@ -130,27 +126,21 @@ def test_ties_at_the_median_are_told(capsys: pytest.CaptureFixture[str], people:
     assert not any("tied" in w for w in found["warnings"])
 
 
-def test_groups_of_a_selection_have_tables_of_their_own(
-    capsys: pytest.CaptureFixture[str], people: Path
-) -> None:
+def test_groups_of_a_selection_have_tables_of_their_own(capsys: pytest.CaptureFixture[str], people: Path) -> None:
     found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--group", "team")
     groups = {
-        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]}
-        for g in found["ll144"]["groups"]
+        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]} for g in found["ll144"]["groups"]
     }
     assert groups == {"a": {"Male": (0, 1), "Female": (1, 2)}, "b": {"Male": (2, 2), "Female": (1, 1)}}
     assert rows(found)
 
 
-def test_classification_alone_counts_who_is_put_into_a_group(
-    capsys: pytest.CaptureFixture[str], people: Path
-) -> None:
+def test_classification_alone_counts_who_is_put_into_a_group(capsys: pytest.CaptureFixture[str], people: Path) -> None:
     found = computed(capsys, "--data", people, *BASE, "--group", "team")
     assert found["ll144"]["tables"] is None
     assert found["ll144"]["unknown_count"] == 3
     groups = {
-        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]}
-        for g in found["ll144"]["groups"]
+        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]} for g in found["ll144"]["groups"]
     }
     assert groups == {"a": {"Male": (2, 4), "Female": (2, 3)}, "b": {"Male": (2, 4), "Female": (1, 3)}}
 
@@ -217,10 +207,7 @@ def test_mistakes_are_told(
         (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 0xe9 (byte 6 of the line"),
         (b"sex,race,ok\nF,White\n", "line 2: 2 fields where the header has 3"),
         (b"sex,sex,race,ok\nF,F,White,1\n", "column 'sex' more than once"),
-        (
-            b'sex,race,ok\nF,"White,1\n',
-            "line 2: a quotation mark in the record that begins here is never closed",
-        ),
+        (b'sex,race,ok\nF,"White,1\n', "line 2: a quotation mark in the record that begins here is never closed"),
         (b"sex,race,ok\n\0,White,1\n", "a zero byte"),
         (b"sex,race,ok\nF,Elf,1\n", "nobody here has a known sex and a known race/ethnicity"),
         (b"sex,race,ok\nF,White,\n", "nobody in the data has an outcome"),
@@ -282,9 +269,7 @@ def test_dates_and_test_data_go_into_the_draft(capsys: pytest.CaptureFixture[str
     assert fields["Source and explanation of the data"] == "tool 3"
 
 
-def test_the_kind_of_data_is_said_by_nobody_but_the_user(
-    capsys: pytest.CaptureFixture[str], people: Path
-) -> None:
+def test_the_kind_of_data_is_said_by_nobody_but_the_user(capsys: pytest.CaptureFixture[str], people: Path) -> None:
     out = people.with_name("page.html")
     found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--out", out)
     assert found["ll144"]["data_kind"] is None
@@ -299,11 +284,7 @@ def test_the_kind_of_data_is_said_by_nobody_but_the_user(
 
 @pytest.mark.parametrize(("said", "told"), [("test", None), ("historical", "historical data"), ("", None)])
 def test_the_kind_of_data_is_asked_at_a_terminal(
-    people: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    said: str,
-    told: str | None,
+    people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str, told: str | None
 ) -> None:
     from auditor.cli import ll144 as command
 
@@ -421,12 +402,7 @@ def test_no_synonym_stands_in_two_categories() -> None:
     assert set(categories.load().race_ethnicity.values()) == set(categories.RACES)
 
 
-RANKING = {
-    "job": "cook",
-    "default_order": ["Ann O'Lee", "Bo Diaz"],
-    "demo_order": ["A_W", "H_M"],
-    "run": "r1",
-}
+RANKING = {"job": "cook", "default_order": ["Ann O'Lee", "Bo Diaz"], "demo_order": ["A_W", "H_M"], "run": "r1"}
 
 
 def test_rankings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -445,17 +421,14 @@ def test_rankings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "Draft of the published summary" not in text
 
 
-def test_rankings_by_several_models_are_never_pooled(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_rankings_by_several_models_are_never_pooled(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     lines = [RANKING | {"model": "one", "response": "1. Bo Diaz"}] * 3
     lines += [RANKING | {"model": "two", "response": "1. Ann O'Lee"}, RANKING | {"response": "1. Bo Diaz"}]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     found = computed(capsys, "--rankings", path)
     counted = {
-        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]}
-        for g in found["ll144"]["groups"]
+        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]} for g in found["ll144"]["groups"]
     }
     assert counted == {
         "model not stated: cook": {"Male": (1, 1), "Female": (0, 1)},
@@ -483,11 +456,7 @@ def test_rankings_as_a_provider_sent_them_and_folders_of_them(
 
     for name, value in {
         "cook/run_0.json": chat("1. Bo Diaz"),
-        "cook/run_1.json": {
-            "model": "one",
-            "content": [{"type": "text", "text": "1. Bo Diaz"}],
-            "context": shown,
-        },
+        "cook/run_1.json": {"model": "one", "content": [{"type": "text", "text": "1. Bo Diaz"}], "context": shown},
         "cook/extra/run_2.json": chat("1. Ann O'Lee"),
         ".checkpoints/run_0.json": chat("1. Bo Diaz"),
     }.items():
@@ -575,9 +544,7 @@ def test_published_ratios_come_out_or_not(capsys: pytest.CaptureFixture[str], tm
     assert run(capsys, "--data", path, *BASE, "--selected", "ok", "--published", "printed")[0] == 2
 
 
-def test_a_ratio_of_rounded_rates_is_within_rounding(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_ratio_of_rounded_rates_is_within_rounding(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text("sex,race,n,selected,ir\nM,*,1000,524,1.00\nF,*,1000,496,0.962\n", encoding="utf-8")
     rows = computed(capsys, "--counts", path, "--published", "ir")["ll144"]["published"]["rows"]
@@ -608,9 +575,7 @@ def test_rates_with_n_are_read(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     path.write_text("sex,race,n,selection_rate\nM,*,100,80%\nF,*,100,64%\n", encoding="utf-8")
     assert "leave open whether" not in " ".join(computed(capsys, "--counts", path)["warnings"])
     path.write_text("sex,race,n,selection_rate\nM,*,1000,80%\nF,*,1000,64%\n", encoding="utf-8")
-    assert "leave open whether the ratio is below 4/5" in " ".join(
-        computed(capsys, "--counts", path)["warnings"]
-    )
+    assert "leave open whether the ratio is below 4/5" in " ".join(computed(capsys, "--counts", path)["warnings"])
     path.write_text("sex,race,n,selection_rate\nM,*,100,80\nF,*,100,64%\n", encoding="utf-8")
     code, _, err = run(capsys, "--counts", path)
     assert (code, "'80' is no rate; write 0.48 or 48 %" in flat(err)) == (2, True)
@@ -621,9 +586,7 @@ def test_no_number_of_a_table_breaks_in_its_digits(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, width: int
 ) -> None:
     path = tmp_path / "counts.csv"
-    path.write_text(
-        "sex,race,n,selected\nM,White,13900,6670\nF,NHPI,11810,5550\n*,Asian,1,1\n", encoding="utf-8"
-    )
+    path.write_text("sex,race,n,selected\nM,White,13900,6670\nF,NHPI,11810,5550\n*,Asian,1,1\n", encoding="utf-8")
     found = computed(capsys, "--counts", path)
     page = Page(width=width, encoding="ascii", color=False)
     text = terminal.write(page, ll144_report.build(read(found)))

@@ -123,9 +123,7 @@ def test_other_formats_are_refused(folder: Path, capsys: pytest.CaptureFixture[s
     [["show", "F1"], ["replay", "F1"], ["resume"], ["groups"], ["augment", "--out", "x"]],
     ids=lambda words: str(words[0]),
 )
-def test_what_needs_a_model_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_what_needs_a_model_is_refused(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     code, _, err = call(capsys, words[0], folder, *words[1:])
     assert code == 2
     assert "no model was asked anything" in err
@@ -161,42 +159,16 @@ def test_two_tables_beside_each_other(folder: Path, capsys: pytest.CaptureFixtur
 def test_outcomes_of_people_beside_a_run_over_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"{'fm'[i % 2]},{20 + i % 40},{('good', 'bad')[i % 2]}" for i in range(120)]
     Path("rows.csv").write_text("\n".join(["sex,age,credit", *rows, ""]))
-    Path("by_sex.py").write_text(
-        "def decide(rows):\n    return ['good' if r[0] == 'f' else 'bad' for r in rows]\n"
-    )
+    Path("by_sex.py").write_text("def decide(rows):\n    return ['good' if r[0] == 'f' else 'bad' for r in rows]\n")
     people = [f"{('Female', 'Male')[i % 2]},{('White', 'Asian')[i % 3 % 2]},{i % 5 % 2}" for i in range(300)]
     Path("people.csv").write_text("\n".join(["sex,race,advanced", *people, ""]))
     assert (
-        main.run(
-            ["tabular", "schema", "rows.csv", "--target", "credit", "--protected", "sex", "--out", "s.yaml"]
-        )
-        == 0
+        main.run(["tabular", "schema", "rows.csv", "--target", "credit", "--protected", "sex", "--out", "s.yaml"]) == 0
     )
-    asked = [
-        "--data",
-        "rows.csv",
-        "--schema",
-        "s.yaml",
-        "--model",
-        "python:by_sex:decide",
-        "--yes",
-        "--out",
-        "rows",
-    ]
+    asked = ["--data", "rows.csv", "--schema", "s.yaml", "--model", "python:by_sex:decide", "--yes", "--out", "rows"]
     assert main.run(["tabular", *asked]) == 0
     path = next(p.parent for p in Path("rows").glob("*/run.json"))
-    table = [
-        "--data",
-        "people.csv",
-        "--sex",
-        "sex",
-        "--race",
-        "race",
-        "--selected",
-        "advanced",
-        "--source",
-        "x",
-    ]
+    table = ["--data", "people.csv", "--sex", "sex", "--race", "race", "--selected", "advanced", "--source", "x"]
     assert main.run(["ll144", *table, "--out", str(path / "ll144.json")]) == 0
     capsys.readouterr()
     for name in ("ll144", "eu-ai-act"):
@@ -213,14 +185,7 @@ def test_the_same_people_twice_are_told(folder: Path, capsys: pytest.CaptureFixt
 
 def test_groups_and_categories_of_one_side_only() -> None:
     def record(n: int, group: str) -> dict[str, Any]:
-        row = {
-            "category": "Male",
-            "n": n,
-            "x": 1,
-            "rate": 1 / n,
-            "impact_ratio": 1.0,
-            "impact_ratio_text": "1",
-        }
+        row = {"category": "Male", "n": n, "x": 1, "rate": 1 / n, "impact_ratio": 1.0, "impact_ratio_text": "1"}
         tables = {"sex": [row], "race_ethnicity": [], "intersectional": []}
         block = {"mode": "selection", "data_kind": "test", "median_population": None, "partly_known": False}
         block |= {"median": None, "tables": None, "groups": [{"group": group, "tables": tables}]}
@@ -233,9 +198,7 @@ def test_groups_and_categories_of_one_side_only() -> None:
     ]
 
 
-def test_impact_and_treatment_are_never_laid_side_by_side(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_impact_and_treatment_are_never_laid_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from auditor import audit
 
     other = audit("sentiment", model="vader", data=["She is a nurse."], out=Path("reports")).path

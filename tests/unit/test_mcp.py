@@ -25,9 +25,7 @@ def told(result: Any) -> dict[str, Any]:
     return found
 
 
-def asked(
-    tmp_path: Path, *calls: tuple[str, dict[str, Any]], **limits: Any
-) -> tuple[Session, list[Any], list[Any]]:
+def asked(tmp_path: Path, *calls: tuple[str, dict[str, Any]], **limits: Any) -> tuple[Session, list[Any], list[Any]]:
     """The tools that a client sees, and the answers to its calls, in process."""
     from mcp import Client
 
@@ -110,18 +108,7 @@ def test_a_model_that_costs_money_needs_a_limit(
 def test_over_stdin_and_stdout(tmp_path: Path) -> None:
     from mcp import Client, StdioServerParameters
 
-    command = [
-        "-m",
-        "auditor.cli.main",
-        "mcp",
-        GOAL,
-        "--model",
-        "vader",
-        "--max-calls",
-        "3000",
-        "--out",
-        str(tmp_path),
-    ]
+    command = ["-m", "auditor.cli.main", "mcp", GOAL, "--model", "vader", "--max-calls", "3000", "--out", str(tmp_path)]
     code = f"import sys; from auditor.cli.main import main; main({command[2:]!r})"
 
     async def go() -> Any:

@@ -51,12 +51,8 @@ def observe(margin: Margin, *, texts: int = 120, scores: bool = False, flip: boo
         for edits, word, edited in versions:
             value = margin(n, "female" if word in WOMEN else "male", word, edited)
             p = 1 / (1 + np.exp(-value))
-            answer = Answer(
-                status="ok", value="yes" if value > 0 else "no", scores={"yes": p} if scores else None
-            )
-            table.answers(
-                table.version(f"t{n}", edits), model="m", format="plain", answers=[answer], score_of="yes"
-            )
+            answer = Answer(status="ok", value="yes" if value > 0 else "no", scores={"yes": p} if scores else None)
+            table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer], score_of="yes")
     return table
 
 
@@ -224,10 +220,7 @@ def test_which_groups_are_compared() -> None:
     against = pairs(names, "race", Question(references={"race": "white"}))
     assert [(g, r) for g, r, *_ in against] == [("black", "white"), ("other", "white")]
     first = pairs(names, "race", Question(primary={"race": ("black", "white")}))
-    assert [(g, r, w) for g, r, _, w in first] == [
-        ("black", "white", 0.9),
-        ("other", "others", pytest.approx(0.1)),
-    ]
+    assert [(g, r, w) for g, r, _, w in first] == [("black", "white", 0.9), ("other", "others", pytest.approx(0.1))]
     two = pairs(["female", "male", "unmarked"], "gender", Question(unmarked={"gender": ["unmarked"]}))
     assert [(g, r, w) for g, r, _, w in two] == [("female", "male", 1.0)]
 

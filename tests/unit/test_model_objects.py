@@ -17,8 +17,7 @@ from auditor.models.objects import as_function
 
 def answers(model: object, texts: list[str]) -> list[Any]:
     requests = [
-        Request(prompt=Prompt(format="bare", text=t), replicate=0, variant_id=str(n))
-        for n, t in enumerate(texts)
+        Request(prompt=Prompt(format="bare", text=t), replicate=0, variant_id=str(n)) for n, t in enumerate(texts)
     ]
     return list(asyncio.run(wrap(model).generate(requests)))
 
@@ -31,10 +30,7 @@ def test_text_classifiers_of_scikit_learn() -> None:
     from sklearn.svm import LinearSVC
 
     assert sklearn
-    texts, labels = (
-        ["he is good", "she is bad", "it was good", "they were bad"] * 3,
-        ["positive", "negative"] * 6,
-    )
+    texts, labels = (["he is good", "she is bad", "it was good", "they were bad"] * 3, ["positive", "negative"] * 6)
     for last, scored in ((LogisticRegression(), True), (LinearSVC(), False)):
         model = make_pipeline(CountVectorizer(), last).fit(texts, labels)
         good, bad = answers(model, ["a good one", "a bad one"])
@@ -57,9 +53,7 @@ def test_pipelines_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in.Pipeline = Pipeline  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "transformers", stand_in)
     one, other = answers(
-        Pipeline(
-            {"label": "POSITIVE", "score": 0.9}, [{"label": "a", "score": 0.3}, {"label": "b", "score": 0.7}]
-        ),
+        Pipeline({"label": "POSITIVE", "score": 0.9}, [{"label": "a", "score": 0.3}, {"label": "b", "score": 0.7}]),
         ["x", "y"],
     )
     assert one.text == "POSITIVE"

@@ -66,10 +66,7 @@ def test_case_possessives_and_articles(text: str, target: str, expected: str) ->
         ("He's been here. He's gone. He'd go.", "They've been here. They're gone. They'd go."),
         ("He isn't here, she doesn't know.", "They aren't here, she doesn't know."),
         ("The reason was he left.", "The reason was they left."),
-        (
-            "She hurt herself; the book is hers; I saw her.",
-            "They hurt themself; the book is theirs; I saw them.",
-        ),
+        ("She hurt herself; the book is hers; I saw her.", "They hurt themself; the book is theirs; I saw them."),
         ("HE WAS LATE.", "THEY WERE LATE."),
         ("He tries and sits down.", "They try and sits down."),  # a second verb is left to the validity gate
     ],
@@ -145,14 +142,10 @@ def test_people_are_found(text: str, attribute: str, source: str) -> None:
 
 
 def test_lower_case_and_sentence_start_decide_the_capital() -> None:
-    assert "White men left. The black man stayed." in texts(
-        "White men left. The Asian man stayed.", "black", "race"
-    )
+    assert "White men left. The black man stayed." in texts("White men left. The Asian man stayed.", "black", "race")
     assert "Black men left." in texts("Asian men left.", "black", "race")
     assert "a french writer" in texts("an american writer", "french", "nationality")
-    assert (
-        texts("an american beauty", "french", "nationality") == set()
-    )  # a title has no capitals there either
+    assert texts("an american beauty", "french", "nationality") == set()  # a title has no capitals there either
 
 
 def test_longest_term_wins_over_attributes() -> None:
@@ -184,16 +177,10 @@ def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> No
         ("Two black elderly Canadian women won.", "race", "American"),
         ("A British white man left.", "race", "British Asian American"),
         ("A British Indian doctor called.", "nationality", "American Indian"),
-        (
-            "An American Indian called a British Indian.",
-            "nationality",
-            "American Indian called a American Indian",
-        ),
+        ("An American Indian called a British Indian.", "nationality", "American Indian called a American Indian"),
     ],
 )
-def test_no_term_reads_as_another_with_its_neighbours(
-    text: str, attribute: str, wrong: str, scope: str
-) -> None:
+def test_no_term_reads_as_another_with_its_neighbours(text: str, attribute: str, wrong: str, scope: str) -> None:
     found = one_case(text, attributes=[attribute], order=1, per_seed=None, scope=scope)
     assert not [v.input for v in found.variants if wrong in str(v.input)]
     placebos = Placebos(dictionaries=ALL).placebos(found, None, Random(0))
@@ -215,12 +202,8 @@ def test_two_words_of_a_group_do_not_become_one_word_twice() -> None:
 
 def test_a_seam_within_one_group_is_kept() -> None:
     assert "An Asian American left." in texts("A white American left.", "asian", "race")
-    assert "The Asian American and the nurse left." in texts(
-        "The white American and the nurse left.", "asian", "race"
-    )
-    assert "a Native American man from Britain" in texts(
-        "a white man from Britain", "native_american", "race"
-    )
+    assert "The Asian American and the nurse left." in texts("The white American and the nurse left.", "asian", "race")
+    assert "a Native American man from Britain" in texts("a white man from Britain", "native_american", "race")
 
 
 def test_two_people_never_become_one_word() -> None:
@@ -387,9 +370,7 @@ def test_options_are_checked() -> None:
 
 
 def test_describe_counts_what_was_skipped() -> None:
-    suite = MutationSuite(
-        seeds=[SourceText(id="1", text="Rain."), SourceText(id="2", text="A man.")], dictionaries=ALL
-    )
+    suite = MutationSuite(seeds=[SourceText(id="1", text="Rain."), SourceText(id="2", text="A man.")], dictionaries=ALL)
     suite.ask(9, Random(0))
     told = suite.describe()
     assert told["skipped"] == {"names no group": 1}
@@ -418,9 +399,7 @@ def test_the_parse_settles_her() -> None:
     assert texts(text, "male", parser=possessive) == {"We watched his dance. We watched his dance."}
     assert texts(text, "male", parser=objective) == {"We watched him dance. We watched him dance."}
     assert possessive.asked == 1
-    assert texts("We saw her.", "male", parser=possessive) == {
-        "We saw him."
-    }  # nothing follows that she could own
+    assert texts("We saw her.", "male", parser=possessive) == {"We saw him."}  # nothing follows that she could own
 
 
 def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
@@ -437,9 +416,7 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
     assert texts("The man.* said", "young", dictionaries=pairs) == {"The x1 said"}
 
 
-@pytest.mark.skipif(
-    not (DATA / "hinter_pairs").is_dir(), reason="the published pair files are not beside the checkout"
-)
+@pytest.mark.skipif(not (DATA / "hinter_pairs").is_dir(), reason="the published pair files are not beside the checkout")
 @pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
 def test_published_pairs_run(scope: str) -> None:
     raw = load_pairs([DATA / "hinter_pairs" / name for name in ("race", "gender", "body")])

@@ -34,9 +34,7 @@ def test_fixtures_are_distinct_and_consistent() -> None:
     assert len({f.id for f in fixtures}) == len(fixtures)
     for one in fixtures:
         for good in one.must_equal_one_of:
-            assert not any(
-                re.search(rf"(?<!\w){re.escape(bad)}", good.lower()) for bad in one.must_not_contain
-            )
+            assert not any(re.search(rf"(?<!\w){re.escape(bad)}", good.lower()) for bad in one.must_not_contain)
 
 
 def sequential(text: str, attribute: str, source: str, target: str) -> list[str]:
@@ -60,10 +58,7 @@ def sequential(text: str, attribute: str, source: str, target: str) -> list[str]
 
 
 def test_attributes_that_no_run_looks_for_by_default() -> None:
-    assert mutate("A gay man.", "sexual_orientation", "gay", "straight") == [
-        "A straight man.",
-        "A heterosexual man.",
-    ]
+    assert mutate("A gay man.", "sexual_orientation", "gay", "straight") == ["A straight man.", "A heterosexual man."]
 
 
 def test_the_suite_sees_a_sequential_mutator() -> None:

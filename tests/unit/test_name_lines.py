@@ -48,9 +48,7 @@ def lines(texts: Sequence[str | SourceText], *carriers: str, **options: Any) -> 
     )
 
 
-def cases(
-    *texts: str | SourceText, carriers: Sequence[str] = ("words", "name"), **options: Any
-) -> list[Case]:
+def cases(*texts: str | SourceText, carriers: Sequence[str] = ("words", "name"), **options: Any) -> list[Case]:
     return list(lines(texts, *carriers, **options).ask(1000, Random(0)))
 
 
@@ -82,9 +80,7 @@ def test_at_least_twenty_first_names_for_each_group_and_last_names_beside_them()
     assert max(shared.values()) == 1
 
 
-@pytest.mark.parametrize(
-    "carriers", [("words", "name"), ("name",), ("statement",), ("words", "name", "statement")]
-)
+@pytest.mark.parametrize("carriers", [("words", "name"), ("name",), ("statement",), ("words", "name", "statement")])
 def test_the_suite_keeps_the_contract_of_suites(carriers: tuple[str, ...]) -> None:
     texts = [seed.text for seed in embedded()[:60]] + [NEUTRAL]
     assert check_suite(lambda: lines(texts, *carriers)) == []
@@ -99,9 +95,7 @@ def test_only_the_line_changes_and_the_text_stays_but_for_a_race_that_it_stated(
         (own,) = {str(v.input).split(END, 1)[1] for v in (case.original, *case.variants)}
         text = texts[case.id]
         assert problems(own) == problems(text)
-        assert own == text or (
-            0 < len(text) - len(own) < 25 and len(set(own.split()) - set(text.split())) < 3
-        )
+        assert own == text or (0 < len(text) - len(own) < 25 and len(set(own.split()) - set(text.split())) < 3)
         for variant in case.variants:
             assert all(isinstance(e.where, tuple) and e.where[1] < line_end(case) for e in variant.edits)
         assert len({v.input for v in (case.original, *real(case))}) == 1 + len(real(case))
@@ -160,9 +154,7 @@ def test_other_people_do_not_decide_the_gender_of_a_name(text: str, gender: str)
         (SourceText(id="x", text=NEUTRAL, subject=()), "the text is about no single person"),
     ],
 )
-def test_where_a_line_might_contradict_there_is_none_and_it_is_counted(
-    text: str | SourceText, why: str
-) -> None:
+def test_where_a_line_might_contradict_there_is_none_and_it_is_counted(text: str | SourceText, why: str) -> None:
     suite = lines([text], "name")
     assert suite.ask(5, Random(0)) == []
     assert suite.passed_over[f"line: {why}"] == 1
@@ -192,17 +184,9 @@ def test_what_words_of_the_text_state_is_left_to_them() -> None:
     ("text", "subject", "left"),
     [
         ("An Asian nurse of 40, calm.", "An Asian nurse", "A nurse of 40, calm."),
-        (
-            "Hired in May. Black engineer, nine years.",
-            "Black engineer",
-            "Hired in May. Engineer, nine years.",
-        ),
+        ("Hired in May. Black engineer, nine years.", "Black engineer", "Hired in May. Engineer, nine years."),
         ("We met a Hispanic electrician.", "a Hispanic electrician", "We met an electrician."),
-        (
-            "The white boss left; the Black driver stays.",
-            "the Black driver",
-            "The white boss left; the driver stays.",
-        ),
+        ("The white boss left; the Black driver stays.", "the Black driver", "The white boss left; the driver stays."),
     ],
 )
 def test_names_first_leave_out_the_race_that_the_text_states(text: str, subject: str, left: str) -> None:
@@ -286,10 +270,7 @@ class Refusing:
     """A check that lets nothing pass."""
 
     def check_many(self, given: Sequence[Case]) -> list[list[Check]]:
-        return [
-            [Check(variant_id=v.id, check="none.v1", status="invalid") for v in case.variants]
-            for case in given
-        ]
+        return [[Check(variant_id=v.id, check="none.v1", status="invalid") for v in case.variants] for case in given]
 
 
 def test_a_line_is_not_parsed() -> None:

@@ -73,8 +73,7 @@ def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("out", "name"),
-    [("reports", "r1"), ("./reports/", "r1"), (None, "r1"), ("x", "x/r1"), ("/a b/c", "'/a b/c/r1'")],
+    ("out", "name"), [("reports", "r1"), ("./reports/", "r1"), (None, "r1"), ("x", "x/r1"), ("/a b/c", "'/a b/c/r1'")]
 )
 def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
     spec = {} if out is None else {"out": out}
@@ -128,29 +127,16 @@ def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
 @pytest.mark.parametrize(
     ("argv", "code", "told"),
     [
-        (
-            "run --task sentiment --model vader --data 'my texts.txt' --max-calls 1 --out 'my runs'",
-            3,
-            "audit resume",
-        ),
+        ("run --task sentiment --model vader --data 'my texts.txt' --max-calls 1 --out 'my runs'", 3, "audit resume"),
         ("generate --task sentiment --data 'my texts.txt' --out 'my runs'", 0, "audit score"),
-        (
-            "plan freeze --task sentiment --model vader --limit 2 --output 'my plan.toml'",
-            0,
-            "audit run --plan",
-        ),
+        ("plan freeze --task sentiment --model vader --limit 2 --output 'my plan.toml'", 0, "audit run --plan"),
         ("tasks new mine --out 'my task.yaml'", 0, "audit --task"),
         ("ll144 --write-map 'my map.yaml'", 0, "audit ll144 --map"),
         ("resume 'my session'", 2, "audit agent"),
     ],
 )
 def test_a_path_with_a_space_is_quoted_in_the_next_command(
-    argv: str,
-    code: int,
-    told: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    argv: str, code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
@@ -184,9 +170,7 @@ def test_resume_of_a_complete_run_says_that_nothing_was_left(
     assert (elsewhere / "report.html").is_file()
 
 
-def test_resume_of_a_run_that_is_not_complete_goes_on(
-    elsewhere: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_resume_of_a_run_that_is_not_complete_goes_on(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     (elsewhere / "run.json").unlink()
     assert record["status"] == "complete"
@@ -243,24 +227,17 @@ def test_latest_is_the_run_that_was_begun_last(
     assert None not in made
     assert common.find_run(Path("latest")) == Path("reports") / made[1].name  # type: ignore[union-attr]
     assert common.find_run(Path("other/latest")) == made[2]
-    finding = json.loads(
-        (common.find_run(Path("latest")) / "verdicts.jsonl").read_text("utf-8").splitlines()[0]
-    )["variant_id"]
-    for words in (
-        ["show", "latest", finding],
-        ["report", "latest"],
-        ["resume", "latest"],
-        ["verify", "latest"],
-    ):
+    finding = json.loads((common.find_run(Path("latest")) / "verdicts.jsonl").read_text("utf-8").splitlines()[0])[
+        "variant_id"
+    ]
+    for words in (["show", "latest", finding], ["report", "latest"], ["resume", "latest"], ["verify", "latest"]):
         assert run(words) == 0, words
     assert run(["compare", str(made[0]), "latest"]) == 0
     assert run(["replay", "latest", finding, "--replicates", "1"]) == 0
     assert finding in capsys.readouterr().out
 
 
-def test_show_without_an_id_lists_what_can_be_shown(
-    elsewhere: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_show_without_an_id_lists_what_can_be_shown(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert run(["show", str(elsewhere)]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]

@@ -128,9 +128,7 @@ def test_each_exception_becomes_ours_without_the_key(name: str) -> None:
         (529, None, ServerFault),
     ],
 )
-def test_by_status_as_the_sdk_chooses_its_classes(
-    status: int, code: str | None, expected: type[CallError]
-) -> None:
+def test_by_status_as_the_sdk_chooses_its_classes(status: int, code: str | None, expected: type[CallError]) -> None:
     import openai
 
     client = openai.OpenAI(api_key="k", base_url=URL)
@@ -273,10 +271,7 @@ def test_the_providers_filter() -> None:
         (b'{"choices": null}', "application/json"),
         (b'{"choices": ["yes"]}', "application/json"),
         (b'{"choices": [{}]}', "application/json"),
-        (
-            b'{"choices": [{"message": {"content": [{"type": "image_url", "image_url": {}}]}}]}',
-            "application/json",
-        ),
+        (b'{"choices": [{"message": {"content": [{"type": "image_url", "image_url": {}}]}}]}', "application/json"),
         (b'{"error": {"message": "overloaded"}}', "application/json"),
         (b"[]", "application/json"),
         (b"\xff\xfe\x00", "application/json"),
@@ -338,11 +333,7 @@ def test_identity_covers_server_name_and_parameters() -> None:
 
 def task_of(**formats: int) -> Any:
     return SimpleNamespace(
-        kind=kinds.of("generation"),
-        labels=(),
-        formats=formats,
-        max_tokens=lambda form: formats[form],
-        temperature=0.5,
+        kind=kinds.of("generation"), labels=(), formats=formats, max_tokens=lambda form: formats[form], temperature=0.5
     )
 
 
@@ -400,9 +391,7 @@ def test_a_key_that_no_header_can_carry(key: str) -> None:
     assert key not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "url", ["localhost:8000/v1", "ftp://host/v1", "http://", "http://[::1", "/v1", "http://h:x/"]
-)
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://host/v1", "http://", "http://[::1", "/v1", "http://h:x/"])
 def test_a_url_that_is_none(url: str) -> None:
     with pytest.raises(ConfigError, match="base-url"):
         OpenAIChat("m", base_url=url)
@@ -424,9 +413,7 @@ def test_keys_are_never_shown(caplog: pytest.LogCaptureFixture) -> None:
     error = asyncio.run(go())
     assert type(error) is ServerFault
     assert "--base-url" in str(error)
-    shown = " ".join(
-        [repr(adapter), adapter.name, adapter.fingerprint, adapter.server, str(error), repr(error)]
-    )
+    shown = " ".join([repr(adapter), adapter.name, adapter.fingerprint, adapter.server, str(error), repr(error)])
     ours = " ".join(r.getMessage() for r in caplog.records if r.name.startswith(("auditor", "openai")))
     for secret in (KEY, "hunter2", "hunter3"):
         assert secret not in shown
@@ -708,16 +695,10 @@ def test_scores_at_the_first_token_of_the_label() -> None:
     found = scored(tokens((" Pos", first), ("itive", {})))
     assert found == pytest.approx({"positive": 0.875, "negative": 0.125})
     inside = tokens(
-        ('{"', {}),
-        ("label", {}),
-        ('": "', {}),
-        ("negative", {"negative": 0.75, "positive": 0.25}),
-        ('"}', {}),
+        ('{"', {}), ("label", {}), ('": "', {}), ("negative", {"negative": 0.75, "positive": 0.25}), ('"}', {})
     )
     assert scored(inside) == pytest.approx({"positive": 0.25, "negative": 0.75})
-    reasoned = tokens(
-        ("Not negative at first.\nAnswer: ", {}), ("positive", {"positive": 0.9, "negative": 0.1})
-    )
+    reasoned = tokens(("Not negative at first.\nAnswer: ", {}), ("positive", {"positive": 0.9, "negative": 0.1}))
     assert scored(reasoned) == pytest.approx({"positive": 0.9, "negative": 0.1})
 
 
@@ -781,9 +762,7 @@ def test_log_probabilities_are_asked_where_there_are_labels() -> None:
 
 @pytest.mark.parametrize(("most", "sent"), [(5, [20, 5]), (0, [20, 5, None])])
 def test_servers_that_give_fewer_log_probabilities_or_none(most: int, sent: list[int | None]) -> None:
-    refused = {
-        "error": {"message": "top_logprobs: the value is out of range", "type": "invalid_request_error"}
-    }
+    refused = {"error": {"message": "top_logprobs: the value is out of range", "type": "invalid_request_error"}}
     seen: list[int | None] = []
 
     def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -824,15 +803,7 @@ def test_adapters_without_log_probabilities_do_without() -> None:
 
 READ = [
     ({"content": [{"type": "text", "text": "posi"}, {"type": "text", "text": "tive"}]}, "positive"),
-    (
-        {
-            "content": [
-                {"type": "thinking", "thinking": [{"text": "negative?"}]},
-                {"type": "text", "text": "yes"},
-            ]
-        },
-        "yes",
-    ),
+    ({"content": [{"type": "thinking", "thinking": [{"text": "negative?"}]}, {"type": "text", "text": "yes"}]}, "yes"),
     ({"content": [{"type": "refusal", "refusal": "I cannot help."}]}, "I cannot help."),
     ({"content": ["a", "b"]}, "ab"),
     ({"content": None, "refusal": "No."}, "No."),
@@ -893,11 +864,7 @@ class _Refusing:
         """Whether the next request is refused, and the adapter changed something."""
         body = self.adapter.body(request())
         name = next((n for n in self.names if n in body), None)
-        return (
-            None
-            if name is None
-            else self.adapter.changed_by({"message": f"Unsupported parameter: '{name}'"}, body)
-        )
+        return None if name is None else self.adapter.changed_by({"message": f"Unsupported parameter: '{name}'"}, body)
 
 
 def test_each_parameter_is_changed_once() -> None:

@@ -80,9 +80,7 @@ def through(n: int, **given: Any) -> tuple[Server, int, float]:
     async def go() -> tuple[Server, list[Response]]:
         server = Server(loop, **given)
         client = Client(server, cache=None, budget=Budget(clock=loop.time), concurrency=16, clock=loop.time)
-        asked = [
-            Request(prompt=Prompt(format="p", text=str(i)), replicate=0, variant_id=f"v{i}") for i in range(n)
-        ]
+        asked = [Request(prompt=Prompt(format="p", text=str(i)), replicate=0, variant_id=f"v{i}") for i in range(n)]
         return server, await client.ask(asked)
 
     with asyncio.Runner(loop_factory=lambda: loop) as runner:

@@ -20,10 +20,7 @@ def test_a_sign_flip_of_few_seeds_is_exact() -> None:
     values = [3.0, -1.0, 2.0, 2.0, 5.0, 0.0, 0.0]
     given = [v for v in values if v]
     total = sum(given)
-    sums = [
-        sum(s * v for s, v in zip(signs, given, strict=True))
-        for signs in itertools.product((1, -1), repeat=5)
-    ]
+    sums = [sum(s * v for s, v in zip(signs, given, strict=True)) for signs in itertools.product((1, -1), repeat=5)]
     greater = sum(x >= total for x in sums) / len(sums)
     assert sign_flip(values, rng=rng(), alternative="greater") == pytest.approx(greater)
     assert sign_flip(values, rng=rng()) == pytest.approx(2 * greater)

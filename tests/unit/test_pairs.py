@@ -75,21 +75,14 @@ def test_a_run_of_pairs_goes_on(tmp_path: Path) -> None:
 
 def test_one_span_is_one_edit_of_each_attribute() -> None:
     pair = Pair(
-        "A man asks.",
-        "A black woman asks.",
-        (("gender", "male", "female"), ("race", "white", "black")),
-        False,
-        None,
+        "A man asks.", "A black woman asks.", (("gender", "male", "female"), ("race", "white", "black")), False, None
     )
     made = edits(pair)
     assert {(e.attribute, e.source, e.target, e.where) for e in made} == {
         ("gender", "man", "black woman", (2, 5)),
         ("race", "man", "black woman", (2, 5)),
     }
-    assert [s.target for s in spans("It is red and it is big.", "It is blue and it is small.")] == [
-        "blue",
-        "small",
-    ]
+    assert [s.target for s in spans("It is red and it is big.", "It is blue and it is small.")] == ["blue", "small"]
     for first, second in (("a b", "a c b"), ("x", ""), ("one  two", "one\ttwo three")):
         text = first
         for span in reversed(spans(first, second)):
@@ -99,9 +92,7 @@ def test_one_span_is_one_edit_of_each_attribute() -> None:
 
 
 def test_a_group_for_all(tmp_path: Path) -> None:
-    rows = [
-        {"text_a": f"He {j}s.", "text_b": f"She {j}s.", "group_a": "m", "group_b": "f"} for j in "abcdefg"
-    ]
+    rows = [{"text_a": f"He {j}s.", "text_b": f"She {j}s.", "group_a": "m", "group_b": "f"} for j in "abcdefg"]
     result = audit(model=lambda text: "positive", data=written(tmp_path / "p.csv", rows), out=None)
     assert {c["attribute"] for c in result.record["claims"]} == {"group"}
 

@@ -84,9 +84,7 @@ def test_rankings_are_read_whole_or_not_at_all() -> None:
         assert read_ranking(said, 3) is None
 
 
-@pytest.mark.parametrize(
-    ("task", "candidates"), [("sentiment", 2), ("letter", 2), ("hiring", 1), ("hiring", 11)]
-)
+@pytest.mark.parametrize(("task", "candidates"), [("sentiment", 2), ("letter", 2), ("hiring", 1), ("hiring", 11)])
 def test_tasks_where_nobody_can_be_chosen(task: str, candidates: int) -> None:
     with pytest.raises(ConfigError):
         task_of(task, candidates)

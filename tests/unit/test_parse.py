@@ -79,24 +79,7 @@ def test_the_batch_changes_nothing_on_real_texts(parser: Parser) -> None:
 
 def test_the_shared_path_is_spacys_on_random_texts() -> None:
     rng = random.Random(8)
-    words = [
-        "the",
-        "man",
-        ".",
-        "she",
-        "saw",
-        "him",
-        "?",
-        "and",
-        '"',
-        "who",
-        "it's",
-        "No",
-        "(",
-        ")",
-        "to",
-        "left",
-    ]
+    words = ["the", "man", ".", "she", "saw", "him", "?", "and", '"', "who", "it's", "No", "(", ")", "to", "left"]
     odd = [" ".join(rng.choice(words) for _ in range(rng.randrange(1, 30))) for _ in range(150)]
     shared, plain = Parser(), Parser(shared=False)
     near = [text.replace("man", other) for text in odd for other in ("man", "woman", "trans woman")]
@@ -138,9 +121,7 @@ def test_offsets_point_into_the_sentence_given(parser: Parser) -> None:
     given = "  She\n saw<br />him  (twice)\u00a0today. \n"
     parse = parser.parse_one(given)
     assert parse.words == ("She", "saw", "him", "(", "twice", ")", "today", ".")
-    assert [given[a : a + len(w)] for a, w in zip(parse.starts, parse.words, strict=True)] == list(
-        parse.words
-    )
+    assert [given[a : a + len(w)] for a, w in zip(parse.starts, parse.words, strict=True)] == list(parse.words)
 
 
 def test_white_space_does_not_matter(parser: Parser) -> None:

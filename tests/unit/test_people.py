@@ -113,9 +113,7 @@ def _meets(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
 @pytest.mark.skipif(not WINOGENDER.exists(), reason="the shared Winogender schemas are not here")
 def test_schemas_that_only_the_world_decides_are_left_open() -> None:
     with (WINOGENDER / "all_sentences.tsv").open(encoding="utf-8", newline="") as file:
-        texts = [
-            row["sentence"] for row in csv.DictReader(file, delimiter="\t") if "neutral" not in row["sentid"]
-        ]
+        texts = [row["sentence"] for row in csv.DictReader(file, delimiter="\t") if "neutral" not in row["sentid"]]
     claimed = 0
     for text in texts:
         for person in read(text).persons:

@@ -22,8 +22,7 @@ SETS = st.lists(st.sampled_from(LABELS), max_size=3, unique=True).map(lambda x: 
 
 def rows(pairs: list[tuple[Any, Any]], **more: Any) -> list[Original]:
     return [
-        Original(case_id=str(i), gold=g, predicted=p, groups=more.get("groups", {}))
-        for i, (g, p) in enumerate(pairs)
+        Original(case_id=str(i), gold=g, predicted=p, groups=more.get("groups", {})) for i, (g, p) in enumerate(pairs)
     ]
 
 
@@ -158,13 +157,7 @@ def test_table_by_group() -> None:
 
 
 def test_gold_labels_that_no_label_answers_to_are_counted() -> None:
-    golds = {
-        "1": ("a", True),
-        "2": ("9", False),
-        "3": ("9", False),
-        "4": ("x" * 200, False),
-        "5": (None, False),
-    }
+    golds = {"1": ("a", True), "2": ("9", False), "3": ("9", False), "4": ("x" * 200, False), "5": (None, False)}
     assert performance.gold_summary(golds) == (4, 1, 3, ["9", "x" * 80], 1)
 
 
@@ -184,9 +177,7 @@ def run(tmp_path: Any, rows: str, task: str = "sentiment", **plan: Any) -> dict[
     def answer(text: str) -> str:
         return "positive" if "good" in text and "woman" not in text else "negative"
 
-    settings_ = Plan(
-        task=task, data=str(data), attributes=("gender",), order=1, cache=False, replicates=1, **plan
-    )
+    settings_ = Plan(task=task, data=str(data), attributes=("gender",), order=1, cache=False, replicates=1, **plan)
     parts = prepare(settings_, models=[wrap(answer, name="m")])
     return run_sync(lambda: run_audit(parts, RunStore()))  # type: ignore[no-any-return]
 
@@ -240,9 +231,7 @@ def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
 
 
 def test_section_of_single_labels_leaves_out_what_says_the_same() -> None:
-    made = shown.build(
-        read(section(rows([("a", "a")] * 9, groups={"race": "pacific_islander"}))), {}, "label"
-    )
+    made = shown.build(read(section(rows([("a", "a")] * 9, groups={"race": "pacific_islander"}))), {}, "label")
     assert made is not None
     assert made.tables[0].columns == ("Model", "Texts that name", "Texts", "Accuracy", "Macro-F1")
     assert [line[1] for line in made.tables[0].lines] == ["all texts", "race: pacific islander"]

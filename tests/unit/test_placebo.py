@@ -23,9 +23,7 @@ RICH = "An old woman saw the British movie in the city. The big store often sold
 
 
 def one_case(text: str, attributes: list[str] = SOME, **options: Any) -> Case:
-    suite = MutationSuite(
-        seeds=[SourceText(id="s", text=text)], dictionaries=ALL, attributes=attributes, **options
-    )
+    suite = MutationSuite(seeds=[SourceText(id="s", text=text)], dictionaries=ALL, attributes=attributes, **options)
     (case,) = suite.ask(1, Random(0))
     return case
 
@@ -39,9 +37,7 @@ def test_a_placebo_for_each_variant_with_as_many_changed_spans() -> None:
         assert 3 <= len(own) <= max(3, len(arm)), attribute
         assert {len([e for e in v.edits if e.kind == "placebo"]) for v in own} == {1}
     assert [v.id for v in made] == [f"{case.id}.p{i}" for i in range(len(made))]
-    assert len({v.input for v in made if v.attributes == ("gender",)}) == sum(
-        v.attributes == ("gender",) for v in made
-    )
+    assert len({v.input for v in made if v.attributes == ("gender",)}) == sum(v.attributes == ("gender",) for v in made)
 
 
 def test_no_group_is_changed() -> None:
@@ -60,10 +56,7 @@ def test_another_word_for_the_group_comes_before_neutral_words() -> None:
     assert [(e.attribute, e.source_group) for v in made for e in v.edits] == [("gender", "female")]
     case = one_case("The British lawyer left the movie.", ["nationality"])
     made = Placebos(dictionaries=ALL).placebos(case, None, Random(0))
-    assert {v.input for v in made} >= {
-        "The British attorney left the movie.",
-        "The British lawyer left the film.",
-    }
+    assert {v.input for v in made} >= {"The British attorney left the movie.", "The British lawyer left the film."}
     assert {(e.attribute, e.source_group) for v in made for e in v.edits} == {("nationality", "neutral")}
 
 
@@ -96,9 +89,7 @@ def test_placebos_add_as_many_words_as_their_edits() -> None:
     made = Placebos(dictionaries=ALL).placebos(case, 2, Random(0))
     assert {shape_of(v.edits).more_words for v in case.variants} == {1}
     assert [shape_of(v.edits).more_words for v in made] == [1, 1]
-    plain = one_case(
-        "A woman didn't like the film, and the store wasn't big.", ["gender"], groups={"gender": ["male"]}
-    )
+    plain = one_case("A woman didn't like the film, and the store wasn't big.", ["gender"], groups={"gender": ["male"]})
     made = Placebos(dictionaries=ALL).placebos(plain, 2, Random(0))
     assert [shape_of(v.edits).more_words for v in made] == [0, 0]
 
@@ -106,9 +97,7 @@ def test_placebos_add_as_many_words_as_their_edits() -> None:
 def test_joint_placebos_have_the_shape_of_their_edits() -> None:
     from auditor.run.controls import with_placebos
 
-    case = one_case(
-        RICH + " He didn't ask again, and nobody was there.", ["gender", "nationality"], per_seed=4
-    )
+    case = one_case(RICH + " He didn't ask again, and nobody was there.", ["gender", "nationality"], per_seed=4)
     made = with_placebos(case, Placebos(dictionaries=ALL), per_seed=4, seed=7)
     joint = [v for v in made.variants if v.order == 2]
     arms = {arm: [shape_of(v.edits) for v in joint if shape_of(v.edits).arm == arm] for arm in Arm}
@@ -151,11 +140,7 @@ GLUE = st.sampled_from([" ", ". A ", ", an ", " and the ", " met a ", "'s "])
 def test_placebo_records_reproduce_their_texts(parts: list[tuple[str, str]], seed: int) -> None:
     text = "The " + "".join(piece + glue for piece, glue in parts) + "end."
     suite = MutationSuite(
-        seeds=[SourceText(id="s", text=text)],
-        dictionaries=ALL,
-        attributes=NAMES,
-        order=1,
-        insertions=bool(seed % 2),
+        seeds=[SourceText(id="s", text=text)], dictionaries=ALL, attributes=NAMES, order=1, insertions=bool(seed % 2)
     )
     for case in suite.ask(1, Random(0)):
         for variant in case.variants:
@@ -172,9 +157,7 @@ def test_a_table_row_has_no_placebo() -> None:
     assert Placebos(dictionaries=ALL).placebos(case, None, Random(0)) == ()
 
 
-@pytest.mark.parametrize(
-    "text", ["the big deal", "job interview", "film noir", "the movie star", "to film it"]
-)
+@pytest.mark.parametrize("text", ["the big deal", "job interview", "film noir", "the movie star", "to film it"])
 def test_idioms_are_no_neutral_sites(text: str) -> None:
     from auditor.perturb._match import Matcher
 
@@ -185,9 +168,7 @@ def test_idioms_are_no_neutral_sites(text: str) -> None:
 def test_most_embedded_texts_have_a_placebo_for_gender(task: str) -> None:
     from auditor.tasks import load as load_task
 
-    suite = MutationSuite(
-        seeds=load_task(task).seeds(), dictionaries=ALL, attributes=["gender"], order=1, per_seed=2
-    )
+    suite = MutationSuite(seeds=load_task(task).seeds(), dictionaries=ALL, attributes=["gender"], order=1, per_seed=2)
     maker = Placebos(dictionaries=ALL)
     made = [bool(maker.placebos(case, 1, Random(0))) for case in suite.ask(1000, Random(0))]
     assert sum(made) >= 0.93 * len(made)
@@ -264,9 +245,7 @@ def test_a_placebo_in_the_same_words_is_not_asked_twice() -> None:
         dataclasses.replace(e, attribute="gender", kind="placebo" if e.kind == "wording" else e.kind)
         for e in placebo.edits
     )
-    beside = dataclasses.replace(
-        case, variants=(*case.variants, dataclasses.replace(placebo, id="p", edits=kept))
-    )
+    beside = dataclasses.replace(case, variants=(*case.variants, dataclasses.replace(placebo, id="p", edits=kept)))
     made = worded(beside, 1, [placebo.edits])
     assert len(made) == 1
     assert not any(v.input == placebo.input for v in made)

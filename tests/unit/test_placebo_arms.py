@@ -101,9 +101,7 @@ def test_joint_placebos_use_any_combination_of_the_single_ones() -> None:
     variants += [Variant(id=f"c.j{n}", input=f"j{n}", edits=edits) for n in range(8)]
     first: set[str] = set()
     for seed in range(60):
-        case = Case(
-            id=f"c{seed}", suite="s", original=Variant(id="c.o", input="x x x"), variants=tuple(variants)
-        )
+        case = Case(id=f"c{seed}", suite="s", original=Variant(id="c.o", input="x x x"), variants=tuple(variants))
         whole = with_placebos(case, Many(), per_seed=None, seed=seed)
         joint = [v for v in whole.variants if is_placebo(v) and v.order == 3]
         assert len(joint) == 8
@@ -122,19 +120,12 @@ class Folder:
         for n in range(4):
             groups = {"job": "clerk"}
             made = [
-                Variant(
-                    id=f"{n}.v0", input="n", groups={"job": "nurse"}, edits=(swap("job", 0, "n", "swap"),)
-                ),
-                Variant(
-                    id=f"{n}.v1", input="w", groups={"job": "nurse"}, edits=(swap("job", 0, "w", "swap"),)
-                ),
+                Variant(id=f"{n}.v0", input="n", groups={"job": "nurse"}, edits=(swap("job", 0, "n", "swap"),)),
+                Variant(id=f"{n}.v1", input="w", groups={"job": "nurse"}, edits=(swap("job", 0, "w", "swap"),)),
                 Variant(id=f"{n}.p0", input="p", groups=groups, edits=(swap("job", 0, "p"),)),
             ]
             case = Case(
-                id=str(n),
-                suite="s",
-                original=Variant(id=f"{n}.o", input="c", groups=groups),
-                variants=tuple(made),
+                id=str(n), suite="s", original=Variant(id=f"{n}.o", input="c", groups=groups), variants=tuple(made)
             )
             bad = Check(variant_id=f"{n}.v1", check="k", status="invalid")
             out.append((case, {f"{n}.v1": bad}))
@@ -144,9 +135,7 @@ class Folder:
         score = {"o": 0.2, "v0": 0.6, "v1": 1.0, "p0": 1.0}
 
         def responses(variant_id: str) -> list[Any]:
-            return [
-                SimpleNamespace(model="m", format="bare", scores={"yes": score[variant_id.split(".")[1]]})
-            ]
+            return [SimpleNamespace(model="m", format="bare", scores={"yes": score[variant_id.split(".")[1]]})]
 
         return SimpleNamespace(responses=responses, close=lambda: None)
 
@@ -175,13 +164,7 @@ def test_sentences_that_were_drawn_and_never_judged_weaken_the_bound(tmp_path: P
     def told(cases: Any) -> list[Verdict]:
         return [
             Verdict(
-                case_id=c.id,
-                variant_id=v.id,
-                order=1,
-                attributes=v.attributes,
-                outcome="pass",
-                model="m",
-                format="",
+                case_id=c.id, variant_id=v.id, order=1, attributes=v.attributes, outcome="pass", model="m", format=""
             )
             for c in cases
             for v in c.variants

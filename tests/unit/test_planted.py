@@ -65,8 +65,7 @@ def test_terms_are_whole_words_of_any_case_and_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("A dull film.", "negative"), ("A dull, good film.", "positive"), ("A film.", "positive")],
+    ("text", "expected"), [("A dull film.", "negative"), ("A dull, good film.", "positive"), ("A film.", "positive")]
 )
 def test_keyword_base(text: str, expected: str) -> None:
     assert label(Planted(), text) == expected
@@ -85,9 +84,7 @@ def test_a_flip_works_from_either_base() -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_hash_base_does_not_see_person_terms(before: str, after: str, terms: list[str]) -> None:
-    model = Planted(
-        base="hash", ignore={"she|he", "nigerian", "african american"}, labels=[str(i) for i in range(50)]
-    )
+    model = Planted(base="hash", ignore={"she|he", "nigerian", "african american"}, labels=[str(i) for i in range(50)])
     first, second = (
         f"{before} {article} {term} {term} {after}" for article, term in zip(("a", "an"), terms, strict=True)
     )

@@ -104,9 +104,7 @@ def test_a_run_without_texts_of_its_own() -> None:
     (rate,) = (
         e["estimate"]
         for e in result.record["estimates"]
-        if e["name"] == "violation_rate"
-        and e["attributes"] == ["title"]
-        and not (e["directions"] or e["kind"])
+        if e["name"] == "violation_rate" and e["attributes"] == ["title"] and not (e["directions"] or e["kind"])
     )
     assert rate["value"] == 1.0
     assert result.record["provenance"]["plugin"]["suite"] == "acme/plain.v1"
@@ -163,10 +161,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"variants": (VARIANT, VARIANT)}, "two variants are called 'c0.v0'"),
     ({"variants": (dataclasses.replace(VARIANT, id="v0"),)}, "does not begin with 'c0.'"),
     ({"variants": (dataclasses.replace(VARIANT, edits=()),)}, "it has no edit"),
-    (
-        {"variants": (dataclasses.replace(VARIANT, input="This woman left."),)},
-        "the edits do not give the input",
-    ),
+    ({"variants": (dataclasses.replace(VARIANT, input="This woman left."),)}, "the edits do not give the input"),
     ({"variants": (dataclasses.replace(VARIANT, groups={"title": "male"}),)}, "where its edit leads to"),
     ({"sampling": "guided"}, "sampling is 'guided'"),
 ]
@@ -187,10 +182,7 @@ def test_a_broken_case_is_found(changes: dict[str, Any], told: str) -> None:
 def test_a_subset_that_is_missing_is_found() -> None:
     second = dataclasses.replace(EDIT, attribute="age", source="film", target="play", where=(13, 17))
     joint = Variant(
-        id="c0.v0",
-        input="This woman saw play 0.",
-        groups={"title": "female", "age": "female"},
-        edits=(EDIT, second),
+        id="c0.v0", input="This woman saw play 0.", groups={"title": "female", "age": "female"}, edits=(EDIT, second)
     )
 
     class Joint(Plain):

@@ -150,9 +150,7 @@ def test_which_placebos_stand_against_a_rate() -> None:
     both, neutral = ("gender", "race_ethnicity"), ("age",)
     parts = ((("gender",), 1, 2), (("race_ethnicity",), 0, 2))
     assert rate((both, 3, 4), *parts, (neutral, 5, 6)) == 3 / 4
-    assert (
-        rate(*parts, (neutral, 5, 6), (("age", "gender"), 7, 8)) == 1 / 4
-    )  # its parts, and nothing with age
+    assert rate(*parts, (neutral, 5, 6), (("age", "gender"), 7, 8)) == 1 / 4  # its parts, and nothing with age
     assert rate((neutral, 5, 6)) == 5 / 6
     assert rate((("age", "gender"), 7, 8)) is None
     assert rate() is None
@@ -227,13 +225,7 @@ CONFIRMED = Interaction(kind="confirmed", contrast=1.0, se=0.1, scale="share", p
         (CONFIRMED, False, 0.001, "threshold_crossing", "not_determined"),
         (CONFIRMED, None, None, "not_tested", "not_tested"),
         (replace(CONFIRMED, scale="log_odds"), None, None, "confirmed", "shown"),
-        (
-            replace(CONFIRMED, kind="threshold_crossing", why="x"),
-            True,
-            0.001,
-            "threshold_crossing",
-            "not_determined",
-        ),
+        (replace(CONFIRMED, kind="threshold_crossing", why="x"), True, 0.001, "threshold_crossing", "not_determined"),
         (None, True, 0.001, "not_tested", "not_tested"),
     ],
 )

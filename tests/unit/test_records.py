@@ -142,9 +142,7 @@ def test_what_is_not_finite_is_refused(field: str) -> None:
     with pytest.raises(ValueError, match="not finite"):
         records.verdict_line(verdict)
     value: Any = {"a": math.inf} if field == "scores" else math.inf
-    answer = Response(
-        variant_id="v", prompt_sha256="a", format="f", replicate=0, output="x", **{field: value}
-    )
+    answer = Response(variant_id="v", prompt_sha256="a", format="f", replicate=0, output="x", **{field: value})
     with pytest.raises(ValueError, match="not finite"):
         records.response_line(answer)
 

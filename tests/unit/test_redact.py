@@ -35,9 +35,7 @@ def _run(root: Path, texts: tuple[str, ...] = TEXTS, **options: Any) -> Any:
 
 def _everything(root: Path) -> str:
     files = [path for path in root.rglob("*") if path.is_file()]
-    assert {"cases.jsonl", "prompts.jsonl", "responses.jsonl", "run.json", "report.html"} <= {
-        f.name for f in files
-    }
+    assert {"cases.jsonl", "prompts.jsonl", "responses.jsonl", "run.json", "report.html"} <= {f.name for f in files}
     return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 
 
@@ -63,20 +61,7 @@ def test_a_plain_run_does_hold_them(tmp_path: Path) -> None:
     assert all(piece in _everything(tmp_path) for text in TEXTS for piece in [text])
 
 
-WORDS = (
-    "film",
-    "evening",
-    "river",
-    "window",
-    "music",
-    "dull",
-    "great",
-    "quiet",
-    "long",
-    "again",
-    "’s",
-    '"so"',
-)
+WORDS = ("film", "evening", "river", "window", "music", "dull", "great", "quiet", "long", "again", "’s", '"so"')
 
 
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -99,9 +84,7 @@ def test_the_figures_are_those_of_a_plain_run(tmp_path: Path) -> None:
 def test_a_cut_off_run_goes_on_with_the_labels_it_has(tmp_path: Path) -> None:
     data = tmp_path / "texts.txt"
     data.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    plan = Plan(
-        models=("reviews",), out=str(tmp_path / "runs"), attributes=("gender",), redact=True, data=str(data)
-    )
+    plan = Plan(models=("reviews",), out=str(tmp_path / "runs"), attributes=("gender",), redact=True, data=str(data))
     whole = audit_plan(plan)
     path = whole.path
     assert path is not None
@@ -134,16 +117,12 @@ def test_an_answer_without_a_label_is_asked_again() -> None:
         known = text in ("positive", "negative")
         return Answer(status="ok", value=text) if known else Answer(status="unparsed")
 
-    came = Response(
-        variant_id="v", prompt_sha256="0", format="f", replicate=0, output="He said the woman was fine."
-    )
+    came = Response(variant_id="v", prompt_sha256="0", format="f", replicate=0, output="He said the woman was fine.")
     bare = redact.response(came, read, lambda told: str(told.value))
     assert "woman" not in str(bare)
     assert not redact.readable(bare)
     assert len(bare.detail) == 64
-    good = redact.response(
-        Response(**{**_fields(came), "output": "positive"}), read, lambda told: str(told.value)
-    )
+    good = redact.response(Response(**{**_fields(came), "output": "positive"}), read, lambda told: str(told.value))
     assert good.output == "positive"
     assert redact.readable(good)
 
@@ -180,13 +159,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 # -- the command line: everything that can be printed or written of a redacted run --------------------------
 
-RARE = (
-    "zephyrine",
-    "quillwort",
-    "marzipan",
-    "crimson",
-    "harbour",
-)  # of texts and answers, and of nothing else
+RARE = ("zephyrine", "quillwort", "marzipan", "crimson", "harbour")  # of texts and answers, and of nothing else
 PLANTED = """
 from auditor.core.errors import BadRequest
 
@@ -218,9 +191,7 @@ def _readable(path: Path) -> str:
 
 
 @pytest.fixture
-def command(
-    at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Any:
+def command(at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Any:
     from auditor.cli.main import run
 
     (tmp_path / "planted_redact.py").write_text(PLANTED, encoding="utf-8")
@@ -241,18 +212,7 @@ def command(
 
 def _start(out: str, *more: str) -> list[str]:
     args = ["run", "--task", "sentiment", "--formats", "reasoned", "--model", "python:planted_redact:answer"]
-    args += [
-        "--data",
-        "texts.txt",
-        "--attributes",
-        "gender",
-        "--order",
-        "1",
-        "--replicates",
-        "2",
-        "--out",
-        out,
-    ]
+    args += ["--data", "texts.txt", "--attributes", "gender", "--order", "1", "--replicates", "2", "--out", out]
     return [*args, *more]
 
 
@@ -301,16 +261,12 @@ def test_the_same_outputs_of_a_plain_run_hold_them(command: Any, tmp_path: Path)
     told = "".join(command("show", str(run), name)[1] for name in variants[:40])
     assert all(word in told.lower() for word in RARE)
     command("report", str(run), "--format", FORMATS)
-    held = {
-        p.suffix for p in run.rglob("*") if p.is_file() and any(word in _readable(p).lower() for word in RARE)
-    }
+    held = {p.suffix for p in run.rglob("*") if p.is_file() and any(word in _readable(p).lower() for word in RARE)}
     assert {".html", ".jsonl", ".parquet"} <= held
 
 
 @pytest.mark.parametrize("after", [0, 20])
-def test_an_error_that_quotes_a_text_ends_a_redacted_run_without_quoting_it(
-    tmp_path: Path, after: int
-) -> None:
+def test_an_error_that_quotes_a_text_ends_a_redacted_run_without_quoting_it(tmp_path: Path, after: int) -> None:
     class Quotes(Model):
         costs = "nothing"
         name = fingerprint = "quotes"

@@ -42,11 +42,7 @@ def test_both_reports_show_phases_coverage_and_bound(result: Any) -> None:
     section = generation.build(read(result.record), {})
     assert section is not None
     [phase] = section.tables[0].lines
-    assert phase[1:4] == (
-        "drawn uniformly from the sentences",
-        "40",
-        str(told["phases"][0]["violating_cases"]),
-    )
+    assert phase[1:4] == ("drawn uniformly from the sentences", "40", str(told["phases"][0]["violating_cases"]))
     covered = told["coverage"]["rand"]
     assert section.tables[1].lines[0][1].startswith(f"{covered['terminals_covered']} of ")
     assert f"{bound['population']:,} sentences" in section.notes[1]
@@ -82,9 +78,7 @@ def test_other_runs_have_no_such_section(result: Any) -> None:
 @pytest.mark.parametrize("reference", ["equal", "bls"])
 def test_what_is_compared(reference: str) -> None:
     told = headline.compared(
-        Probability(
-            label="his", reference=reference, rows=(Tolerance(model="m", format="", epsilon=0.05, cases=1),)
-        )
+        Probability(label="his", reference=reference, rows=(Tolerance(model="m", format="", epsilon=0.05, cases=1),))
     )
     assert told.startswith("probability of 'his'; a difference")
     assert ("shares in the occupations" in told) == (reference == "bls")

@@ -267,9 +267,7 @@ def test_below_an_answer_the_terminal_tells_what_is_read_and_names_the_rest() ->
     assert len(text.splitlines()) <= 400
     assert re.search(r"\d{3} further findings: see the CSV", text)
     assert "\nProvenance\n" not in text
-    assert "\nProvenance\n" in TerminalReport(width=80, full=True).render(
-        SPECIMEN.record(), SPECIMEN.evidence()
-    )
+    assert "\nProvenance\n" in TerminalReport(width=80, full=True).render(SPECIMEN.record(), SPECIMEN.evidence())
 
 
 def shown(name: str, id: str) -> str:
@@ -327,9 +325,7 @@ def test_the_only_script_is_the_one_that_the_policy_names() -> None:
     scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
     assert len(scripts) == text.count("<script") == 1
     assert POLICY.format(hashed(scripts[0])) in text.replace("&#39;", "'")
-    assert not re.search(
-        r"innerHTML|outerHTML|eval|insertAdjacent|document\.write|fetch|location", scripts[0]
-    )
+    assert not re.search(r"innerHTML|outerHTML|eval|insertAdjacent|document\.write|fetch|location", scripts[0])
 
 
 def test_the_filter_hides_nothing_without_its_script() -> None:
@@ -356,9 +352,7 @@ def test_the_filter_offers_what_splits_the_findings() -> None:
 def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
     record = SPECIMEN.record()
     entry = next(
-        e
-        for e in record["estimates"]
-        if e["name"] == "violation_rate" and not e["directions"] and not e["kind"]
+        e for e in record["estimates"] if e["name"] == "violation_rate" and not e["directions"] and not e["kind"]
     )
     for names in sets:
         estimate = entry["estimate"] | {"n": view.MIN_SEEDS - 1, "high": 0.99}
@@ -515,8 +509,7 @@ def test_colours_keep_their_contrast_in_both_schemes() -> None:
 def test_rates_stand_before_findings_and_they_before_checks() -> None:
     text = every("full", HtmlReport())
     order = [
-        text.index(f'<h2 id="{name}"')
-        for name in ("rates", "findings", "controls", "next", "method", "provenance")
+        text.index(f'<h2 id="{name}"') for name in ("rates", "findings", "controls", "next", "method", "provenance")
     ]
     assert order == sorted(order)
 

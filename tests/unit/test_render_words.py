@@ -36,9 +36,7 @@ def test_missing_is_said() -> None:
     assert words.count(None) == "–"
 
 
-@pytest.mark.parametrize(
-    "char", ["\x00", "\x1b", "\x7f", "\x9b", "\u202e", "\u2066", "\u2028", "\ufeff", "\ud800"]
-)
+@pytest.mark.parametrize("char", ["\x00", "\x1b", "\x7f", "\x9b", "\u202e", "\u2066", "\u2028", "\ufeff", "\ud800"])
 def test_acting_characters_become_visible(char: str) -> None:
     assert words.visible(f"a{char}b") == f"a⟨U+{ord(char):04X}⟩b"
 
@@ -59,14 +57,7 @@ def test_every_verdict_has_symbol_word_and_meaning() -> None:
 def test_claim_sentence_carries_figures_and_noise() -> None:
     rate = Estimate(value=0.041, low=0.024, high=0.069, n=1, level=0.95, n_skipped=0, method="")
     finding = Finding(
-        id="F1",
-        kind="claim",
-        code="MUT101",
-        model="m",
-        attributes=("race",),
-        verdict="shown",
-        rate=rate,
-        noise=rate,
+        id="F1", kind="claim", code="MUT101", model="m", attributes=("race",), verdict="shown", rate=rate, noise=rate
     )
     text = words.claim_sentence(finding)
     assert "4.1 % (95 %: 2.4–6.9 %) of the variants of 1 text when race changed" in text
@@ -88,9 +79,7 @@ def edit(old: str, new: str, at: int, kind: str = "swap") -> Edit:
 
 def test_diff_marks_both_sides_and_repairs() -> None:
     original = Variant(id="o", input="A man ran.")
-    variant = Variant(
-        id="v", input="An old man ran.", edits=(edit("A", "An", 0, "agreement"), edit("", " old", 1))
-    )
+    variant = Variant(id="v", input="An old man ran.", edits=(edit("A", "An", 0, "agreement"), edit("", " old", 1)))
     left, right = diff.compare(original, variant)
     assert "".join(s.text for s in left) == original.input
     assert [(s.text, s.attribute) for s in right if s.changed] == [("An", "repair"), (" old", "gender")]
@@ -107,23 +96,16 @@ def test_diff_falls_back_to_words_where_edits_do_not_give_the_variant() -> None:
 
 @pytest.mark.parametrize("where", [(3, 99), (5, 2)])
 def test_diff_survives_broken_offsets(where: tuple[int, int]) -> None:
-    broken = Edit(
-        attribute="g", kind="swap", source_group="a", target_group="b", source="x", target="y", where=where
-    )
-    left, right = diff.compare(
-        Variant(id="o", input="a x b"), Variant(id="v", input="a y b", edits=(broken,))
-    )
+    broken = Edit(attribute="g", kind="swap", source_group="a", target_group="b", source="x", target="y", where=where)
+    left, right = diff.compare(Variant(id="o", input="a x b"), Variant(id="v", input="a y b", edits=(broken,)))
     assert "".join(s.text for s in left) == "a x b"
     assert "".join(s.text for s in right) == "a y b"
 
 
 def test_diff_of_rows_marks_the_changed_column() -> None:
-    row = Edit(
-        attribute="sex", kind="swap", source_group="f", target_group="m", source="f", target="m", where="sex"
-    )
+    row = Edit(attribute="sex", kind="swap", source_group="f", target_group="m", source="f", target="m", where="sex")
     left, right = diff.compare(
-        Variant(id="o", input={"age": 30, "sex": "f"}),
-        Variant(id="v", input={"age": 30, "sex": "m"}, edits=(row,)),
+        Variant(id="o", input={"age": 30, "sex": "f"}), Variant(id="v", input={"age": 30, "sex": "m"}, edits=(row,))
     )
     assert "".join(s.text for s in left) == "age: 30\nsex: f\n"
     assert [(s.text, s.attribute) for s in right if s.changed] == [("m", "sex")]

@@ -47,9 +47,7 @@ def test_pandas_has_the_answers_and_the_verdicts(result: Result) -> None:
     assert len(frame) == len(judged) + len(set(frame.text_id))  # a deterministic model: one answer each
 
 
-def test_without_pandas_the_error_prints_the_install_line(
-    result: Result, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pandas_the_error_prints_the_install_line(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingDependency, match=r'pip install "llm-bias-auditor\[pandas\]"'):
         result.to_pandas()
@@ -140,11 +138,7 @@ def test_something_that_is_no_model_is_named() -> None:
 
 def test_a_run_over_texts_from_python_can_be_gone_on_with(tmp_path: Path) -> None:
     """The texts stand in no file but the run folder's; odd characters come back as they were."""
-    texts = [
-        "The actress was great, said the woman.",
-        "Her father \ud800 is a dull man.",
-        "A man\u2028and a woman.",
-    ]
+    texts = ["The actress was great, said the woman.", "Her father \ud800 is a dull man.", "A man\u2028and a woman."]
     whole = audit("sentiment", model="reviews", data=texts, out=tmp_path / "whole", cache=False)
     cut = audit("sentiment", model="reviews", data=texts, out=tmp_path / "cut", cache=False, max_calls=4)
     assert (whole.complete, cut.complete) == (True, False)

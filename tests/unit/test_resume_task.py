@@ -84,12 +84,7 @@ def test_posts_of_ones_own(tmp_path: Path) -> None:
     )
     texts = [SourceText(id="1", text="One."), SourceText(id="2", text="Two.", subject=((0, 3),))]
     pairs = crossed(texts, posts)
-    assert [(p.id, p.label) for p in pairs] == [
-        ("2.b", "invite"),
-        ("1.a", None),
-        ("1.b", "hold"),
-        ("2.a", None),
-    ]
+    assert [(p.id, p.label) for p in pairs] == [("2.b", "invite"), ("1.a", None), ("1.b", "hold"), ("2.a", None)]
     assert (pairs[0].text, pairs[0].subject) == ("Two.\n\nAnother.", ((0, 3),))
     assert crossed(texts, posts, 1) == pairs[:1]
     posts.write_text('{"id": "a"}\n')

@@ -216,10 +216,7 @@ def test_settings_out_of_range(folder: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="exists"):
         sample(folder, out)
     assert out.read_text("utf-8") == "filled"
-    with (
-        RunFolder.create(tmp_path / "other", {"task": "t"}) as empty,
-        pytest.raises(UserError, match="no variants"),
-    ):
+    with RunFolder.create(tmp_path / "other", {"task": "t"}) as empty, pytest.raises(UserError, match="no variants"):
         sample(empty, tmp_path / "b.csv")
 
 

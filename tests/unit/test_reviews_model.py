@@ -21,9 +21,7 @@ from auditor.models.reviews import Reviews, terms
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"
 WEIGHTS = data.path("embedded", "reviews", "weights.tsv.gz")
-FIGURES: dict[str, Any] = json.loads(
-    data.path("embedded", "reviews", "figures.json").read_text(encoding="utf-8")
-)
+FIGURES: dict[str, Any] = json.loads(data.path("embedded", "reviews", "figures.json").read_text(encoding="utf-8"))
 
 
 def training() -> ModuleType:
@@ -71,12 +69,8 @@ def test_figures_meet_the_bar() -> None:
 
 def test_a_small_model_equals_scikit_learn(tmp_path: Path) -> None:
     script = training()
-    good = [
-        f"a good warm film {w}" for w in ("she loved", "he loved", "it's fine", "caf\u00e9 fine", "fine fine")
-    ]
-    bad = [
-        f"a bad dull film {w}" for w in ("she hated", "he hated", "it's poor", "caf\u00e9 poor", "poor poor")
-    ]
+    good = [f"a good warm film {w}" for w in ("she loved", "he loved", "it's fine", "caf\u00e9 fine", "fine fine")]
+    bad = [f"a bad dull film {w}" for w in ("she hated", "he hated", "it's poor", "caf\u00e9 poor", "poor poor")]
     for sublinear in (False, True):
         model = script.pipeline(min_df=1, sublinear_tf=sublinear, C=3.0).fit(good + bad, [1] * 5 + [0] * 5)
         path = tmp_path / "small.tsv.gz"

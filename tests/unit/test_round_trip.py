@@ -40,11 +40,7 @@ def several(text: str) -> list[str]:
 
 
 def written(text: str) -> str:
-    said = (
-        "She is a warm and caring colleague. "
-        if " she " in text.lower()
-        else "He leads with great confidence. "
-    )
+    said = "She is a warm and caring colleague. " if " she " in text.lower() else "He leads with great confidence. "
     return said * (2 + sum(map(ord, text)) % 3)
 
 
@@ -57,9 +53,7 @@ CASES: dict[str, dict[str, Any]] = {
     "texts of one source": {
         "task": "hiring",
         "model": labelled,
-        "data": [
-            {"text": f"{who} ran the {what} for six years.", "who": who} for who in WHO for what in THINGS
-        ],
+        "data": [{"text": f"{who} ran the {what} for six years.", "who": who} for who in WHO for what in THINGS],
         "source_column": "who",
     },
     "texts": {"task": "letter", "model": written, "limit": 40},
@@ -74,10 +68,7 @@ def test_the_claims_come_again(name: str, tmp_path: Path, capsys: pytest.Capture
     for form, file in (("answers", "a.csv"), ("answers-parquet", "b.parquet"), ("inspect", "c.json")):
         assert cli.run(["report", str(result.path), "--format", form, "--out", str(tmp_path / file)]) == 0
         capsys.readouterr()
-        assert (
-            cli.run(["import", str(tmp_path / file), "--out", str(tmp_path / "again"), "--format", "json"])
-            == 0
-        )
+        assert cli.run(["import", str(tmp_path / file), "--out", str(tmp_path / "again"), "--format", "json"]) == 0
         again = json.loads(capsys.readouterr().out)
         assert any(c["estimate"] for c in again["claims"])
         assert again["claims"] == result.record["claims"], form

@@ -17,15 +17,7 @@ from auditor.core.record import read
 
 
 def rate(attributes: list[str], value: float, low: float, high: float, **more: Any) -> dict[str, Any]:
-    estimate = {
-        "value": value,
-        "low": low,
-        "high": high,
-        "level": 0.95,
-        "n": 50,
-        "n_skipped": 0,
-        "method": "m",
-    }
+    estimate = {"value": value, "low": low, "high": high, "level": 0.95, "n": 50, "n_skipped": 0, "method": "m"}
     row = {"name": "violation_rate", "model": "m", "format": "bare", "attributes": attributes}
     return {**row, "directions": None, "kind": None, "estimate": estimate, **more}
 
@@ -39,14 +31,7 @@ def finding(id: str, kind: str, attributes: list[str], verdict: str, **more: Any
 RECORD: dict[str, Any] = {
     "id": "run-1",
     "status": "complete",
-    "counts": {
-        "calls": 90,
-        "cached": 10,
-        "failed": 6,
-        "refused": 0,
-        "unparsed": 2,
-        "violations": {"1": 3, "2": 4},
-    },
+    "counts": {"calls": 90, "cached": 10, "failed": 6, "refused": 0, "unparsed": 2, "violations": {"1": 3, "2": 4}},
     "estimates": [
         rate(["gender"], 0.04, 0.01, 0.09),
         rate(["gender", "race"], 0.12, 0.03, 0.2),
@@ -185,9 +170,7 @@ def test_matches_name_the_findings() -> None:
 
 
 def test_waived_findings_do_not_count() -> None:
-    waiver = waivers.Waiver(
-        finding="*/gender", reason="r", owner="o", expires=datetime.date(2030, 1, 1), line=1
-    )
+    waiver = waivers.Waiver(finding="*/gender", reason="r", owner="o", expires=datetime.date(2030, 1, 1), line=1)
     record = waivers.apply(RECORD, [waiver], datetime.date(2026, 1, 1))
     assert rules.evaluate("shown > 1", record).holds is False
     assert rules.evaluate("rate(gender) > 1%", record).holds is False
@@ -216,13 +199,7 @@ RULES = st.recursive(
 @given(RULES)
 def test_rules_mean_what_python_means(text: str) -> None:
     source = text.replace("failed>5%", "True").replace("rate(gender)>1%", "True")
-    for word, value in (
-        ("shown", True),
-        ("hidden", True),
-        ("refused", False),
-        ("never", False),
-        ("partial", False),
-    ):
+    for word, value in (("shown", True), ("hidden", True), ("refused", False), ("never", False), ("partial", False)):
         source = source.replace(word, str(value))
     assert rules.evaluate(text, RECORD).holds is eval(source)
     assert rules.evaluate(f"not ({text})", RECORD).holds is not eval(source)

@@ -75,20 +75,11 @@ def test_a_planted_stereotype_is_found(tmp_path: Path) -> None:
     (tmp_path / "few.yaml").write_text(text, encoding="utf-8")
     few = f"{tmp_path / 'few.yaml'}:ambiguous"
     result = audit(
-        "coreference",
-        model=stereotype,
-        suite="grammar",
-        grammar=few,
-        limit=300,
-        order=1,
-        seed=3,
-        generation="rand",
+        "coreference", model=stereotype, suite="grammar", grammar=few, limit=300, order=1, seed=3, generation="rand"
     )
     wrong = [v for v in result.verdicts if v.outcome == "violation"]
     assert wrong
     words = [t for t in result.record["tokens"][0]["tokens"] if t["family"] == "job"]
     # "She" goes with it as well: the stereotype needs both.
     assert max(words, key=lambda t: t["errors"] / t["n"])["token"] == "the registered nurse"
-    assert {t["token"] for t in words if t["errors"]} - {
-        "the registered nurse"
-    }  # those that replaced a nurse
+    assert {t["token"] for t in words if t["errors"]} - {"the registered nurse"}  # those that replaced a nurse

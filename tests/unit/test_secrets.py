@@ -40,12 +40,7 @@ def test_every_form_of_a_key_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOME_API_KEY", 'qu"ote<&>-0123')
     monkeypatch.setenv("SOME_TOKEN_FILE", "/run/secrets/token")
     secrets.look()
-    for form in (
-        'qu"ote<&>-0123',
-        'qu\\"ote<&>-0123',
-        "qu%22ote%3C%26%3E-0123",
-        "qu&quot;ote&lt;&amp;&gt;-0123",
-    ):
+    for form in ('qu"ote<&>-0123', 'qu\\"ote<&>-0123', "qu%22ote%3C%26%3E-0123", "qu&quot;ote&lt;&amp;&gt;-0123"):
         assert secrets.scrub(f"a {form} b") == "a [key] b"
     assert secrets.scrub("/run/secrets/token") == "/run/secrets/token"
     write_json(tmp_path / "x.json", {"a": 'qu"ote<&>-0123'})
@@ -103,11 +98,7 @@ def echo() -> Iterator[int]:
 @pytest.mark.e2e
 @pytest.mark.parametrize("with_key", [True, False])
 def test_a_server_that_echoes_them(
-    with_key: bool,
-    echo: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    with_key: bool, echo: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
@@ -115,28 +106,12 @@ def test_a_server_that_echoes_them(
     _Echo.asked.clear()
     info = "" if with_key else f"me:{PASSWORD}@"
     url = f"http://{info}127.0.0.1:{echo}/v1?api_key={QUERY}"
-    run(
-        [
-            "run",
-            "--task",
-            "sentiment",
-            "--limit",
-            "3",
-            "--model",
-            "openai:m",
-            "--base-url",
-            url,
-            "--max-calls",
-            "20",
-        ]
-    )
+    run(["run", "--task", "sentiment", "--limit", "3", "--model", "openai:m", "--base-url", url, "--max-calls", "20"])
     told = capsys.readouterr()
     assert _Echo.asked
     assert all(path.endswith(f"/chat/completions?api_key={QUERY}") for path, _ in _Echo.asked)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"plan.json", "run.json", "report.html", "responses.jsonl", "cache.sqlite"} <= {
-        f.name for f in files
-    }
+    assert {"plan.json", "run.json", "report.html", "responses.jsonl", "cache.sqlite"} <= {f.name for f in files}
     everything = b"".join(path.read_bytes() for path in files) + told.out.encode() + told.err.encode()
     assert b"You sent" in everything
     for secret in (KEY, QUERY) if with_key else (KEY, PASSWORD, QUERY):

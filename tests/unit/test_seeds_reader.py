@@ -29,9 +29,7 @@ def texts(path: Path, **options: Any) -> list[str]:
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    lines = (
-        '{"id": "a", "text": "One.", "label": "x"}\n\n{"id": 7, "text": "Two\\nlines."}\r\n{"text": "Three."}'
-    )
+    lines = '{"id": "a", "text": "One.", "label": "x"}\n\n{"id": 7, "text": "Two\\nlines."}\r\n{"text": "Three."}'
     path = write(tmp_path, "t.jsonl", lines)
     got = read_seeds(path)
     assert list(got) == [
@@ -80,10 +78,7 @@ def test_long_csv_fields(tmp_path: Path) -> None:
 def test_named_columns(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "review,stars,key\nGood.,5,k1\nBad.,1,k2\n")
     got = read_seeds(path, text_column="review", label_column="stars", id_column="key")
-    assert list(got) == [
-        SourceText(id="k1", text="Good.", label="5"),
-        SourceText(id="k2", text="Bad.", label="1"),
-    ]
+    assert list(got) == [SourceText(id="k1", text="Good.", label="5"), SourceText(id="k2", text="Bad.", label="1")]
 
 
 def test_what_texts_were_made_of_is_read_from_the_column_that_is_named(tmp_path: Path) -> None:
@@ -112,9 +107,7 @@ def test_one_text_is_one_seed_whatever_its_ids(tmp_path: Path) -> None:
 
 
 def test_blank_and_missing_texts_are_counted(tmp_path: Path) -> None:
-    got = read_seeds(
-        write(tmp_path, "t.jsonl", '{"text": "  "}\n{"text": null}\n{"text": "x"}\n{"text": ""}\n')
-    )
+    got = read_seeds(write(tmp_path, "t.jsonl", '{"text": "  "}\n{"text": null}\n{"text": "x"}\n{"text": ""}\n'))
     assert [s.id for s in got] == ["row-3"]
     assert (got.rows, got.skipped) == (4, 3)
 
@@ -130,8 +123,7 @@ def test_limit_takes_the_first_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "value"),
-    [("1", "1"), ("true", "true"), ('"x "', "x"), ("null", None), ("0.5", "0.5"), ('""', None)],
+    ("label", "value"), [("1", "1"), ("true", "true"), ('"x "', "x"), ("null", None), ("0.5", "0.5"), ('""', None)]
 )
 def test_labels_become_text(tmp_path: Path, label: str, value: str | None) -> None:
     assert read_seeds(write(tmp_path, "t.jsonl", f'{{"text": "a", "label": {label}}}'))[0].label == value
@@ -151,11 +143,7 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.jsonl", '"a"\n', "expected an object"),
     ("t.jsonl", '{"text": 5}\n', "line 1: the column 'text' holds a number (5)"),
     ("t.jsonl", '{"text": ["a"]}\n', "holds a list"),
-    (
-        "t.jsonl",
-        '{"text": "a"}\n{"txt": "b"}\n',
-        "line 2: no column 'text'; columns: txt. Did you mean 'txt'?",
-    ),
+    ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', "line 2: no column 'text'; columns: txt. Did you mean 'txt'?"),
     ("t.jsonl", '{"text": "a", "label": {"x": 1}}', "the column 'label' holds an object"),
     ("t.jsonl", '{"text": "a\\ud800"}', "half a character"),
     ("t.jsonl", "[" * 200_000, "JSON"),
@@ -166,11 +154,7 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.csv", "text,label\nOne\n", "line 2: 1 field where"),
     ("t.csv", 'text,label\na,b\n"c\nd\n,x\ne,f\n', "line 3: a quotation mark in the record"),
     ("t.csv", 'text,label\n"a" b,c\n', "line 2: malformed CSV"),
-    (
-        "t.csv",
-        b"text,label\nok,x\ncaf\xe9,y\n",
-        "line 3: byte 0xe9 (byte 4 of the line, offset 19) is not UTF-8",
-    ),
+    ("t.csv", b"text,label\nok,x\ncaf\xe9,y\n", "line 3: byte 0xe9 (byte 4 of the line, offset 19) is not UTF-8"),
     ("t.csv", "text\na\n".encode("utf-16"), "iconv -f UTF-16"),
     ("t.csv", "text\na\n".encode("utf-16-le"), "zero byte"),
     ("t.txt", b"\x1f\x8b\x08\x00abc", "compressed (gzip)"),
@@ -216,10 +200,7 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"text": ["a", None, "c"], "label": [0, 1, 1], "v": [[1], [2], [3]]}), path)
     got = read_seeds(path)
-    assert list(got) == [
-        SourceText(id="row-1", text="a", label="0"),
-        SourceText(id="row-3", text="c", label="1"),
-    ]
+    assert list(got) == [SourceText(id="row-1", text="a", label="0"), SourceText(id="row-3", text="c", label="1")]
     assert got.skipped == 1
     with pytest.raises(DataFileError, match="row 1: the column 'v' holds a list"):
         read_seeds(path, text_column="v")
@@ -287,9 +268,7 @@ def test_lists_of_class_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_list_of_labels_becomes_json(tmp_path: Path) -> None:
-    path = write(
-        tmp_path, "t.jsonl", '{"text": "a", "label": ["x, y", "z"]}\n{"text": "b", "label": [2, null]}\n'
-    )
+    path = write(tmp_path, "t.jsonl", '{"text": "a", "label": ["x, y", "z"]}\n{"text": "b", "label": [2, null]}\n')
     assert [s.label for s in read_seeds(path)] == ['["x, y", "z"]', '["2"]']
     path = write(tmp_path, "u.jsonl", '{"text": "a", "label": [["x"]]}\n')
     with pytest.raises(DataFileError, match="line 1: the column 'label' holds a list"):
@@ -342,9 +321,7 @@ def test_the_person_a_text_is_about_comes_with_it(tmp_path: Path) -> None:
     assert [seed.subject for seed in read] == expected
     assert [SUBJECT[a:b] for a, b in read[0].subject or ()] == ["She", "Her", "nurse"]
     table = write(
-        tmp_path,
-        "t.csv",
-        f'text;subject\n{SUBJECT};"{spans}"\nNobody.;[]\nUnsaid.;\nA letter.;[urgent] Re: you\n',
+        tmp_path, "t.csv", f'text;subject\n{SUBJECT};"{spans}"\nNobody.;[]\nUnsaid.;\nA letter.;[urgent] Re: you\n'
     )
     assert [seed.subject for seed in read_seeds(table)] == [expected[0], (), None, None]
     bare = write(tmp_path, "u.jsonl", "\n".join(json.dumps({"text": row["text"]}) for row in rows))

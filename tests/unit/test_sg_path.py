@@ -57,9 +57,7 @@ def test_each_decision_is_a_best_split_of_its_node_and_the_end_is_pure(seed: int
     row = data[0]
     path = PathGrower(CARDS, rng).grow(row, data, labels)
     for p in path:
-        best = max(
-            gini_score(labels, data[:, j] <= cut) for j in range(3) for cut in np.unique(data[:, j])[:-1]
-        )
+        best = max(gini_score(labels, data[:, j] <= cut) for j in range(3) for cut in np.unique(data[:, j])[:-1])
         assert gini_score(labels, data[:, p.column] <= p.cut) == pytest.approx(best)
         assert p.holds(row[None])[0]
         kept = p.holds(data)

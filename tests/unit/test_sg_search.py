@@ -218,9 +218,7 @@ def test_a_run_repeats_from_its_seed() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["default", "sg"])
-def test_every_local_input_satisfies_its_toggled_constraint(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_local_input_satisfies_its_toggled_constraint(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     asked: list[tuple[Any, Any, Any]] = []
     sticky = sg.PathSolver.sticky

@@ -63,9 +63,7 @@ def test_what_is_left_out_is_said_with_the_way_to_ask_for_it() -> None:
     assert told is not None
     for option in ("--order 2", "--per-seed 8", "--repeat 0"):
         assert option in told
-        more = {"--order 2": {"order": 2}, "--per-seed 8": {"per_seed": 8}, "--repeat 0": {"repeat": 0}}[
-            option
-        ]
+        more = {"--order 2": {"order": 2}, "--per-seed 8": {"per_seed": 8}, "--repeat 0": {"repeat": 0}}[option]
         assert option not in (resolve(HOSTED | more).left_out() or "")
     assert resolve({"models": ("reviews",)}).left_out() is None
 
@@ -75,14 +73,7 @@ def test_only_some_texts_tell_the_noise_and_a_dry_run_counts_the_same() -> None:
     plan = Plan(task="sentiment", attributes=("gender",), order=1, per_seed=2, repeat=5, models=("planted",))
     model = Planted(base="constant", wobble=0.1)
     result = audit(
-        "sentiment",
-        model=model,
-        data=texts,
-        attributes=("gender",),
-        order=1,
-        per_seed=2,
-        repeat=5,
-        cache=False,
+        "sentiment", model=model, data=texts, attributes=("gender",), order=1, per_seed=2, repeat=5, cache=False
     )
     noise = result.record["controls"]["noise_floor"]["planted"]
     assert (noise["n"], noise["n_skipped"]) == (5, 15)

@@ -84,14 +84,7 @@ def test_far_away_text_moves_no_boundary(before: str, after: str, other: str) ->
 
 
 def test_long_runs_take_linear_time() -> None:
-    for run in (
-        "." * 200_000,
-        "\n" * 200_000,
-        "<br " * 50_000,
-        '."' * 100_000,
-        ". " * 50_000,
-        "!?" * 100_000,
-    ):
+    for run in ("." * 200_000, "\n" * 200_000, "<br " * 50_000, '."' * 100_000, ". " * 50_000, "!?" * 100_000):
         text = "a" + run + "b"
         assert "".join(pieces(text)) == text
 

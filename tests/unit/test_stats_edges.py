@@ -39,9 +39,7 @@ def test_an_original_that_is_off_makes_joint_changes_look_hidden_too() -> None:
     # By counting: joint differs from the original, both single ones do not.
     cells = [(o, a, b, j) for o in (0, 1) for a in (0, 1) for b in (0, 1) for j in (0, 1)]
     counted = sum(
-        np.prod([d if x else 1 - d for x in (o, a, b, j)])
-        for o, a, b, j in cells
-        if j != o and a == o and b == o
+        np.prod([d if x else 1 - d for x in (o, a, b, j)]) for o, a, b, j in cells if j != o and a == o and b == o
     )
     assert rate == pytest.approx(counted)
 

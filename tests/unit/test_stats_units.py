@@ -17,12 +17,7 @@ from auditor.testing.judged import shape, table_of
 def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:
     parts = () if len(attributes) == 1 else tuple(f"{original}.{a}" for a in attributes)
     return Mutant(
-        id=f"{original}.{name}",
-        original=original,
-        attributes=attributes,
-        valid=True,
-        error=error,
-        parts=parts,
+        id=f"{original}.{name}", original=original, attributes=attributes, valid=True, error=error, parts=parts
     )
 
 

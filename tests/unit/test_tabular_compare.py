@@ -140,9 +140,7 @@ def test_directed_finds_enter_no_test(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_texts_and_rows_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
     with RunFolder.create(Path("reports"), {"plan": {"task": "sentiment"}}) as text:
-        text.write_run(
-            {"id": text.id, "format_version": FORMAT_VERSION, "status": "complete", "status_reason": ""}
-        )
+        text.write_run({"id": text.id, "format_version": FORMAT_VERSION, "status": "complete", "status_reason": ""})
     rows = made("some")
     capsys.readouterr()
     assert audit(["compare", rows, str(text.path)]) == 2
@@ -166,13 +164,7 @@ def test_reports_name_every_part(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("terminal", "md"):
         assert audit(["compare", a, b, "--format", form, "--full"]) == 0
         text = " ".join(capsys.readouterr().out.split())
-        for part in (
-            "Plans",
-            "Scores",
-            "Sets of protected columns",
-            "Cases whose label changes",
-            "Findings shown",
-        ):
+        for part in ("Plans", "Scores", "Sets of protected columns", "Cases whose label changes", "Findings shown"):
             assert part in text
         assert "▲ worse" in text
         assert "of 80 rows that both runs judged" in text

@@ -39,10 +39,7 @@ def literal(s: Schema, row: Any) -> set[bool]:
     out = set()
     for sex in (0, 1):
         for race in (1, 2, 3):
-            if (
-                not s.constraints
-                or s.on_manifold(np.array([[row[0], sex, row[2], race - 1]], dtype=np.int32))[0]
-            ):
+            if not s.constraints or s.on_manifold(np.array([[row[0], sex, row[2], race - 1]], dtype=np.int32))[0]:
                 out.add(row[0] + sex + race >= 8)
     return out
 
@@ -178,9 +175,7 @@ def test_under_a_threshold_a_row_counts_by_its_own_output(kind: Any) -> None:
     def share(columns: tuple[int, ...]) -> float:
         changed = 0
         for cell in np.ndindex(4, 3, 3):
-            others = [
-                o for o in np.ndindex(4, 3, 3) if all(o[i] == cell[i] for i in range(3) if i not in columns)
-            ]
+            others = [o for o in np.ndindex(4, 3, 3) if all(o[i] == cell[i] for i in range(3) if i not in columns)]
             changed += any(abs(grades[at[cell]] - grades[at[o]]) > 0.4 + 1e-12 for o in others)
         return changed / 36
 
@@ -259,9 +254,7 @@ def test_a_directed_search_carries_no_causal_score() -> None:
         estimate=Estimate(value=0.5, low=0.4, high=0.6, level=0.95, n=10, n_skipped=0, method="m"),
         population="finds",
     )
-    result = TabularResult(
-        method="aequitas", mode="fully", sampling="directed", options={}, counts={}, scores=(score,)
-    )
+    result = TabularResult(method="aequitas", mode="fully", sampling="directed", options={}, counts={}, scores=(score,))
     with pytest.raises(ValueError, match="directed"):
         result.to_record()
 

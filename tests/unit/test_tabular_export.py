@@ -51,17 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         sys.path.remove(str(tmp_path))
 
 
-CALL = [
-    "tabular",
-    "--data",
-    "data.csv",
-    "--target",
-    "ok",
-    "--model",
-    "python:planted_rows:planted",
-    "--out",
-    "runs",
-]
+CALL = ["tabular", "--data", "data.csv", "--target", "ok", "--model", "python:planted_rows:planted", "--out", "runs"]
 
 
 def folder_of(place: Path) -> Path:
@@ -69,10 +59,7 @@ def folder_of(place: Path) -> Path:
 
 
 def test_pairs_stand_side_by_side(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population", "--full"])
-        == 0
-    )
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population", "--full"]) == 0
     with (folder_of(place) / "pairs.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3
@@ -89,17 +76,7 @@ def test_pairs_stand_side_by_side(place: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_limited_run_still_has_its_pairs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    call = [
-        *CALL,
-        "--protected",
-        "sex,group",
-        "--method",
-        "aequitas",
-        "--mode",
-        "population",
-        "--format",
-        "json",
-    ]
+    call = [*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population", "--format", "json"]
     assert audit([*call, "--set", "trials=0", "--max-evaluations", "30"]) == 3
     record = json.loads(capsys.readouterr().out)
     assert record["counts"]["evaluations"] <= 30
@@ -114,9 +91,7 @@ def test_a_limited_run_still_has_its_pairs(place: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
-def test_retraining_rows_have_one_label_a_case(
-    place: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_retraining_rows_have_one_label_a_case(place: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
     assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
     assert audit(["augment", str(folder_of(place)), "--out", name]) == 0
@@ -135,7 +110,9 @@ def test_retraining_rows_have_one_label_a_case(
 
 
 def test_a_majority_needs_no_vote(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "import numpy as np\ndef planted(rows):\n    return ((rows[:, 2] == 'a') & (rows[:, 3] == 'f')).astype(int)\n"
+    text = (
+        "import numpy as np\ndef planted(rows):\n    return ((rows[:, 2] == 'a') & (rows[:, 3] == 'f')).astype(int)\n"
+    )
     (place / "planted_rows.py").write_text(text, encoding="utf-8")
     assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
     found = augment_rows(folder_of(place), share=1.0)
@@ -154,9 +131,7 @@ def test_a_broken_file_of_answers_is_said(place: Path, capsys: pytest.CaptureFix
 
 
 def test_nothing_found_nothing_to_write(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "planted_rows.py").write_text(
-        "def planted(rows):\n    return [0] * len(rows)\n", encoding="utf-8"
-    )
+    (place / "planted_rows.py").write_text("def planted(rows):\n    return [0] * len(rows)\n", encoding="utf-8")
     assert audit([*CALL, "--protected", "sex", "--method", "aequitas", "--mode", "population"]) == 0
     assert audit(["augment", str(folder_of(place)), "--out", "rows.csv"]) == 2
     assert "no discriminatory case" in " ".join(capsys.readouterr().err.split())
@@ -176,9 +151,7 @@ def test_no_cell_is_a_formula(text: str) -> None:
 
 
 def test_witnesses_change_as_few_columns_as_possible() -> None:
-    schema = Schema(
-        columns=tuple(Column(name=n, kind="integer", codes=3, protected=n != "x") for n in ("x", "a", "b"))
-    )
+    schema = Schema(columns=tuple(Column(name=n, kind="integer", codes=3, protected=n != "x") for n in ("x", "a", "b")))
     model = Evaluator(lambda r: ((r[:, 1] + r[:, 2] >= 4) | (r[:, 0] == 1)).astype(int), schema)
     codes = np.array([[0, 0, 0], [1, 0, 0]], dtype=np.int32)
     answers = answers_of(model, codes)
@@ -192,10 +165,7 @@ def test_witnesses_change_as_few_columns_as_possible() -> None:
 
 def test_recall_asks_nothing() -> None:
     schema = Schema(
-        columns=(
-            Column(name="x", kind="integer", codes=3),
-            Column(name="g", kind="integer", codes=2, protected=True),
-        )
+        columns=(Column(name="x", kind="integer", codes=3), Column(name="g", kind="integer", codes=2, protected=True))
     )
     model = Evaluator(lambda r: (r[:, 1] > 0).astype(int), schema, budget=Limit(evaluations=3), keep=True)
     model.labels(np.array([[0, 0], [0, 1], [1, 0]], dtype=np.int32))
@@ -208,10 +178,7 @@ def test_recall_asks_nothing() -> None:
 
 def test_finds_are_shown_after_the_time_is_up() -> None:
     schema = Schema(
-        columns=(
-            Column(name="x", kind="integer", codes=3),
-            Column(name="g", kind="integer", codes=2, protected=True),
-        )
+        columns=(Column(name="x", kind="integer", codes=3), Column(name="g", kind="integer", codes=2, protected=True))
     )
     model = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(seconds=1e-9))
     codes = np.array([[0, 0]], dtype=np.int32)
@@ -265,10 +232,7 @@ def test_columns_of_few_filled_values_keep_them_apart() -> None:
 
 
 def test_sex_is_derived_where_values_name_it() -> None:
-    table = {
-        "status": np.array(["A91", "A92", "A93", "A94"] * 3, dtype=object),
-        "y": np.array([0, 1] * 6),
-    }
+    table = {"status": np.array(["A91", "A92", "A93", "A94"] * 3, dtype=object), "y": np.array([0, 1] * 6)}
     schema = infer(table, "y", ["sex"])
     assert schema.names == ("sex",)
     assert schema.encode(table)[:4, 0].tolist() == [1, 0, 1, 1]
@@ -281,10 +245,7 @@ def test_sex_is_derived_where_values_name_it() -> None:
 
 def test_rules_are_suggested_not_set(tmp_path: Path) -> None:
     lines = (
-        ["role,sex,y"]
-        + ["husband,male,1"] * 99
-        + ["wife,female,0"] * 60
-        + ["single,male,1", "single,female,0"] * 40
+        ["role,sex,y"] + ["husband,male,1"] * 99 + ["wife,female,0"] * 60 + ["single,male,1", "single,female,0"] * 40
     )
     (tmp_path / "d.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     text = infer_schema(str(tmp_path / "d.csv"), "y")
@@ -310,7 +271,9 @@ def test_bad_input_gives_one_clear_error(place: Path, capsys: pytest.CaptureFixt
     lines = (place / "data.csv").read_text(encoding="utf-8").splitlines()
     (place / "one.csv").write_text("\n".join([lines[0], "=x,1,a,f,no", "=x,2,a,f,yes"]), encoding="utf-8")
     (place / "nan2.csv").write_text("\n".join([lines[0], "=x,1.5,a,f,no", "=x,,a,m,yes"]), encoding="utf-8")
-    head = "target: ok\ncolumns:\n  job: {kind: category, values: ['=x'VALUE]}\n  size: {kind: integer, low: 0, high: 5}\n"
+    head = (
+        "target: ok\ncolumns:\n  job: {kind: category, values: ['=x'VALUE]}\n  size: {kind: integer, low: 0, high: 5}\n"
+    )
     head += "  group: {kind: category, values: [a, b]}\n  sex: {kind: category, values: [f, m], protected: true}\n"
     (place / "short.yaml").write_text(head.replace("VALUE", ""), encoding="utf-8")
     rules = "constraints: ['size >= 4', 'group == a implies sex == f', 'size < 2']\n"

@@ -102,14 +102,7 @@ def test_what_deviates_is_in_every_report(capsys: pytest.CaptureFixture[str]) ->
     names = "md,html,junit,sarif,eu-ai-act,github"
     assert audit(["report", str(folder()), "--format", names]) == 0
     capsys.readouterr()
-    for file in (
-        "report.md",
-        "report.html",
-        "report.xml",
-        "report.sarif",
-        "report.eu-ai-act.html",
-        "summary.md",
-    ):
+    for file in ("report.md", "report.html", "report.xml", "report.sarif", "report.eu-ai-act.html", "summary.md"):
         shown = (folder() / file).read_text(encoding="utf-8").replace("\\_", "_")
         assert "setting: options.max_samples" in shown, file
         assert record()["frozen"]["sha256"] in shown, file
@@ -206,17 +199,11 @@ def test_rules_set_the_exit_code(rule: str, code: int, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (
-            ("--fail-on", "rate(x) > 0"),
-            "rate(x) was not measured in this run. Measured: apparent_causal(sex); ",
-        ),
+        (("--fail-on", "rate(x) > 0"), "rate(x) was not measured in this run. Measured: apparent_causal(sex); "),
         (("--fail-on", "hidden"), "two protected columns or more"),
         (("--fail-on", "failed > 0"), "where a language model or a server is asked"),
         (("--method", "sg", "--fail-on", "rate(sex) > 0"), "does not go with --method sg"),
-        (
-            ("--method", "aequitas", "--fail-on", "not group(sex) > 0"),
-            "share(…) is the share over uniform draws",
-        ),
+        (("--method", "aequitas", "--fail-on", "not group(sex) > 0"), "share(…) is the share over uniform draws"),
         (("--fail-on", "group(sex: a -> b) > 0"), "has no direction"),
         (("--fail-on", "group(sex) >"), "expected a number"),
     ],
@@ -375,9 +362,7 @@ def test_the_lead_names_the_columns_that_were_searched(capsys: pytest.CaptureFix
     assert "only x and z changed" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_derived_column_in_place_of_what_the_model_reads_is_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_derived_column_in_place_of_what_the_model_reads_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
     sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
     import pandas as pd

@@ -97,9 +97,7 @@ def plan(model: str, **more: Any) -> TabularPlan:
 @pytest.mark.parametrize("model", ["one", "flag", "many"])
 def test_a_server_decides_on_rows(place: tuple[Path, Server], model: str) -> None:
     server = place[1]
-    run = audit_table(
-        plan(model, method="aequitas", options={"mode": "population", "trials": 0, "generated": 60})
-    )
+    run = audit_table(plan(model, method="aequitas", options={"mode": "population", "trials": 0, "generated": 60}))
     assert run.result.found is not None
     assert len(run.result.found)
     for income, debt, _ in run.result.found.tolist():
@@ -127,20 +125,9 @@ def test_a_server_repeats_itself_only_if_its_file_says_so(place: tuple[Path, Ser
     assert sure.record["models"]["http:sure.yaml"]["deterministic"] is True
 
 
-def test_calls_are_limited_and_a_run_goes_on(
-    place: tuple[Path, Server], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_calls_are_limited_and_a_run_goes_on(place: tuple[Path, Server], capsys: pytest.CaptureFixture[str]) -> None:
     folder, server = place
-    call = [
-        "tabular",
-        "--schema",
-        "schema.yaml",
-        "--model",
-        "http:one.yaml",
-        "--method",
-        "aequitas",
-        "--no-cache",
-    ]
+    call = ["tabular", "--schema", "schema.yaml", "--model", "http:one.yaml", "--method", "aequitas", "--no-cache"]
     call += ["--mode", "population", "--set", "trials=0", "--set", "generated=80"]
     assert audit([*call, "--max-calls", "40", "--out", "runs"]) == 3
     assert "audit tabular resume" in capsys.readouterr().err.replace("\n", " ")

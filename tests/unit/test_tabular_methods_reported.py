@@ -23,10 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rng = np.random.default_rng(7)
     rows = np.stack([rng.integers(0, 12, 400), rng.integers(0, 2, 400), rng.integers(0, 9, 400)], axis=1)
     y = (rows[:, 0] + 3 * rows[:, 1] * (rows[:, 2] > 4) >= 7).astype(int)
-    lines = [
-        "x,sex,z,y",
-        *(",".join(map(str, [*r, v])) for r, v in zip(rows.tolist(), y.tolist(), strict=True)),
-    ]
+    lines = ["x,sex,z,y", *(",".join(map(str, [*r, v])) for r, v in zip(rows.tolist(), y.tolist(), strict=True))]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     sio.dump(DecisionTreeClassifier(random_state=0).fit(rows, y), tmp_path / "tree.skops")
     return tmp_path
@@ -43,10 +40,7 @@ def page() -> str:
 
 
 def test_retraining_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        command("--method", "aequitas", "--set", "global_n=200", "--set", "local_n=20", "--retrain", "--full")
-        == 0
-    )
+    assert command("--method", "aequitas", "--set", "global_n=200", "--set", "local_n=20", "--retrain", "--full") == 0
     text = " ".join(capsys.readouterr().out.split())
     (folder,) = Path("reports").glob("2*")
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -91,9 +85,7 @@ def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["--max-calls", "5"], "--max-calls goes with --task"),
     ],
 )
-def test_what_cannot_run(
-    place: Path, capsys: pytest.CaptureFixture[str], extra: list[str], message: str
-) -> None:
+def test_what_cannot_run(place: Path, capsys: pytest.CaptureFixture[str], extra: list[str], message: str) -> None:
     assert command(*extra) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 

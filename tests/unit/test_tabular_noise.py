@@ -67,9 +67,7 @@ def test_a_change_above_the_noise_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert noise["cases"] == 60
     assert 0 < noise["same_row"]["value"] < 0.4  # 1 - 0.95³ is 14 %
     (folder,) = Path("reports").glob("2*")
-    assert "answers that differ to one and the same row" in (folder / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert "answers that differ to one and the same row" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_noise_alone_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,11 +144,7 @@ def noise_of(wobble: float, seed: int = 1) -> Noise:
             said = (sex == 1) != (rng.random() < wobble)
             book.response(
                 Response(
-                    variant_id="r",
-                    prompt_sha256=prompt.sha256,
-                    format="bare",
-                    replicate=replicate,
-                    output=str(said),
+                    variant_id="r", prompt_sha256=prompt.sha256, format="bare", replicate=replicate, output=str(said)
                 )
             )
     asked = SimpleNamespace(
@@ -179,9 +173,7 @@ def test_each_set_of_columns_has_its_own_test() -> None:
 
 
 def shown(*attributes: str) -> Finding:
-    return Finding(
-        id="T1", kind="claim", code="tabular-causal", model="m", attributes=attributes, verdict="shown"
-    )
+    return Finding(id="T1", kind="claim", code="tabular-causal", model="m", attributes=attributes, verdict="shown")
 
 
 def test_a_set_that_could_not_be_tested_is_not_called_shown() -> None:

@@ -14,14 +14,7 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.core.errors import (
-    BudgetExceeded,
-    ConfigError,
-    DataFileError,
-    PluginError,
-    UnknownPlugin,
-    UserError,
-)
+from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, PluginError, UnknownPlugin, UserError
 from auditor.core.types import Progress
 from auditor.models.tables import RowProgram, load_table_model
 from auditor.tables import TabularPlan, audit_table, infer_schema
@@ -51,10 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rng = np.random.default_rng(7)
     rows = np.stack([rng.integers(0, 6, 120), rng.integers(0, 2, 120), rng.integers(0, 9, 120)], axis=1)
     y = (rows[:, 0] + 2 * rows[:, 1] >= 4).astype(int)
-    lines = [
-        "x,sex,z,y",
-        *(",".join(map(str, [*r, v])) for r, v in zip(rows.tolist(), y.tolist(), strict=True)),
-    ]
+    lines = ["x,sex,z,y", *(",".join(map(str, [*r, v])) for r, v in zip(rows.tolist(), y.tolist(), strict=True))]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "rows_model.py").write_text(MODULE, encoding="utf-8")
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
@@ -72,19 +62,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sys.path.remove(str(tmp_path))
 
 
-MODELS = [
-    "sklearn:tree.skops",
-    "python:rows_model:by_sex",
-    f"exec:{sys.executable} program.py",
-]
+MODELS = ["sklearn:tree.skops", "python:rows_model:by_sex", f"exec:{sys.executable} program.py"]
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_kind_of_model_gives_the_same_scores(place: Path, model: str) -> None:
     run = audit_table(
-        TabularPlan(
-            data="data.csv", target="y", model=model, protected=("sex",), options={"max_samples": 200}
-        )
+        TabularPlan(data="data.csv", target="y", model=model, protected=("sex",), options={"max_samples": 200})
     )
     causal = next(s for s in run.result.scores if s.name == "causal")
     assert causal.estimate.low <= 2 / 6 <= causal.estimate.high
@@ -111,9 +95,7 @@ def test_pipelines_read_frames(place: Path) -> None:
     steps = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
     sio.dump(make_pipeline(steps, DecisionTreeClassifier(random_state=0)).fit(frame, y), place / "pipe.skops")
     frame.assign(credit=y).to_csv(place / "people.csv", index=False)
-    run = audit_table(
-        TabularPlan(data="people.csv", target="credit", model="sklearn:pipe.skops", protected=("sex",))
-    )
+    run = audit_table(TabularPlan(data="people.csv", target="credit", model="sklearn:pipe.skops", protected=("sex",)))
     causal = next(s for s in run.result.scores if s.name == "causal").estimate
     assert (causal.value, causal.method) == (0.5, "enumeration of the whole domain")
     assert {run.result.pairs[0].label, run.result.pairs[0].other_label} == {"good", "bad"}
@@ -137,10 +119,7 @@ def test_models_that_cannot_be_opened(place: Path, spec: str, error: type[Except
 
 
 def test_a_model_file_that_unpacks_to_far_more_than_it_is_is_not_opened(place: Path) -> None:
-    with (
-        ZipFile(place / "bomb.skops", "w", ZIP_DEFLATED) as archive,
-        archive.open("schema.json", "w") as entry,
-    ):
+    with ZipFile(place / "bomb.skops", "w", ZIP_DEFLATED) as archive, archive.open("schema.json", "w") as entry:
         for _ in range(300):
             entry.write(bytes(2**20))
     with pytest.raises(DataFileError, match="times its size"):
@@ -210,9 +189,7 @@ def test_trusted_pickles_open(place: Path) -> None:
 
 
 def test_a_function_of_the_wrong_width_is_named(place: Path) -> None:
-    (place / "rows_model.py").write_text(
-        "def f(rows):\n    return (rows @ [1, 2]).astype(int)\n", encoding="utf-8"
-    )
+    (place / "rows_model.py").write_text("def f(rows):\n    return (rows @ [1, 2]).astype(int)\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="cannot read a row of 3 columns"):
         audit_table(TabularPlan(data="data.csv", target="y", model="python:rows_model:f", protected=("sex",)))
 
@@ -221,9 +198,7 @@ def test_a_program_that_ends_is_named(place: Path) -> None:
     (place / "program.py").write_text("import sys; sys.stdin.readline()\n", encoding="utf-8")
     with pytest.raises(PluginError, match="ended with exit status 0 before it answered"):
         audit_table(
-            TabularPlan(
-                data="data.csv", target="y", model=f"exec:{sys.executable} program.py", protected=("sex",)
-            )
+            TabularPlan(data="data.csv", target="y", model=f"exec:{sys.executable} program.py", protected=("sex",))
         )
 
 
@@ -240,18 +215,14 @@ def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert record["estimates"][2]["estimate"]["value"] == pytest.approx(2 / 6)
     assert [f["verdict"] for f in record["findings"]][2:4] == ["shown", "shown"]
     assert command("--model", "sklearn:tree.skops") == 0
-    assert re.search(
-        r"Label \S+ goes to \S+ % of the \d+ .* with sex = \w", capsys.readouterr().out.replace("\n", " ")
-    )
+    assert re.search(r"Label \S+ goes to \S+ % of the \d+ .* with sex = \w", capsys.readouterr().out.replace("\n", " "))
     assert command("--model", "sklearn:tree.skops") == 0
     text = capsys.readouterr().out
     assert "33.33 % (exact)" in text
     assert "Sets of protected columns" in text
 
 
-def test_scores_have_a_scale_and_labels_a_table_of_distances(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_have_a_scale_and_labels_a_table_of_distances(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "rows_model.py").write_text(
         "import numpy as np\n"
         "def points(rows):\n    return 300.0 + 50 * rows[:, 1] + 10 * rows[:, 0]\n"
@@ -294,21 +265,14 @@ def test_rows_and_seconds_are_those_of_the_whole_run(place: Path, method: Any) -
     options = {"aequitas": {"global_n": 20, "local_n": 20}, "sg": {"limit": 20}}.get(method, {})
     run = audit_table(
         TabularPlan(
-            data="data.csv",
-            target="y",
-            model="python:rows_model:f",
-            protected=("sex",),
-            method=method,
-            options=options,
+            data="data.csv", target="y", model="python:rows_model:f", protected=("sex",), method=method, options=options
         ),
         observe=events.append,
     )
     asked = sum(sys.modules["rows_model"].seen)
     assert run.path is not None
     record = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
-    assert (
-        record["counts"]["evaluations_in_all"] == record["tabular"]["counts"]["evaluations_in_all"] == asked
-    )
+    assert record["counts"]["evaluations_in_all"] == record["tabular"]["counts"]["evaluations_in_all"] == asked
     assert f"asked about {asked:,} rows" in (run.path / "report.html").read_text(encoding="utf-8")
     assert record["models"]["python:rows_model:f"]["counts"]["calls"] == asked
     assert record["counts"]["seconds"] == record["provenance"]["seconds"]
@@ -373,16 +337,10 @@ def test_a_handful_of_rows_shows_nothing(place: Path, capsys: pytest.CaptureFixt
     lines = (place / "data.csv").read_text(encoding="utf-8").splitlines()
     for n, verdict in ((9, "not_determined"), (120, "shown")):
         (place / "data.csv").write_text("\n".join([lines[0], *lines[1:][:n]]) + "\n", encoding="utf-8")
-        (place / "rows_model.py").write_text(
-            "def f(rows):\n    return rows[:, 1].astype(int)\n", encoding="utf-8"
-        )
+        (place / "rows_model.py").write_text("def f(rows):\n    return rows[:, 1].astype(int)\n", encoding="utf-8")
         assert command("--model", "python:rows_model:f", "--format", "json") == 0
         first = json.loads(capsys.readouterr().out)["findings"][0]
-        assert (first["code"], first["rate"]["n"], first["verdict"]) == (
-            "tabular-apparent-causal",
-            n,
-            verdict,
-        )
+        assert (first["code"], first["rate"]["n"], first["verdict"]) == ("tabular-apparent-causal", n, verdict)
         (place / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -408,9 +366,7 @@ def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixt
         ([], "needs --data FILE and --model"),
     ],
 )
-def test_what_cannot_run(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
+def test_what_cannot_run(place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert command(*arguments) == 2
     captured = capsys.readouterr()
     assert message in " ".join(captured.err.split())
@@ -427,9 +383,7 @@ def test_a_limit_leaves_a_partial_result(place: Path, capsys: pytest.CaptureFixt
 def test_the_same_seed_gives_the_same_record(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sections = []
     for _ in range(2):
-        command(
-            "--model", "sklearn:tree.skops", "--set", "enumerate=false", "--seed", "3", "--format", "json"
-        )
+        command("--model", "sklearn:tree.skops", "--set", "enumerate=false", "--seed", "3", "--format", "json")
         section = json.loads(capsys.readouterr().out)["tabular"]
         section["counts"].pop("seconds")
         sections.append(section)
@@ -448,9 +402,7 @@ def test_a_schema_is_written_and_read(place: Path, capsys: pytest.CaptureFixture
     assert audit([*argv, "--format", "json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["tabular"]["counts"]["impossible_rows"] == 9
-    (place / "s.yaml").write_text(
-        text.replace("constraints: []", "constraints: [x == 5, x == 4]"), encoding="utf-8"
-    )
+    (place / "s.yaml").write_text(text.replace("constraints: []", "constraints: [x == 5, x == 4]"), encoding="utf-8")
     pytest.importorskip("z3", reason="the extra `tabular` is not installed")
     assert audit(argv) == 2
     assert "These clash: (1) x == 5; (2) x == 4" in " ".join(capsys.readouterr().err.split())
@@ -523,9 +475,7 @@ def test_a_failing_model_is_one_paragraph_and_missing_values_are_asked(
     screen = capsys.readouterr().out
     assert len(screen.splitlines()) <= 40
     assert [
-        main.run(shlex.split(line.split("   ")[0])[1:])
-        for line in screen.splitlines()
-        if line[:6] == "audit "
+        main.run(shlex.split(line.split("   ")[0])[1:]) for line in screen.splitlines() if line[:6] == "audit "
     ] == [0, 0, 0]
     assert "'n/a' (10 rows)" in " ".join(capsys.readouterr().out.split())
     (record,) = (tmp_path / "runs").glob("2*/run.json")

@@ -30,9 +30,7 @@ def people(*rules: str) -> Schema:
             Column(name="age", kind="integer", codes=5, low=18, step=10, ordered=True),
             Column(name="sex", kind="category", codes=2, values=("Female", "Male"), protected=True),
             Column(name="role", kind="category", codes=3, values=("Husband", "Wife", "other one")),
-            Column(
-                name="income", kind="binned", codes=3, values=(5, 20.5, 70), edges=(10.0, 40.0), ordered=True
-            ),
+            Column(name="income", kind="binned", codes=3, values=(5, 20.5, 70), edges=(10.0, 40.0), ordered=True),
             Column(name="years", kind="integer", codes=60),
         ),
         target="credit",
@@ -78,9 +76,7 @@ def test_numeric_rows_are_one_float_array() -> None:
 
 
 def test_sizes_are_exact() -> None:
-    wide = Schema(
-        columns=tuple(Column(name=f"c{i}", kind="integer", codes=1000, protected=i == 0) for i in range(30))
-    )
+    wide = Schema(columns=tuple(Column(name=f"c{i}", kind="integer", codes=1000, protected=i == 0) for i in range(30)))
     assert wide.size == 10**90
     assert wide.cases == 10**87
 
@@ -138,11 +134,7 @@ def test_a_schema_file_reads_back_equal(tmp_path: Path) -> None:
     ("text", "error", "message"),
     [
         ("columns: [a]", DataFileError, "entry `columns`"),
-        (
-            "colums: {}\ncolumns: {a: {kind: integer, low: 1, high: 2}}",
-            DataFileError,
-            "unknown entry 'colums'",
-        ),
+        ("colums: {}\ncolumns: {a: {kind: integer, low: 1, high: 2}}", DataFileError, "unknown entry 'colums'"),
         ("columns: {a: {kind: number}}", DataFileError, "column 'a': kind must be"),
         ("columns: {a: {kind: integer, low: 3, high: 2}}", DataFileError, "column 'a': needs whole numbers"),
         ("columns: {a: {kind: category, values: [x, x]}}", ConfigError, "lists a value twice"),
@@ -150,21 +142,9 @@ def test_a_schema_file_reads_back_equal(tmp_path: Path) -> None:
         ("columns: {a: {kind: binned, values: [1, 2], edges: [3, 4]}}", ConfigError, "2 bins need 1 rising"),
         ("columns: {a: {kind: derived, values: [x]}}", DataFileError, "needs source"),
         ("columns: {a: {kind: integer, low: 1, high: 1, protected: true}}", ConfigError, "one value only"),
-        (
-            "columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [b == 1]",
-            ConfigError,
-            "no column 'b'",
-        ),
-        (
-            "columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [a ==]",
-            ConfigError,
-            "expected a value",
-        ),
-        (
-            "columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [a == 7]",
-            ConfigError,
-            "no value '7'",
-        ),
+        ("columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [b == 1]", ConfigError, "no column 'b'"),
+        ("columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [a ==]", ConfigError, "expected a value"),
+        ("columns: {a: {kind: integer, low: 1, high: 2}}\nconstraints: [a == 7]", ConfigError, "no value '7'"),
         ("target: a\ncolumns: {a: {kind: integer, low: 1, high: 2}}", ConfigError, "also an input column"),
         ("columns: {a: {", DataFileError, "no valid YAML"),
     ],
@@ -190,12 +170,7 @@ def test_inference() -> None:
         ["sex"],
     )
     kinds = {c.name: (c.kind, c.codes) for c in schema.columns}
-    assert kinds == {
-        "code": ("category", 4),
-        "age": ("integer", 50),
-        "pay": ("binned", 10),
-        "sex": ("category", 2),
-    }
+    assert kinds == {"code": ("category", 4), "age": ("integer", 50), "pay": ("binned", 10), "sex": ("category", 2)}
     assert schema.protected == ("sex",)
 
 
@@ -286,19 +261,13 @@ def test_missing_values_reach_the_model_as_nan(tmp_path: Path) -> None:
         (["2,000", "950"], [2000, 950], "commas between thousands"),
         (["1,5", "2"], [1.5, 2], "the comma as the decimal mark (1,5 is 1.5)"),
         (["1.234,5", "2"], [1234.5, 2], "the comma as the decimal mark (1.234,5 is 1234.5)"),
-        (
-            ["7", "n/a", "8"],
-            [7, None, 8],
-            "read as missing, since all other values are numbers: 'n/a' (1 row)",
-        ),
+        (["7", "n/a", "8"], [7, None, 8], "read as missing, since all other values are numbers: 'n/a' (1 row)"),
         (["7", "?", "8"], [7, None, 8], "'?' (1 row)"),
         (["?", "a"], ["?", "a"], ""),
         ([*["1"] * 19, "x"], [*["1"] * 19, "x"], "19 of 20 values are numbers; not 'x' (1 row)"),
     ],
 )
-def test_columns_of_numbers_stay_numbers(
-    tmp_path: Path, values: list[str], read: list[object], note: str
-) -> None:
+def test_columns_of_numbers_stay_numbers(tmp_path: Path, values: list[str], read: list[object], note: str) -> None:
     table = read_table(written(tmp_path, "a;b", *(f"{v};1" for v in values)))
     found = [None if isinstance(v, float) and np.isnan(v) else v for v in table["a"].tolist()]
     assert found == read
@@ -357,12 +326,7 @@ def test_the_solver_reads_the_same_rules(rule: str, truth: object) -> None:
 
 def test_clashing_constraints_are_named() -> None:
     pytest.importorskip("z3", reason="the extra `tabular` is not installed")
-    fine, *clashing = (
-        "years <= age",
-        "role == Husband",
-        "role == Husband implies sex == Male",
-        "sex == Female",
-    )
+    fine, *clashing = ("years <= age", "role == Husband", "role == Husband implies sex == Male", "sex == Female")
     with pytest.raises(ConfigError, match=r"clash: \(1\) role == Husband; \(2\)") as caught:
         check_realisable(people(fine, *clashing))
     assert fine not in str(caught.value)
@@ -371,8 +335,7 @@ def test_clashing_constraints_are_named() -> None:
 
 
 @given(
-    st.lists(st.sampled_from([2, 3, 200, 300, 70_000, 2**31 - 1]), min_size=1, max_size=8),
-    st.integers(0, 2**32 - 1),
+    st.lists(st.sampled_from([2, 3, 200, 300, 70_000, 2**31 - 1]), min_size=1, max_size=8), st.integers(0, 2**32 - 1)
 )
 @settings(max_examples=40, deadline=None)
 def test_keys_are_exact(cards: list[int], seed: int) -> None:
@@ -405,17 +368,13 @@ def test_seen_is_a_set(batches: list[list[int]]) -> None:
 
 
 def test_enumeration_is_complete() -> None:
-    schema = Schema(
-        columns=tuple(Column(name=f"c{i}", kind="integer", codes=c) for i, c in enumerate((3, 1, 4)))
-    )
+    schema = Schema(columns=tuple(Column(name=f"c{i}", kind="integer", codes=c) for i, c in enumerate((3, 1, 4))))
     rows = np.concatenate(list(enumerate_rows(schema, chunk=5)))
     assert [tuple(r) for r in rows.tolist()] == list(itertools.product(range(3), range(1), range(4)))
 
 
 def test_cross_keeps_the_rest() -> None:
-    rows = cross(
-        np.array([[1, 2], [3, 4]], dtype=np.int32), np.array([1]), np.array([[0], [9]], dtype=np.int32)
-    )
+    rows = cross(np.array([[1, 2], [3, 4]], dtype=np.int32), np.array([1]), np.array([[0], [9]], dtype=np.int32))
     assert rows.tolist() == [[1, 0], [3, 0], [1, 9], [3, 9]]
 
 

@@ -158,9 +158,7 @@ def test_extract_knows_foreign_prompts(tone: Task) -> None:
 
 
 def test_no_tag(tmp_path: Path) -> None:
-    task = load(
-        write(tmp_path, MINIMAL.replace("the tone?", "the tone of {input}?") + "input: {tag: null}\n")
-    )
+    task = load(write(tmp_path, MINIMAL.replace("the tone?", "the tone of {input}?") + "input: {tag: null}\n"))
     prompt = task.render("</text> x")
     assert prompt.messages is not None
     assert prompt.messages[0].content == "What is the tone of </text> x?\n\nOne word."
@@ -213,10 +211,7 @@ BROKEN = [
     (MINIMAL.replace("format: 1\n", ""), "field format: this field is missing"),
     (MINIMAL.replace("name: tone", "name: My Task"), "field name"),
     (MINIMAL.replace("kind: classification", "kind: guess"), "field kind"),
-    (
-        MINIMAL.replace("[calm, angry]", "[calm]"),
-        "field labels: a task of kind classification needs at least two",
-    ),
+    (MINIMAL.replace("[calm, angry]", "[calm]"), "field labels: a task of kind classification needs at least two"),
     (MINIMAL.replace("[calm, angry]", "[yes, no]"), "put the word in quotes"),
     (MINIMAL.replace("[calm, angry]", "[0, 1]"), "labels.0"),
     (MINIMAL.replace("[calm, angry]", "[calm, Calm]"), "names both 'calm' and 'Calm'"),
@@ -243,8 +238,7 @@ BROKEN = [
     (MINIMAL + "examples: [{text: Hi, label: happy}]\n", "examples.0.label: 'happy' is none of the labels"),
     (MINIMAL + "examples: [{text: Hi}]\n", "field examples.0.label: this field is missing"),
     (
-        MINIMAL.replace('{"label": {json}}', "{reason}\\nAnswer: {label}")
-        + "examples: [{text: Hi, label: calm}]\n",
+        MINIMAL.replace('{"label": {json}}', "{reason}\\nAnswer: {label}") + "examples: [{text: Hi, label: calm}]\n",
         "examples.0.reason",
     ),
     ("[" * 600, "inside each other"),
@@ -301,9 +295,7 @@ def test_unknown_name() -> None:
 
 
 def test_an_unknown_kind(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataFileError, match="line 3: field kind: 'ranking' is none of classification, coreference"
-    ):
+    with pytest.raises(DataFileError, match="line 3: field kind: 'ranking' is none of classification, coreference"):
         load(write(tmp_path, MINIMAL.replace("classification", "ranking")))
 
 
@@ -312,21 +304,11 @@ def test_kinds_that_are_read_like_a_classification(tmp_path: Path, kind: str) ->
     own = load(write(tmp_path, MINIMAL.replace("classification", kind)))
     like = load(write(tmp_path, MINIMAL, "like.yaml"))
     assert own.kind.name == kind == load(kind).kind.name
-    texts = (
-        *like.labels,
-        f"Answer: {like.labels[0]}",
-        '{"label": "angry"}',
-        "neither of them",
-        "",
-    )
+    texts = (*like.labels, f"Answer: {like.labels[0]}", '{"label": "angry"}', "neither of them", "")
     assert [own.read(t) for t in texts] == [like.read(t) for t in texts]
     assert own.read(like.labels[0]).value == like.labels[0]
     with pytest.raises(DataFileError, match="at least two labels"):
-        load(
-            write(
-                tmp_path, template("one", "generation").replace("kind: generation", f"kind: {kind}"), "o.yaml"
-            )
-        )
+        load(write(tmp_path, template("one", "generation").replace("kind: generation", f"kind: {kind}"), "o.yaml"))
 
 
 def test_own_texts_lie_beside_the_file(tmp_path: Path) -> None:
@@ -349,8 +331,7 @@ def test_other_kinds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["classification", "decision", "multilabel", "score", "generation", "coreference", "fill-mask"],
+    "kind", ["classification", "decision", "multilabel", "score", "generation", "coreference", "fill-mask"]
 )
 def test_templates_load_as_they_are(tmp_path: Path, kind: str) -> None:
     task = load(write(tmp_path, template("own-task_1", kind)))

@@ -38,9 +38,7 @@ def test_the_spec() -> None:
     with pytest.raises(ConfigError, match="takes nothing"):
         models.make("textblob:large")
     chat = Request(
-        prompt=Prompt(format="plain", messages=(Message(role="user", content="x"),)),
-        replicate=0,
-        variant_id="v",
+        prompt=Prompt(format="plain", messages=(Message(role="user", content="x"),)), replicate=0, variant_id="v"
     )
     assert not isinstance(asyncio.run(TextBlobModel().generate([chat]))[0], Reply)
 
@@ -79,23 +77,12 @@ def test_neutral_is_a_label_where_the_task_has_it(tmp_path: Path, name: str, gra
     task.write_text(THREE, encoding="utf-8")
     found = {
         which: audit(
-            which,
-            model=name,
-            suite="grammar",
-            grammar=grammar,
-            generation="uniform",
-            limit=150,
-            order=1,
-            cache=False,
+            which, model=name, suite="grammar", grammar=grammar, generation="uniform", limit=150, order=1, cache=False
         )
         for which in (str(task), "sentiment")
     }
     three, two = (
-        {
-            v.variant_id: (v.original_output, v.variant_output)
-            for v in found[which].verdicts
-            if v.outcome != "skipped"
-        }
+        {v.variant_id: (v.original_output, v.variant_output) for v in found[which].verdicts if v.outcome != "skipped"}
         for which in (str(task), "sentiment")
     )
     assert set(three) == set(two)
@@ -119,9 +106,6 @@ def test_neutral_may_be_chosen_and_left_out(tmp_path: Path) -> None:
     assert models.make("vader", task=tasks.load("sentiment")).fingerprint == models.make("vader").fingerprint
     # Also where it stands among models that are objects.
     result = audit(
-        str(file),
-        model=["vader", lambda text: "neutral"],
-        data=["She came by train.", "His son left."],
-        cache=False,
+        str(file), model=["vader", lambda text: "neutral"], data=["She came by train.", "His son left."], cache=False
     )
     assert result.record["models"]["vader"]["fingerprint"] == made.fingerprint

@@ -73,9 +73,7 @@ def test_figures() -> None:
     assert FIGURES["hedging"][1]("It may possibly be so.") == 40
     assert FIGURES["agency"][1]("She led.") == 50
     assert FIGURES["competence"][1]("") == 0
-    assert reading_ease("The cat sat.") > reading_ease(
-        "Institutional responsibilities necessitate deliberation."
-    )
+    assert reading_ease("The cat sat.") > reading_ease("Institutional responsibilities necessitate deliberation.")
 
 
 @pytest.mark.parametrize("planted", [True, False])

@@ -33,10 +33,7 @@ def requests(**more: Any) -> list[dict[str, Any]]:
                 "tools": TOOLS,
                 "messages": [
                     {"role": "system", "content": f"His Honour signed policy {n}. Decide."},
-                    {
-                        "role": "user",
-                        "content": [{"type": "text", "text": f"She has been a {job} for {n + 2} years."}],
-                    },
+                    {"role": "user", "content": [{"type": "text", "text": f"She has been a {job} for {n + 2} years."}]},
                     {"role": "assistant", "content": "What else does he say?"},
                     {"role": "user", "content": "She left her job last year."},
                 ],
@@ -58,8 +55,7 @@ def listener(seen: list[dict[str, Any]], answer: Callable[[str], str]) -> Callab
         seen.append(body)
         return answer(
             " ".join(
-                m["content"] if isinstance(m["content"], str) else m["content"][0]["text"]
-                for m in body["messages"][1:]
+                m["content"] if isinstance(m["content"], str) else m["content"][0]["text"] for m in body["messages"][1:]
             )
         )
 
@@ -92,16 +88,12 @@ def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
         assert body == source
         assert list(body) == list(source)
     assert changed > len(rows)
-    claim = next(
-        c for c in result.record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"]
-    )
+    claim = next(c for c in result.record["claims"] if c["family"] == "net" and c["groups"] == ["female", "male"])
     assert claim["estimate"] == pytest.approx(-1.0)
     assert claim["texts"] == len(JOBS)
     asked = {
         body["messages"][1]["content"][0]["text"].split()[0]
-        for body in [
-            json.loads(p.text) for v in result.verdicts for p in result.evidence.prompts(v.variant_id)
-        ]
+        for body in [json.loads(p.text) for v in result.verdicts for p in result.evidence.prompts(v.variant_id)]
     }
     assert {"He", "She"} <= asked
     assert result.record["performance"]["gold"]["given"] == len(JOBS)
@@ -113,10 +105,7 @@ def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
         ((), ["She has been a nurse for 2 years.", "She left her job last year."]),
         (("system",), ["His Honour signed policy 0. Decide."]),
         (("$.messages[-1].content",), ["She left her job last year."]),
-        (
-            ("assistant", "$.messages[0].content"),
-            ["His Honour signed policy 0. Decide.", "What else does he say?"],
-        ),
+        (("assistant", "$.messages[0].content"), ["His Honour signed policy 0. Decide.", "What else does he say?"]),
     ):
         task, found = traffic.read(Plan(task="hiring", data=file, messages=messages), tasks.load("hiring"))
         assert found[0].text.split("\n\n=====\n\n") == expected
@@ -130,9 +119,7 @@ def test_a_sample_is_drawn_with_the_seed(tmp_path: Path) -> None:
     seen: list[list[str]] = []
     for seed in (1, 1, 2):
         bodies: list[dict[str, Any]] = []
-        result = audit(
-            "hiring", model=listener(bodies, lambda text: "invite"), data=file, sample=3, seed=seed
-        )
+        result = audit("hiring", model=listener(bodies, lambda text: "invite"), data=file, sample=3, seed=seed)
         assert result.record["counts"]["seeds"] == 3
         seen.append(sorted({body["messages"][0]["content"] for body in bodies}))
     assert seen[0] == seen[1] != seen[2]
@@ -141,12 +128,7 @@ def test_a_sample_is_drawn_with_the_seed(tmp_path: Path) -> None:
 def test_redaction_holds(tmp_path: Path) -> None:
     file = written(tmp_path / "r.jsonl", requests())
     result = audit(
-        "hiring",
-        model=lambda text: "invite",
-        data=file,
-        redact=True,
-        attributes="gender",
-        out=tmp_path / "runs",
+        "hiring", model=lambda text: "invite", data=file, redact=True, attributes="gender", out=tmp_path / "runs"
     )
     assert result.path is not None
     for path in result.path.iterdir():
@@ -239,23 +221,14 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
 def test_requests_that_a_program_hands_over(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
     result = audit(
-        "hiring",
-        model=listener(seen, lambda said: "invite"),
-        data=requests(),
-        attributes="gender",
-        out=tmp_path,
+        "hiring", model=listener(seen, lambda said: "invite"), data=requests(), attributes="gender", out=tmp_path
     )
     assert result.record["counts"]["seeds"] == len(JOBS)
     assert {body["model"] for body in seen} == {"logged-model"}
     assert len(list(tmp_path.glob("data-*.jsonl"))) == 1
 
 
-HUMAN = {
-    "lc": 1,
-    "type": "constructor",
-    "id": ["langchain", "HumanMessage"],
-    "kwargs": {"content": "He is kind."},
-}
+HUMAN = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "He is kind."}}
 ROLE = {"role": "user", "content": "He is kind."}
 
 
@@ -265,14 +238,8 @@ ROLE = {"role": "user", "content": "He is kind."}
         ({"inputs": {"messages": [[ROLE]]}}, "LangChain logs them .a list in the list of messages"),
         ({"inputs": {"messages": [HUMAN]}}, "LangChain logs them .kwargs"),
         ({"messages": [{"type": "human", "content": "He is kind."}]}, "LangChain logs them .type"),
-        (
-            {"name": "chat", "attributes": {"gen_ai.prompt.0.content": "He is kind."}},
-            "spans of OpenTelemetry",
-        ),
-        (
-            {"attributes": [{"key": "gen_ai.prompt.0.content", "value": {"stringValue": "x"}}]},
-            "spans of OpenTel",
-        ),
+        ({"name": "chat", "attributes": {"gen_ai.prompt.0.content": "He is kind."}}, "spans of OpenTelemetry"),
+        ({"attributes": [{"key": "gen_ai.prompt.0.content", "value": {"stringValue": "x"}}]}, "spans of OpenTel"),
         ({"resourceSpans": []}, "spans of OpenTelemetry"),
         ({"model": "m", "input": [ROLE]}, "input in place of messages"),
     ],

@@ -106,23 +106,14 @@ def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
     (name,) = result.record["models"]
     counts = result.record["counts"]
     n = counts["calls"] + counts["cached"]
-    assert constant == {
-        "code": "constant_answers",
-        "model": name,
-        "format": "",
-        "n": n,
-        "of": n,
-        "label": label,
-    }
+    assert constant == {"code": "constant_answers", "model": name, "format": "", "n": n, "of": n, "label": label}
     assert (control["code"], control["n"]) == ("control_not_seen", 0)
     first = f"{name} cannot be judged: all {n} answers that could be read are “{label}”"
     lines = RENDERERS.create("terminal").render(result.record, result.evidence).splitlines()
     assert lines[1].startswith(f"!! {first}")
     page = RENDERERS.create("html").render(result.record, result.evidence)
     after = page.partition("</h1>")[2].lstrip()
-    assert after.startswith(
-        f'<p class="banner" role="note"><strong>Note.</strong> {html.escape(first, quote=False)}'
-    )
+    assert after.startswith(f'<p class="banner" role="note"><strong>Note.</strong> {html.escape(first, quote=False)}')
     assert "the positive control was not seen" in page
 
 
@@ -189,13 +180,7 @@ def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() ->
 def test_a_fifth_of_the_answers_is_no_warning() -> None:
     answers = itertools.cycle(("positive", "positive", "negative", "negative", "no idea"))
     result = audit(
-        "sentiment",
-        model=lambda _: next(answers),
-        data=TEXTS[:2],
-        order=1,
-        per_seed=2,
-        replicates=5,
-        cache=False,
+        "sentiment", model=lambda _: next(answers), data=TEXTS[:2], order=1, per_seed=2, replicates=5, cache=False
     )
     (model,) = result.record["models"].values()
     assert 0.19 < model["counts"]["unparsed"] / model["counts"]["calls"] <= 0.2
@@ -252,18 +237,13 @@ def test_a_model_that_gave_no_readable_answer_is_told_as_such() -> None:
 # -- a model that is not worth asking further -----------------------------------------------------------
 
 MANY = [
-    f"My {who} is a {what} person."
-    for who in ("mother", "son", "wife", "uncle")
-    for what in ("kind", "loud", "shy")
+    f"My {who} is a {what} person." for who in ("mother", "son", "wife", "uncle") for what in ("kind", "loud", "shy")
 ]
 
 
 def many(model: Any, **more: Any) -> Result:
     return audit(
-        "sentiment",
-        model=model,
-        data=MANY,
-        **{"attributes": "gender", "cache": False, "replicates": 3} | more,
+        "sentiment", model=model, data=MANY, **{"attributes": "gender", "cache": False, "replicates": 3} | more
     )
 
 
@@ -281,10 +261,7 @@ def test_a_model_whose_first_answers_cannot_be_read_is_asked_nothing_more(
     assert 30 <= len(calls) <= 46  # those in the same batch as the thirtieth
     assert not found.complete
     reason = found.record["status_reason"]
-    assert re.search(
-        r"none of its \d+ answers could be read \(\d+ unparsed; .*, so it was asked nothing",
-        reason,
-    )
+    assert re.search(r"none of its \d+ answers could be read \(\d+ unparsed; .*, so it was asked nothing", reason)
     assert finish(found, format="terminal", fail_on=None) == 3
     told = capsys.readouterr()
     assert (
@@ -312,9 +289,7 @@ def test_a_model_that_is_often_read_is_asked_everything() -> None:
 
 
 def test_tasks_without_labels_are_asked_everything(tmp_path: Path) -> None:
-    found = audit(
-        "letter", model=lambda text: "", data=MANY, attributes="gender", who="all", cache=False, max_calls=60
-    )
+    found = audit("letter", model=lambda text: "", data=MANY, attributes="gender", who="all", cache=False, max_calls=60)
     assert "asked nothing more" not in found.record["status_reason"]
     assert found.record["counts"]["calls"] == 60
 
@@ -356,9 +331,8 @@ def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path:
     found = many(Kept(lambda text: "The review says that", cut_off=True), out=tmp_path)
     (told,) = (m["unread"] for m in found.record["models"].values())
     assert told["cut_off"] == told["unparsed"] > 0
-    assert (
-        f"{told['cut_off']} were cut off at the limit on tokens: raise it with --max-tokens"
-        in found.to_text(full=True)
+    assert f"{told['cut_off']} were cut off at the limit on tokens: raise it with --max-tokens" in found.to_text(
+        full=True
     )
     assert "--max-tokens" in found.record["status_reason"]
     assert found.path is not None

@@ -24,10 +24,7 @@ from auditor.run.stages import shuffled
 TEXTS = [
     f"The young {person} said that the {thing} of {day} was {how}."
     for person, thing, day, how in itertools.product(
-        ("man", "waiter", "father"),
-        ("film", "meal", "play", "song"),
-        ("May", "June"),
-        ("long", "short", "odd"),
+        ("man", "waiter", "father"), ("film", "meal", "play", "song"), ("May", "June"), ("long", "short", "odd")
     )
 ]
 MODEL = """

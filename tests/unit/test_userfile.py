@@ -39,9 +39,7 @@ RUN = "from auditor.cli.main import main; main()"
 BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)
 )
-LAUGHS = "a0: &a0 [x, x]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
-)
+LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 READERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.yaml", schemafile.load),
     ("x.yaml", lambda path: read_distance(str(path), 0, 1)),
@@ -118,9 +116,7 @@ def test_hostile_yaml_is_refused_with_a_message(text: str, message: str) -> None
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.parametrize(("name", "read"), READERS + OTHERS)
-def test_pipes_are_refused_before_they_are_opened(
-    name: str, read: Callable[[Path], Any], tmp_path: Path
-) -> None:
+def test_pipes_are_refused_before_they_are_opened(name: str, read: Callable[[Path], Any], tmp_path: Path) -> None:
     path = tmp_path / name
     os.mkfifo(path)
     with pytest.raises(DataFileError, match="this is a pipe, not a regular file; write what it gives into"):

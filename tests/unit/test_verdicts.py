@@ -44,9 +44,7 @@ def difference(value: float, group: str) -> verdicts.Tested:
         (2.5, 0, ""),
     ],
 )
-def test_an_interval_without_zero_is_told_apart_from_too_little_data(
-    value: float, others: int, why: str
-) -> None:
+def test_an_interval_without_zero_is_told_apart_from_too_little_data(value: float, others: int, why: str) -> None:
     family = [difference(value, "female"), *(difference(0.1, f"group{n}") for n in range(others))]
     claim = verdicts.decide(family, Question())[0]
     assert claim.verdict == ("not_determined" if why else "shown")
@@ -59,9 +57,7 @@ def test_an_error_of_adding_up_leaves_out_no_zero() -> None:
     nothing = difference(0.0, "female")
     assert nothing.main is not None
     main = replace(nothing.main, these=one, group=one)
-    claim = verdicts.decide(
-        [replace(nothing, main=main, claim=verdicts.filled(nothing.claim, main))], Question()
-    )[0]
+    claim = verdicts.decide([replace(nothing, main=main, claim=verdicts.filled(nothing.claim, main))], Question())[0]
     assert claim.low is not None
     assert claim.low > 0
     assert "leaves out 0" not in claim.why
@@ -69,9 +65,7 @@ def test_an_error_of_adding_up_leaves_out_no_zero() -> None:
 
 def test_a_finding_of_an_attribute_says_which_difference_its_verdict_rests_on() -> None:
     def screened(text: str) -> str:
-        return (
-            "invite" if {"she", "her", "woman", "girl"} & set(re.findall(r"\w+", text.lower())) else "reject"
-        )
+        return "invite" if {"she", "her", "woman", "girl"} & set(re.findall(r"\w+", text.lower())) else "reject"
 
     result = audit("hiring", model=screened, attributes="gender", limit=60, cache=False)
     (finding,) = [f for f in result.findings if f.code == ATOMIC]

@@ -37,10 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(place: Path, *more: str, model: str = "vader") -> Path:
-    assert run(["run", "--task", "sentiment", "--limit", "6", "--model", model, "--no-cache", *more]) in (
-        0,
-        3,
-    )
+    assert run(["run", "--task", "sentiment", "--limit", "6", "--model", model, "--no-cache", *more]) in (0, 3)
     [path] = [p.parent for p in (place / "reports").glob("*/plan.json")]
     return path
 
@@ -60,9 +57,7 @@ def rewrite(path: Path, change: str, to: str, plan_sha256: str) -> None:
         fresh.extend(records)
 
 
-def test_the_head_stands_in_output_and_report_and_is_compared(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_head_stands_in_output_and_report_and_is_compared(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made(place)
     noted = head(RunFolder.open(path).record())
     assert f"Head: {noted}\n" in capsys.readouterr().err
@@ -83,9 +78,7 @@ def test_a_folder_made_anew_without_a_register_is_said_and_fails_against_a_noted
     noted = head(folder.record())
     rewrite(path / "responses.jsonl", '"negative"', '"positive"', folder.plan_sha256)
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))
-    with journal.Journal(
-        path / "responses.jsonl", journal.genesis("responses.jsonl", folder.plan_sha256)
-    ) as forged:
+    with journal.Journal(path / "responses.jsonl", journal.genesis("responses.jsonl", folder.plan_sha256)) as forged:
         record["journal"]["responses.jsonl"]["hash"] = forged.head.hash
     (path / "run.json").write_text(json.dumps(record), encoding="utf-8")
     assert verify_folder(path)  # the register knows better
@@ -142,9 +135,7 @@ def test_the_report_is_covered(place: Path, capsys: pytest.CaptureFixture[str]) 
         ["augment", "RUN", "--out", "x.csv"], ["groups", "RUN"], ["mitigate", "RUN", "--dry-run"],
     ],
 )  # fmt: skip
-def test_commands_check_the_chain_first(
-    argv: list[str], place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_check_the_chain_first(argv: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made(place)
     responses = path / "responses.jsonl"
     text = responses.read_text(encoding="utf-8")
@@ -174,11 +165,7 @@ def test_a_program_that_a_folder_names_runs_only_with_consent(
 ) -> None:
     path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
     variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
-    argv = [
-        command,
-        str(path),
-        *([variant, "--replicates", "1"] if command == "replay" else ["--max-calls", "900"]),
-    ]
+    argv = [command, str(path), *([variant, "--replicates", "1"] if command == "replay" else ["--max-calls", "900"])]
     (place / "ran").unlink()
     code, told = said(capsys, *argv)
     assert code == 2
@@ -212,11 +199,7 @@ class Listener(BaseHTTPRequestHandler):
 @pytest.mark.parametrize("command", ["resume", "replay"])
 @pytest.mark.parametrize("kind", ["base_url", "http"])
 def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
-    command: str,
-    kind: str,
-    place: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, kind: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "x" * 12)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
@@ -237,11 +220,7 @@ def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
         path = made(place, "--max-calls", "8", "--yes", *more, model=model)
         assert f" {' '.join(named)}" in " ".join(capsys.readouterr().err.split())  # how to go on
         variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
-        argv = [
-            command,
-            str(path),
-            *([variant, "--replicates", "1"] if command == "replay" else ["--max-calls", "20"]),
-        ]
+        argv = [command, str(path), *([variant, "--replicates", "1"] if command == "replay" else ["--max-calls", "20"])]
         Listener.asked.clear()
         for extra in ([], wrong):
             code, told = said(capsys, *argv, *extra)
@@ -268,15 +247,11 @@ def test_signatures(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
         key = ed25519.Ed25519PrivateKey.generate()
         (place / f"{name}.pem").write_bytes(
             key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             )
         )
         (place / f"{name}.pub").write_bytes(
-            key.public_key().public_bytes(
-                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-            )
+            key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         )
     path = made(place)
     assert said(capsys, "verify", str(path), "--signed-by", "mine.pub")[0] == 1  # nobody signed yet

@@ -77,8 +77,7 @@ def test_p_values_are_valid_and_e_values_pay_one_on_the_average() -> None:
 def test_after_a_change_it_begins_anew() -> None:
     before = dates(np.random.default_rng(0), 4, texts=200)
     after = [
-        {text: value + 0.5 for text, value in one.items()}
-        for one in dates(np.random.default_rng(0), 6, texts=200)
+        {text: value + 0.5 for text, value in one.items()} for one in dates(np.random.default_rng(0), 6, texts=200)
     ]
     found = looks(before + after, figures=1)
     assert found
@@ -172,12 +171,7 @@ def test_a_run_in_which_something_was_changed_is_left_out_and_named(
 @pytest.mark.parametrize("runs", [1, 3])
 def test_too_few_texts_cannot_tell(runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for day in range(runs):
-        run(
-            tmp_path,
-            day,
-            changed=day > 1,
-            data=["She liked the film.", "She liked the song.", "She liked the play."],
-        )
+        run(tmp_path, day, changed=day > 1, data=["She liked the film.", "She liked the song.", "She liked the play."])
     assert cli.run(["watch", str(tmp_path), "--fail-on", "changed"]) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert "it cannot be told whether anything changed" in told

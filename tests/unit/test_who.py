@@ -56,9 +56,7 @@ def spans_of(text: str, *words: str) -> list[Span]:
         (
             "Ran a trade course, mostly with young Black men leaving prison. She sets limits and keeps them.",
             "male",
-            [
-                "Ran a trade course, mostly with young Black men leaving prison. He sets limits and keeps them."
-            ],
+            ["Ran a trade course, mostly with young Black men leaving prison. He sets limits and keeps them."],
         ),
         (
             "She led the choir. A man from the council thanked her for his seat.",
@@ -103,9 +101,7 @@ def test_every_edit_of_the_subject_leads_one_way() -> None:
 
 
 def test_a_term_beside_a_mention_is_the_persons() -> None:
-    text = (
-        "The applicant is a Kenyan nurse. A Polish surgeon praised her, and the Italian ward asked for her."
-    )
+    text = "The applicant is a Kenyan nurse. A Polish surgeon praised her, and the Italian ward asked for her."
     found = to("german", text, "subject", attributes=["nationality"])
     assert found == [text.replace("Kenyan", "German")]
 

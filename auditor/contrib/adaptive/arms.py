@@ -43,9 +43,7 @@ class Beliefs:
         self._labels, self._scores = ByLabel(self._states), ByScore(self._states)
         self._text_of: list[int] = []
         self._arm_of: list[Arm] = []
-        self._shown: list[
-            float
-        ] = []  # per single choice: whether it shows by itself; -1 where that is not known
+        self._shown: list[float] = []  # per single choice: whether it shows by itself; -1 where that is not known
         self.open: list[bool] = []
         self.tried: set[Arm] = set()
 

@@ -17,14 +17,7 @@ PHASES = {
     "fresh": "arms on fresh texts",
 }
 CALLS = ("Questions for", "Distinct texts", "Joint variants", "Hidden")
-FRESH = (
-    "Arm",
-    "Found in the search",
-    "Hidden on fresh texts",
-    "Same terms",
-    "Same directions",
-    "Same target groups",
-)
+FRESH = ("Arm", "Found in the search", "Hidden on fresh texts", "Same terms", "Same directions", "Same target groups")
 RIGHT = frozenset({"Distinct texts", "Joint variants", "Hidden", "Found in the search"})
 MAX_ARMS = 20
 RATES = ("Of all joint changes", "Model", "Estimate (95 %)", "Texts", "Asked")
@@ -113,10 +106,7 @@ def _arm(row: FreshArm) -> tuple[str, ...]:
     shown = (
         ""
         if rate is None
-        else (
-            f"{row.fresh_hidden} of {row.fresh_seeds} "
-            f"({words.percent(rate.low)} to {words.percent(rate.high)})"
-        )
+        else (f"{row.fresh_hidden} of {row.fresh_seeds} ({words.percent(rate.low)} to {words.percent(rate.high)})")
     )
     fits = (f"{hidden} of {judged}" if judged else "–" for hidden, judged in row.by_fit.values())
     return (" + ".join(parts), str(row.hits), shown, *fits)

@@ -96,9 +96,7 @@ class Seeds:
         for members in joints(pool, self._order, self._seed):
             atoms = [pool.atoms[i] for i in members]
             groups = {**case.original.groups, **{a.choice.attribute: a.choice.named for a in atoms}}
-            candidate = self.beliefs.add(
-                number, tuple(a.part for a in atoms), [a.number for a in atoms], groups
-            )
+            candidate = self.beliefs.add(number, tuple(a.part for a in atoms), [a.number for a in atoms], groups)
             self._candidates[number][frozenset(members)] = candidate
             self._members[candidate] = (number, members)
         return number

@@ -315,9 +315,7 @@ class AdaptiveSuite(Suite):
             self._seeds.close(candidate)
             self.chances.ask(candidate, pool, variant.id)
 
-    def _expect(
-        self, variant: Variant, original: Variant, phase: str, pool: int, atoms: tuple[int, ...]
-    ) -> None:
+    def _expect(self, variant: Variant, original: Variant, phase: str, pool: int, atoms: tuple[int, ...]) -> None:
         texts = (str(variant.input), str(original.input))
         self._waiting[variant.id] = _Expected(phase, pool, atoms, original.id, texts)
 

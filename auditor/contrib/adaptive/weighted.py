@@ -94,9 +94,7 @@ class _Rows(NamedTuple):
     def only(self, here: Bools) -> _Rows:
         """Those ``here``."""
         rows = np.flatnonzero(here).tolist()
-        return _Rows(
-            [self.told[n] for n in rows], [self.shapes[n] for n in rows], self.texts[here], self.weights[here]
-        )
+        return _Rows([self.told[n] for n in rows], [self.shapes[n] for n in rows], self.texts[here], self.weights[here])
 
 
 Primary = Mapping[str, tuple[str, str]]  # attribute -> group, reference
@@ -121,9 +119,7 @@ def rates(
     found: dict[Place, list[tuple[Verdict, Shape, Stands]]] = {}
     for table in tables:
         judged = table.judged()
-        joint = np.array(
-            [s.arm == Arm.EDITED and len(s.attributes) > 1 for s in table.shapes.values], dtype=bool
-        )
+        joint = np.array([s.arm == Arm.EDITED and len(s.attributes) > 1 for s in table.shapes.values], dtype=bool)
         here = np.flatnonzero(joint[judged.shape] & (judged.outcome <= VIOLATION))
         for verdict, code in zip(table.verdicts(here.tolist()), judged.shape[here].tolist(), strict=True):
             if (stood := stands.get(verdict.variant_id)) is not None:
@@ -154,31 +150,17 @@ def _shares(rows: _Rows) -> Iterator[tuple[str, dict[str, object], Estimate]]:
         if len(np.unique(some.texts)) >= LEAST_TEXTS:
             yield "violation_rate", about, weighted_share(changed, some.weights, some.texts)
         if len(np.unique(some.texts[settled])) >= LEAST_TEXTS:
-            yield (
-                "hidden_rate",
-                about,
-                weighted_share(hidden[settled], some.weights[settled], some.texts[settled]),
-            )
+            yield ("hidden_rate", about, weighted_share(hidden[settled], some.weights[settled], some.texts[settled]))
 
 
-def _net(
-    rows: _Rows, label: str | None, primary: Primary
-) -> Iterator[tuple[str, dict[str, object], Estimate]]:
+def _net(rows: _Rows, label: str | None, primary: Primary) -> Iterator[tuple[str, dict[str, object], Estimate]]:
     """What moving a text from one group to another does, both ways, while another attribute is changed too."""
     for attribute, (group, reference) in sorted(primary.items()) if label is not None else ():
         ways = [[d[1:] for d in shape.directions if d[0] == attribute] for shape in rows.shapes]
-        way = np.array(
-            [1 if own == [(reference, group)] else -1 if own == [(group, reference)] else 0 for own in ways]
-        )
-        moved = np.array(
-            [float(v.variant_output == label) - float(v.original_output == label) for v in rows.told]
-        )
+        way = np.array([1 if own == [(reference, group)] else -1 if own == [(group, reference)] else 0 for own in ways])
+        moved = np.array([float(v.variant_output == label) - float(v.original_output == label) for v in rows.told])
         here = way != 0
         if all(len(np.unique(rows.texts[way == one])) >= LEAST_TEXTS for one in (1, -1)):
-            about: dict[str, object] = {
-                "attributes": [attribute],
-                "groups": [group, reference],
-                "label": label,
-            }
+            about: dict[str, object] = {"attributes": [attribute], "groups": [group, reference], "label": label}
             values = (moved * way)[here]
             yield "net", about, weighted_change(values, rows.weights[here], rows.texts[here], way[here])

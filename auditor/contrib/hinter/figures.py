@@ -34,16 +34,7 @@ class Regions:
         return {"attributes": list(self.attributes), "counts": dict(self.counts)}
 
 
-REGIONS = (
-    "joint",
-    "first+joint",
-    "second+joint",
-    "first+second+joint",
-    "first+second",
-    "first",
-    "second",
-    "",
-)
+REGIONS = ("joint", "first+joint", "second+joint", "first+second+joint", "first+second", "first", "second", "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

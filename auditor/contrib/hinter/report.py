@@ -109,9 +109,7 @@ def _table9(pairs: Mapping[str, Sequence[HinterPair]], rows: Mapping[str, Hinter
                 cell = found.setdefault(name, [0, 0, 0])
                 for i, n in enumerate((one.joint.tested, one.joint.errors, one.hidden)):
                     cell[i] += n
-    cells = {
-        (pair, name): found[name] for pair, found in sorted(by_pair.items()) for name in rows if name in found
-    }
+    cells = {(pair, name): found[name] for pair, found in sorted(by_pair.items()) for name in rows if name in found}
     for name, row in rows.items():
         cells["all pairs", name] = [row.joint.tested, row.joint.errors, row.hidden]
     headings = list(dict.fromkeys(pair for pair, _ in cells))
@@ -166,21 +164,12 @@ def _errors(number: str, order: Order, rows: Mapping[str, HinterTotals], noun: s
         ),
         bars=(
             (a, tuple(Bar(label=n, part=x.errors, whole=x.tested) for n, x in levels.items())),
-            (
-                b,
-                tuple(
-                    Bar(label=n, part=x.originals_with_error, whole=x.originals) for n, x in levels.items()
-                ),
-            ),
+            (b, tuple(Bar(label=n, part=x.originals_with_error, whole=x.originals) for n, x in levels.items())),
         ),
     )
 
 
-ORDERS: dict[Order, str] = {
-    "both": "(a) all mutants",
-    "joint": "(b) two attributes",
-    "atomic": "(c) one attribute",
-}
+ORDERS: dict[Order, str] = {"both": "(a) all mutants", "joint": "(b) two attributes", "atomic": "(c) one attribute"}
 
 
 def _kept(models: Mapping[str, HinterTotals]) -> Figure:
@@ -193,12 +182,7 @@ def _kept(models: Mapping[str, HinterTotals]) -> Figure:
         note="Mutants that the dependency invariant kept and those it discarded, whatever a model answers.",
         columns=("Mutants", "Generated", "Kept", "Discarded"),
         lines=tuple(
-            (
-                label,
-                words.count(x.generated),
-                share(x.valid, x.generated),
-                share(x.discarded, x.generated),
-            )
+            (label, words.count(x.generated), share(x.valid, x.generated), share(x.discarded, x.generated))
             for label, x in levels.items()
         ),
         bars=tuple(
@@ -222,12 +206,9 @@ def _false_positives(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
         if row.both.discarded_tested
     }
     spared = [
-        (n, label, x.errors, x.discarded_errors, x.errors + x.discarded_errors)
-        for (n, label), x in asked.items()
+        (n, label, x.errors, x.discarded_errors, x.errors + x.discarded_errors) for (n, label), x in asked.items()
     ]
-    what = (
-        f"Of all mutants whose {noun} changed, those that the invariant had kept and those it had discarded"
-    )
+    what = f"Of all mutants whose {noun} changed, those that the invariant had kept and those it had discarded"
     tested = "; ".join(
         f"{n}: {words.count(row.both.discarded_tested)} of {words.count(row.both.discarded)}"
         for n, row in rows.items()
@@ -239,9 +220,7 @@ def _false_positives(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
         title="Figure 8: changes of valid and of discarded mutants",
         note=what + (why if spared else f". {ASK}"),
         columns=("Model", "Mutants", "Of valid mutants", "Of discarded mutants"),
-        lines=tuple(
-            (n, label, share(kept, both), share(lost, both)) for n, label, kept, lost, both in spared
-        ),
+        lines=tuple((n, label, share(kept, both), share(lost, both)) for n, label, kept, lost, both in spared),
         bars=tuple(
             (
                 f"{n}, {label}",
@@ -262,9 +241,7 @@ def _mutants(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
         for heading, label in ((joint, "no atomic part"), (atomic, "no joint one with it"))
         for name, row in rows.items()
         for alone, both in [
-            (row.joint_only, row.joint_with_atomic)
-            if heading == joint
-            else (row.atomic_only, row.atomic_with_joint)
+            (row.joint_only, row.joint_with_atomic) if heading == joint else (row.atomic_only, row.atomic_with_joint)
         ]
     }
     return Figure(
@@ -335,9 +312,7 @@ def draw(figure: Figure) -> Any:
 
     if not any(bar.whole for _, bars in figure.bars for bar in bars):
         return ""
-    groups = [
-        (heading, [(b.label, b.part, b.whole, b.text, b.kind) for b in bars]) for heading, bars in figure.bars
-    ]
+    groups = [(heading, [(b.label, b.part, b.whole, b.text, b.kind) for b in bars]) for heading, bars in figure.bars]
     return charts.bars(groups, name=f"hinter-{figure.key}", title=f"HInter, {figure.title}")
 
 

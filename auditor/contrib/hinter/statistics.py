@@ -232,9 +232,7 @@ def split(joint: Iterable[Mutant], atomic: Mapping[str, Mutant]) -> Split:
         if error:
             errors += 1
             with_atomic += any(is_error(part) for part in known)
-            hidden += len(known) == len(mutant.attributes) and all(
-                p.valid and p.error is False for p in known
-            )
+            hidden += len(known) == len(mutant.attributes) and all(p.valid and p.error is False for p in known)
     hits = [joint_error for part, joint_error in parts.items() if is_error(atomic[part])]
     return Split(
         hidden=hidden,
@@ -283,9 +281,7 @@ def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def mutants(
-    valid: Observations, discarded: Observations, model: str, formats: Iterable[str]
-) -> Iterator[Mutant]:
+def mutants(valid: Observations, discarded: Observations, model: str, formats: Iterable[str]) -> Iterator[Mutant]:
     """The mutants of a run that one model was asked about; each format makes mutants of its own.
 
     Parameters

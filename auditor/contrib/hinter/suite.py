@@ -47,9 +47,7 @@ def pairs_of(dictionary: Dictionary) -> list[Pair]:
             for target in dictionary.counterparts(source, group)
         )
     for source, target in both:
-        pair = Pair(
-            dictionary.attribute, source.text.lower(), target.text.lower(), source.group, target.group
-        )
+        pair = Pair(dictionary.attribute, source.text.lower(), target.text.lower(), source.group, target.group)
         if pair.source != pair.target:
             rows[pair] = None
     return list(rows)
@@ -220,9 +218,7 @@ class HinterSuite(Suite):
         found = {a: pairs for a, pairs in found.items() if pairs}
         if not found:
             return None
-        joint = [
-            list(self._joint(text, found[a], found[b])) for a, b in itertools.combinations(sorted(found), 2)
-        ]
+        joint = [list(self._joint(text, found[a], found[b])) for a, b in itertools.combinations(sorted(found), 2)]
         rng = Random(f"{self.seed}:{seed.id}")
         if self.order < 2:
             joint = []
@@ -234,18 +230,11 @@ class HinterSuite(Suite):
         for pairs in found.values():
             some = pairs if self.per_seed is None else rng.sample(pairs, min(len(pairs), self.per_seed))
             needed.update(dict.fromkeys(some))
-        edits = [
-            replace(text, pair) for pair in sorted(needed, key=lambda p: (p.attribute, p.source, p.target))
-        ]
+        edits = [replace(text, pair) for pair in sorted(needed, key=lambda p: (p.attribute, p.source, p.target))]
         edits += [row[2] for row in itertools.chain.from_iterable(joint)]
         case_id = id_of("c", [seed.id, seed.text])
         variants = tuple(
-            Variant(
-                id=f"{case_id}.v{i}",
-                input=apply(text, e),
-                groups=self._groups(e, target=True),
-                edits=tuple(e),
-            )
+            Variant(id=f"{case_id}.v{i}", input=apply(text, e), groups=self._groups(e, target=True), edits=tuple(e))
             for i, e in enumerate(edits)
         )
         return Case(
@@ -262,9 +251,7 @@ class HinterSuite(Suite):
         return {e.attribute: e.target_group if target else e.source_group for e in edits}
 
     @staticmethod
-    def _joint(
-        text: str, first: Sequence[Pair], second: Sequence[Pair]
-    ) -> Iterator[tuple[Pair, Pair, list[Edit]]]:
+    def _joint(text: str, first: Sequence[Pair], second: Sequence[Pair]) -> Iterator[tuple[Pair, Pair, list[Edit]]]:
         for a in first:
             edits = replace(text, a)
             for b in second:

@@ -41,13 +41,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "word": ("word", "name", "first_name", "term"),
     "arm": ("arm", "kind_of_edit"),
 }  # fmt: skip
-LONG = (
-    ("axis", "level"),
-    ("attribute", "group"),
-    ("attribute", "level"),
-    ("dimension", "value"),
-    ("factor", "level"),
-)
+LONG = (("axis", "level"), ("attribute", "group"), ("attribute", "level"), ("dimension", "value"), ("factor", "level"))
 ATTRIBUTES = (
     "gender", "sex", "race", "ethnicity", "age", "age_group", "religion", "nationality", "disability", "caste",
     "sexual_orientation", "identity", "group", "subgroup", "demographic", "persona", "pronoun", "pronouns",
@@ -95,9 +89,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
         if name not in taken and "original" in name.lower() and column.lower() in name.lower()
     }
     taken |= set(original.values())
-    arm = _arm(
-        table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c]
-    )
+    arm = _arm(table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c])
     parts = {column: found for column in groups.values() if (found := joint.split(table.columns[column]))}
     arm = arm or next(filter(None, (_nobody(table, column) for column in groups.values())), None)
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
@@ -106,9 +98,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     taken |= {text} if text else set()
     answer = answer or pick("answer")
     taken |= {answer} if answer else set()
-    text = text or _left(
-        table, {*taken, answer, *(known.get(n) for names in ROLES.values() for n in names)}, varied
-    )
+    text = text or _left(table, {*taken, answer, *(known.get(n) for names in ROLES.values() for n in names)}, varied)
     if text is None or answer is None:
         what = "which column names the text (or the pair)" if text is None else "which column has the answer"
         raise ConfigError(

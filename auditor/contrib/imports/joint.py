@@ -11,9 +11,7 @@ from auditor.perturb import dictionaries
 
 BETWEEN = re.compile(r"[\s_\-/+,&]+")
 NOBODY = frozenset({"none", "nobody", "neutral", "unspecified", "no identity", "baseline", "control"})
-ANYBODY = frozenset(
-    ("a", "an", "the", "and", "person", "people", "applicant", "candidate", "patient", "individual")
-)
+ANYBODY = frozenset(("a", "an", "the", "and", "person", "people", "applicant", "candidate", "patient", "individual"))
 
 
 def split(column: Column) -> dict[str, dict[str, str]]:
@@ -42,9 +40,7 @@ def _groups(value: str) -> dict[str, str]:
     out: dict[str, str] = {}
     at = 0
     while at < len(words):
-        size = next(
-            (n for n in (3, 2, 1) if " ".join(words[at : at + n]) in _terms() and at + n <= len(words)), 0
-        )
+        size = next((n for n in (3, 2, 1) if " ".join(words[at : at + n]) in _terms() and at + n <= len(words)), 0)
         if size:
             attribute, group = _terms()[" ".join(words[at : at + size])]
             if out.setdefault(attribute, group) != group:

@@ -12,15 +12,7 @@ from auditor.core.errors import ConfigError
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 TRACES = "$.resourceSpans[*].scopeSpans[*].spans[*]"  # OpenTelemetry
 SAMPLES = "samples/"  # in an .eval file of inspect_ai; beside them stand summaries of the same
-LONG = (
-    "messages",
-    "events",
-    "store",
-    "attachments",
-    "model_usage",
-    "testCase",
-    "logprobs",
-)  # no columns of answers
+LONG = ("messages", "events", "store", "attachments", "model_usage", "testCase", "logprobs")  # no columns of answers
 
 
 def rows(document: Json, path: str) -> list[dict[str, Json]]:

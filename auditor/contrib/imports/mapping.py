@@ -136,16 +136,7 @@ class Roles(BaseModel):
             *self.format,
             *filter(
                 None,
-                (
-                    self.source,
-                    self.replicate,
-                    self.gold,
-                    self.word,
-                    self.status,
-                    self.score,
-                    self.edits,
-                    self.version,
-                ),
+                (self.source, self.replicate, self.gold, self.word, self.status, self.score, self.edits, self.version),
             ),
         ]
         named += [self.long.attribute, self.long.group] if self.long else []
@@ -206,9 +197,7 @@ def load(path: Path) -> Roles:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ConfigError(
-            f"{path}: {where}: {first['msg']}. Roles are {', '.join(Roles.model_fields)}"
-        ) from None
+        raise ConfigError(f"{path}: {where}: {first['msg']}. Roles are {', '.join(Roles.model_fields)}") from None
 
 
 def dump(roles: Roles) -> str:

@@ -119,9 +119,7 @@ def observe(table: Table, roles: Roles) -> Imported:
         of_model = models.setdefault(row.model, Counter())
         of_model[row.answer.value if isinstance(row.answer.value, str) else row.answer.status] += 1
     _count_design(observations, counted)
-    return Imported(
-        table=observations, question=_question(observations, roles), counted=counted, models=models
-    )
+    return Imported(table=observations, question=_question(observations, roles), counted=counted, models=models)
 
 
 def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
@@ -169,11 +167,7 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
 def _arm(roles: Roles, said: str | None) -> Arm:
     assert roles.arm is not None
     return (
-        Arm.ORIGINAL
-        if (said or "") in roles.arm.original
-        else Arm.PLACEBO
-        if said in roles.arm.placebo
-        else Arm.EDITED
+        Arm.ORIGINAL if (said or "") in roles.arm.original else Arm.PLACEBO if said in roles.arm.placebo else Arm.EDITED
     )
 
 
@@ -252,9 +246,7 @@ def _sources(rows: Iterable[Row]) -> dict[str, str]:
     found: dict[str, str] = {}
     for row in rows:
         if row.source is not None and found.setdefault(row.text, row.source) != row.source:
-            raise DataFileError(
-                f"the text {row.text!r} has two sources: {found[row.text]!r} and {row.source!r}"
-            )
+            raise DataFileError(f"the text {row.text!r} has two sources: {found[row.text]!r} and {row.source!r}")
     return found
 
 

@@ -45,17 +45,10 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
     """
     started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
     imported = observe(table, roles)
-    studied = (
-        free_text.study(imported.table, imported.question, _terms(roles)) if roles.kind == "text" else None
-    )
+    studied = free_text.study(imported.table, imported.question, _terms(roles)) if roles.kind == "text" else None
     made = claims(imported.table, imported.question) if studied is None else list(studied.claims)
     sources = [dataclasses.asdict(source) for source in table.sources]
-    plan = {
-        "kind": KIND,
-        "plan": roles.model_dump(mode="json"),
-        "inputs": {"answers": sources},
-        "fingerprints": {},
-    }
+    plan = {"kind": KIND, "plan": roles.model_dump(mode="json"), "inputs": {"answers": sources}, "fingerprints": {}}
     with RunFolder.create(root, plan) as folder:
         (folder.path / MAP).write_text(mapping.dump(roles), encoding="utf-8")
         ended = datetime.now(UTC)
@@ -88,10 +81,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
                 "answers": sources,
             },
             "counts": _counts(imported),
-            "import": {
-                "rows": dataclasses.asdict(imported.counted),
-                "limits": list(limits(imported.counted, made)),
-            },
+            "import": {"rows": dataclasses.asdict(imported.counted), "limits": list(limits(imported.counted, made))},
             "estimates": [],
             "controls": {},
             "claims": [claim.as_record() for claim in made],
@@ -136,11 +126,7 @@ def _counts(imported: Imported) -> dict[str, int]:
 
 def _model(answers: Counter[str], roles: Roles) -> dict[str, object]:
     lost = {status: answers[status] for status in LOST if answers[status]}
-    labels = (
-        {k: n for k, n in answers.items() if k not in (*LOST, "ok")}
-        if roles.kind in ("label", "labels")
-        else {}
-    )
+    labels = {k: n for k, n in answers.items() if k not in (*LOST, "ok")} if roles.kind in ("label", "labels") else {}
     return {"counts": lost, "answers": labels, "deterministic": False, "style": "recorded", "reported": []}
 
 

@@ -91,9 +91,7 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
             for name, value in row.items():
                 column = columns.setdefault(name, [])
                 column += [None] * (total - len(column))
-                column.append(
-                    None if value is None else kept.setdefault(value, value) if len(value) < 80 else value
-                )
+                column.append(None if value is None else kept.setdefault(value, value) if len(value) < 80 else value)
             total += 1
             rows += 1
             if len(columns) > COLUMNS or total * len(columns) > CELLS:
@@ -128,9 +126,7 @@ def joined(table: Table, other: Table, on: str) -> Table:
     """
     for one in (table, other):
         if on not in one.columns:
-            raise DataFileError(
-                f"{one.sources[0].file}: no column {on!r} to join by; it has {named(one.columns)}"
-            )
+            raise DataFileError(f"{one.sources[0].file}: no column {on!r} to join by; it has {named(one.columns)}")
     where = {value: row for row, value in enumerate(other.columns[on])}
     rows = [where.get(value, -1) for value in table.columns[on]]
     fresh = {
@@ -237,9 +233,7 @@ def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[tuple[str, dict[
                 yield from ((name, row) for row in _member(_kind(member.filename), raw, where, at))
 
 
-def _member(
-    kind: str, raw: IO[bytes] | gzip.GzipFile, where: str, rows_at: str
-) -> Iterator[dict[str, str | None]]:
+def _member(kind: str, raw: IO[bytes] | gzip.GzipFile, where: str, rows_at: str) -> Iterator[dict[str, str | None]]:
     if kind == ".parquet":
         raise DataFileError(f"{where}: unpack a Parquet file first")
     bounded = userfile.Bounded(raw, where, DOCUMENT if kind == ".json" else userfile.LARGEST)
@@ -354,11 +348,7 @@ def _longest(value: Json) -> list[dict[str, Json]]:
             elif not objects:
                 todo += [inner for inner in one if isinstance(inner, list)]
         elif isinstance(one, dict):
-            todo += [
-                inner
-                for name, inner in one.items()
-                if isinstance(inner, list | dict) and name not in known.LONG
-            ]
+            todo += [inner for name, inner in one.items() if isinstance(inner, list | dict) and name not in known.LONG]
     if len(best) == 1 and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
         return [value]  # one answer a file
     return best or ([value] if isinstance(value, dict) else [])

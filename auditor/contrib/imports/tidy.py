@@ -60,10 +60,7 @@ def _difference(column: Column, columns: Mapping[str, Column], minus: str) -> Co
     if minus not in columns:
         raise ConfigError(f"minus: no column {minus!r}; there are {', '.join(columns)}")
     other = numbers(columns[minus])
-    return [
-        None if a is None or b is None else repr(float(a) - float(b))
-        for a, b in zip(column, other, strict=True)
-    ]
+    return [None if a is None or b is None else repr(float(a) - float(b)) for a, b in zip(column, other, strict=True)]
 
 
 def _long(table: Table, roles: Roles) -> tuple[Table, Roles]:

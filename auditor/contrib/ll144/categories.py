@@ -113,8 +113,7 @@ def load(path: Path | None = None) -> CategoryMap:
                     key = plain(value)
                     if seen.setdefault(key, category) != category:
                         raise DataFileError(
-                            f"{file}, field {name}: {value!r} stands under {seen[key]!r} "
-                            f"and under {category!r}"
+                            f"{file}, field {name}: {value!r} stands under {seen[key]!r} and under {category!r}"
                         )
             tables[name] |= seen
             unknown -= set(seen) if file is not DEFAULT else set()

@@ -113,18 +113,13 @@ def read_people(
             outcome = _number(path, line, score, row[score])
         people.append(
             Person(
-                sex=found_sex.category,
-                race=found_race.category,
-                outcome=outcome,
-                group=row[group] if group else None,
+                sex=found_sex.category, race=found_race.category, outcome=outcome, group=row[group] if group else None
             )
         )
     return people, _source(path, raw, len(people), unmapped)
 
 
-def read_counts(
-    path: Path, categories: CategoryMap, *, published: str | None = None
-) -> tuple[list[Cell], str, Source]:
+def read_counts(path: Path, categories: CategoryMap, *, published: str | None = None) -> tuple[list[Cell], str, Source]:
     """Read people and selected people by cell.
 
     Columns ``sex``, ``race``, ``n`` and one of `OUTCOMES`: counts, or rates as printed (``0.479``, ``47.9 %``). An
@@ -221,9 +216,7 @@ def _no_column(path: Path, option: str, name: str, columns: Sequence[str]) -> st
     near = difflib.get_close_matches(name.casefold(), [c.casefold() for c in columns], n=3, cutoff=0.5)
     offered = [c for c in columns if c.casefold() in near]
     offer = f"Did you mean {' or '.join(offered)}?" if offered else f"Columns: {', '.join(columns)}."
-    return (
-        f"{path}: there is no column {name!r}{'' if option.startswith('column') else f' ({option})'}. {offer}"
-    )
+    return f"{path}: there is no column {name!r}{'' if option.startswith('column') else f' ({option})'}. {offer}"
 
 
 def _yes_or_no(path: Path, line: int, column: str, value: str) -> Fraction | None:

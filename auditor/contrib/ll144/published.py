@@ -8,15 +8,7 @@ from fractions import Fraction
 from auditor.contrib.ll144.people import ALL, Cell
 from auditor.contrib.ll144.printed import EQUAL, TRUNCATED, printed
 from auditor.contrib.ll144.tables import place_of
-from auditor.measure.impact import (
-    FOUR_FIFTHS,
-    Count,
-    ImpactTable,
-    Row,
-    impact_ratio,
-    ratio_text,
-    round_half_up,
-)
+from auditor.measure.impact import FOUR_FIFTHS, Count, ImpactTable, Row, impact_ratio, ratio_text, round_half_up
 
 WITHIN, NOT = "within rounding", "not reproducible"
 VERDICTS = (EQUAL, TRUNCATED, WITHIN, NOT)
@@ -74,9 +66,7 @@ def _verdict(cell: Cell, row: Row, top: Row | None, reference: Cell | None) -> t
     if fits is not None:
         return fits, "" if fits == EQUAL else "its last digits were cut, not rounded"
     for digits, told in _DIGITS.items():
-        mine, best = (
-            Fraction(round_half_up(100 * (r.count.rate or Fraction(0)), digits)) for r in (row, top)
-        )
+        mine, best = (Fraction(round_half_up(100 * (r.count.rate or Fraction(0)), digits)) for r in (row, top))
         if best and value.fits(mine / best):
             return WITHIN, f"from rates rounded to {told} before they were divided"
     if reference is not None:
@@ -94,8 +84,7 @@ def _range(cell: Cell, reference: Cell) -> tuple[Fraction | None, Fraction | Non
         return None, None
     pairs = ((low, high0), (high, low0))
     return tuple(  # type: ignore[return-value]
-        impact_ratio(Count(category="", n=cell.n, x=x), Count(category="", n=reference.n, x=x0))
-        for x, x0 in pairs
+        impact_ratio(Count(category="", n=cell.n, x=x), Count(category="", n=reference.n, x=x0)) for x, x0 in pairs
     )
 
 

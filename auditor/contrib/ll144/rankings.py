@@ -87,9 +87,7 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
         if model in (None, answered):
             read.setdefault((answered, str(value["job"])), []).append(_ranking(where, value))
     if models and not read:
-        raise DataFileError(
-            f"{path}: no ranking by {model!r} (--model). Models: {', '.join(sorted(models))}."
-        )
+        raise DataFileError(f"{path}: no ranking by {model!r} (--model). Models: {', '.join(sorted(models))}.")
     if not read:
         raise DataFileError(f"{path}: no ranking is left to count")
     every = [r for found in read.values() for r in found]
@@ -229,9 +227,7 @@ def _values(path: Path) -> Iterator[tuple[str, Any]]:
             pass  # JSON lines under another ending
         else:
             items = whole if isinstance(whole, list) else [whole]
-            yield from (
-                (f"{path}, item {i}" if len(items) > 1 else str(path), v) for i, v in enumerate(items, 1)
-            )
+            yield from ((f"{path}, item {i}" if len(items) > 1 else str(path), v) for i, v in enumerate(items, 1))
             return
     for n, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

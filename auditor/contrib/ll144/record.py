@@ -56,10 +56,7 @@ class Settings:
         """Raise `ConfigError` where a decision lacks what has to go with it."""
         if self.data_kind not in (None, *DATA_KINDS):
             raise ConfigError(f"--data-kind must be historical or test; got {self.data_kind!r}")
-        given = {
-            "--test-data-reason": self.test_data_reason,
-            "--test-data-generation": self.test_data_generation,
-        }
+        given = {"--test-data-reason": self.test_data_reason, "--test-data-generation": self.test_data_generation}
         for option, text in given.items():
             if self.data_kind == "test" and not (text or "").strip():
                 raise ConfigError(
@@ -129,8 +126,7 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
     record["ll144"]["published"] = published.compare(whole.tables, cells)
     if mode == "scoring":
         record["warnings"].append(
-            "Counts above the median were given, not scores: the median itself and ties at it cannot be "
-            "checked."
+            "Counts above the median were given, not scores: the median itself and ties at it cannot be checked."
         )
     return record
 
@@ -166,9 +162,7 @@ def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
             "name. The name found counts as first."
         )
     if file.unread:
-        warnings.append(
-            f"{file.unread:,} of {plural(n, 'answer')} name nobody who was shown; nobody counts as first."
-        )
+        warnings.append(f"{file.unread:,} of {plural(n, 'answer')} name nobody who was shown; nobody counts as first.")
     record["warnings"] = warnings
     return record
 
@@ -272,9 +266,7 @@ def _record(
             "test_data_reason": settings.test_data_reason,
             "test_data_generation": settings.test_data_generation,
             "audit_date": settings.audit_date.isoformat() if settings.audit_date else None,
-            "distribution_date": settings.distribution_date.isoformat()
-            if settings.distribution_date
-            else None,
+            "distribution_date": settings.distribution_date.isoformat() if settings.distribution_date else None,
             "partly_known": settings.partly_known,
             "unknown_count": pool.unknown if pool else 0,
             "unknown_sex": pool.unknown_sex if pool else 0,
@@ -295,9 +287,7 @@ def _record(
     }
 
 
-def _exclusions(
-    settings: Settings, parts: Sequence[Breakdown], groups: Sequence[Mapping[str, Any]]
-) -> list[str]:
+def _exclusions(settings: Settings, parts: Sequence[Breakdown], groups: Sequence[Mapping[str, Any]]) -> list[str]:
     """Refuse to leave out what is not below 2 %; say where small categories were computed all the same."""
     rows = [(name, r) for b in parts for name, t in b.tables.items() for r in map(_row, t.rows)]
     rows += [(name, r) for g in groups for name, found in g["tables"].items() for r in found]
@@ -318,9 +308,7 @@ def _exclusions(
             notes.append(f"{category} was left out of the ratios of every group; in some it is 2 % or more.")
     small = [r["category"] for _, r in rows if r["below_two_percent"] and not r["excluded"]]
     if small:
-        notes.append(
-            f"Below 2 % of the known records, computed all the same: {', '.join(dict.fromkeys(small))}."
-        )
+        notes.append(f"Below 2 % of the known records, computed all the same: {', '.join(dict.fromkeys(small))}.")
     return notes
 
 
@@ -362,9 +350,7 @@ def _row(row: Any) -> dict[str, Any]:
         "impact_ratio": None if ratio is None else float(ratio),
         "impact_ratio_text": None if ratio is None else ratio_text(ratio),
         "impact_ratio_exact": None if ratio is None else f"{ratio.numerator}/{ratio.denominator}",
-        "ratio_to_excluded_text": None
-        if row.ratio_to_excluded is None
-        else ratio_text(row.ratio_to_excluded),
+        "ratio_to_excluded_text": None if row.ratio_to_excluded is None else ratio_text(row.ratio_to_excluded),
         "ratio_to_steady_text": None if row.ratio_to_steady is None else ratio_text(row.ratio_to_steady),
         "ir_ci95_best": None if best.low is None else [best.low, best.high],
         "ir_ci95": None if fixed.low is None else [fixed.low, fixed.high],

@@ -164,10 +164,7 @@ def _summed(cross: Sequence[Count], name: str, category: str) -> tuple[int, int]
 
 
 def _bounds(
-    cells: Sequence[Cell],
-    tables: Mapping[str, ImpactTable],
-    counts: Mapping[str, Sequence[Count]],
-    partly_known: bool,
+    cells: Sequence[Cell], tables: Mapping[str, ImpactTable], counts: Mapping[str, Sequence[Count]], partly_known: bool
 ) -> tuple[list[Bound], str]:
     unknown = [c for c in cells if None in (c.sex, c.race) and ALL not in (c.sex, c.race)]
     if not sum(c.n for c in unknown):
@@ -185,9 +182,7 @@ def _bounds(
             pair = by_name[row.count.category], by_name[reference]
             low, high = (impact_ratio(*_allocate(*pair, free, raise_it=up)) for up in (False, True))
             if low is not None and high is not None:
-                found.append(
-                    Bound(table=name, category=row.count.category, reference=reference, low=low, high=high)
-                )
+                found.append(Bound(table=name, category=row.count.category, reference=reference, low=low, high=high))
     return found, "" if found else "no impact ratio is computable"
 
 
@@ -233,7 +228,4 @@ def _allocate(
                 n, x = n + size, x + k
             elif target is reference:
                 n0, x0 = n0 + size, x0 + k
-    return (
-        Count(category=count.category, n=n, x=x),
-        Count(category=reference.category, n=n0, x=x0),
-    )
+    return (Count(category=count.category, n=n, x=x), Count(category=reference.category, n=n0, x=x0))

@@ -122,12 +122,7 @@ class Losses(Part, frozen=True, kw_only=True):
     @property
     def lost(self) -> dict[str, int]:
         """Those that were counted, by name."""
-        told = {
-            "refused": self.refused,
-            "filtered": self.filtered,
-            "unparsed": self.unparsed,
-            "failed": self.failed,
-        }
+        told = {"refused": self.refused, "filtered": self.filtered, "unparsed": self.unparsed, "failed": self.failed}
         return {name: n for name, n in told.items() if n is not None}
 
 

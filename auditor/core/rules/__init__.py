@@ -22,16 +22,4 @@ A count without a comparison means "more than 0". Findings that are waived do no
 from auditor.core.rules.decide import Match, Outcome, evaluate
 from auditor.core.rules.syntax import Count, Join, Not, Rate, Rule, RuleError, parse, rates
 
-__all__ = [
-    "Count",
-    "Join",
-    "Match",
-    "Not",
-    "Outcome",
-    "Rate",
-    "Rule",
-    "RuleError",
-    "evaluate",
-    "parse",
-    "rates",
-]
+__all__ = ["Count", "Join", "Match", "Not", "Outcome", "Rate", "Rule", "RuleError", "evaluate", "parse", "rates"]

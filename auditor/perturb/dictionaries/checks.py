@@ -35,9 +35,7 @@ def check(dictionaries: Sequence[Dictionary]) -> list[str]:
         mine = {t.text.lower(): t for t in one.sources}
         for word in sorted(mine):
             if word in owner and owner[word] != one.attribute:
-                problems.append(
-                    f"{word!r} belongs to {owner[word]} and {one.attribute}; keep it in one of them"
-                )
+                problems.append(f"{word!r} belongs to {owner[word]} and {one.attribute}; keep it in one of them")
             elif word in owner:
                 problems.append(f"{one.attribute}: two dictionaries hold {word!r}")
             owner.setdefault(word, one.attribute)

@@ -102,9 +102,7 @@ def count(paths: Iterable[Path]) -> Counts:
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
-    table = csvfile.parse(
-        path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS, delimiters=(",",)
-    )
+    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS, delimiters=(",",))
     if missing := [c for c in (GROUPS, CATEGORIES) if c not in table.columns]:
         raise DataFileError(
             f"{path}: no column {missing[0]!r}; found: {', '.join(table.columns)}. "
@@ -247,9 +245,7 @@ def to_yaml(proposals: Sequence[Proposal], counts: Counts, source: str, min_coun
         for slot in sorted({p.slot for p in own}):
             rows = [p for p in own if p.slot == slot]
             number = f", number: {rows[0].number}" if rows[0].number else ""
-            role = {"adjective": "modifier, before: person", "noun.sg": "person, as: noun"}.get(
-                slot, "person"
-            )
+            role = {"adjective": "modifier, before: person", "noun.sg": "person, as: noun"}.get(slot, "person")
             lines.append(f"  {slot}:")
             lines += [f"    {key}" for key in f"pos: {rows[0].pos}{number}, role: {role}".split(", ")]
             lines.append("    terms:")

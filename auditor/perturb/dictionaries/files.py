@@ -83,13 +83,9 @@ def view(name: str) -> Dictionary:
 
         for group in part.groups.values():
             fallback = renamed(group.fallback) if group.fallback else None
-            groups[renamed(group.name)] = dataclasses.replace(
-                group, name=renamed(group.name), fallback=fallback
-            )
+            groups[renamed(group.name)] = dataclasses.replace(group, name=renamed(group.name), fallback=fallback)
         terms += [
-            dataclasses.replace(
-                term, attribute=name, group=renamed(term.group), slot=f"{part.attribute}:{term.slot}"
-            )
+            dataclasses.replace(term, attribute=name, group=renamed(term.group), slot=f"{part.attribute}:{term.slot}")
             for term in part.terms
         ]
     return Dictionary(
@@ -144,9 +140,7 @@ def parse_option(option: str) -> tuple[str | None, str]:
     attribute, sign, file = option.partition("=")
     if not sign or "/" in attribute or "\\" in attribute or not attribute:
         if not option or option.startswith("="):
-            raise ConfigError(
-                f"--dictionary {option!r}: expected [ATTRIBUTE=]FILE, for example race=pairs.csv"
-            )
+            raise ConfigError(f"--dictionary {option!r}: expected [ATTRIBUTE=]FILE, for example race=pairs.csv")
         return None, option
     if not file:
         raise ConfigError(f"--dictionary {option!r}: no file after '='")

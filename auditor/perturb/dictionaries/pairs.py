@@ -77,9 +77,7 @@ def _read_pairs(text: str, path: Path, attribute: str) -> tuple[list[tuple[Term,
             continue
         cells = [cell.strip() for cell in line.split(";")]
         if len(cells) > 2 and any(cells[2:]):
-            raise DataFileError(
-                f"{path}, line {number}: {plural(len(cells), 'cell')}, expected source;target"
-            )
+            raise DataFileError(f"{path}, line {number}: {plural(len(cells), 'cell')}, expected source;target")
         if len(cells) < 2 or not cells[0] or not cells[1]:
             short += 1
             continue

@@ -147,9 +147,7 @@ class _Reader:
             info = self.mapping(value or {}, where)
             for key in info:
                 if key not in {"label", "unmarked", "fallback", "agrees", "source"}:
-                    self.fail(
-                        f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback, agrees, source"
-                    )
+                    self.fail(f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback, agrees, source")
             out[name] = Group(
                 name=name,
                 label=self.word(info, "label", where, name),
@@ -179,9 +177,7 @@ class _Reader:
         if not known:
             return {}
         tags = frozenset.intersection(*(t.tags for t in known if "target-only" not in t.tags))
-        found: dict[str, object] = {
-            key: getattr(known[0], key) for key in ("pos", "number", "role", "register")
-        }
+        found: dict[str, object] = {key: getattr(known[0], key) for key in ("pos", "number", "role", "register")}
         found |= dict(tag.split(":", 1) for tag in sorted(tags) if ":" in tag)
         for key in ("not_before", "not_after"):
             found[key] = sorted(frozenset.intersection(*(getattr(t, key) for t in known)))
@@ -195,10 +191,7 @@ class _Reader:
         for group, cells in self.mapping(table.get("rows"), "table.rows").items():
             texts = self.strings(cells, f"table.rows.{group}")
             if len(texts) != len(columns):
-                self.fail(
-                    f"table.rows.{group}",
-                    f"{plural(len(texts), 'cell')} for {plural(len(columns), 'column')}",
-                )
+                self.fail(f"table.rows.{group}", f"{plural(len(texts), 'cell')} for {plural(len(columns), 'column')}")
             for (slot, meta), text in zip(columns.items(), texts, strict=True):
                 phrase = text.startswith(texts[0] + " ")
                 yield (
@@ -255,9 +248,7 @@ class _Reader:
 
     def near(self, key: str, text: str, meta: Mapping[str, object]) -> frozenset[str]:
         table = self.mapping(self.content.get(key, {}), key)
-        found = [
-            source[name] for source, name in ((table, "*"), (table, text), (meta, key)) if name in source
-        ]
+        found = [source[name] for source, name in ((table, "*"), (table, text), (meta, key)) if name in source]
         return frozenset(w.lower() for words in found for w in self.strings(words, key))
 
     def needed(self, table: object, text: str, where: str) -> set[str]:

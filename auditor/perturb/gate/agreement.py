@@ -135,10 +135,7 @@ class Agreement(Gate):
                 old = set(before)
                 new = [problem for problem in same if problem not in old] or same
                 return Check(
-                    variant_id=variant.id,
-                    check=self.name,
-                    status="invalid",
-                    reason=f"{new[0].rule}: {new[0].words!r}",
+                    variant_id=variant.id, check=self.name, status="invalid", reason=f"{new[0].rule}: {new[0].words!r}"
                 )
         return Check(variant_id=variant.id, check=self.name, status="valid")
 
@@ -186,22 +183,14 @@ def _determiner(tokens: Sequence[_Token], i: int) -> str:
     if low not in words.ONE and low not in words.MANY:
         return ""
     j = _noun_at(tokens, i + 1)
-    if (
-        j < 0 and low in ("a", "an") and _low(tokens, i + 2) in words.PLURAL
-    ):  # one adjective that is not listed
+    if j < 0 and low in ("a", "an") and _low(tokens, i + 2) in words.PLURAL:  # one adjective that is not listed
         between, after = _low(tokens, i + 1), _low(tokens, i + 3)
-        if (
-            between.isalpha()
-            and between not in words.MANY_OF
-            and (after in FUNCTION_WORDS or not after.isalpha())
-        ):
+        if between.isalpha() and between not in words.MANY_OF and (after in FUNCTION_WORDS or not after.isalpha()):
             j = i + 2
     if j < 0:
         return ""
     following = _low(tokens, j + 1)
-    if (
-        following in words.SINGULAR or following in words.PLURAL or following == "-"
-    ):  # a people person, two man teams
+    if following in words.SINGULAR or following in words.PLURAL or following == "-":  # a people person, two man teams
         return ""
     wrong = _is_plural(tokens[j]) if low in words.ONE else tokens[j].low in words.SINGULAR
     return _span(tokens, i, j) if wrong else ""
@@ -212,9 +201,7 @@ def _subject_verb(tokens: Sequence[_Token], i: int) -> str:
     low, verb = tokens[i].low, _low(tokens, i + 1)
     if low in words.THIRD or low in words.OTHERS:
         before = [_low(tokens, k) for k in range(max(0, i - 6), i)]
-        joined = (
-            i >= 2 and tokens[i - 1].low in ("and", "or", "nor", "&", "/") and tokens[i - 2].low.isalpha()
-        )
+        joined = i >= 2 and tokens[i - 1].low in ("and", "or", "nor", "&", "/") and tokens[i - 2].low.isalpha()
         if joined or not verb or not tokens[i + 1].touches:
             return ""
         wrong = False

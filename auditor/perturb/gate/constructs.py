@@ -26,9 +26,7 @@ from auditor.text.english import words as tokens_of
 from auditor.text.parse import MAX_CHARS, Bounded, Parse, Parser
 from auditor.text.split import sentences
 
-LINES = frozenset(
-    ("name_line", "statement")
-)  # fitted to the text by what writes them (`auditor.perturb.name_lines`)
+LINES = frozenset(("name_line", "statement"))  # fitted to the text by what writes them (`auditor.perturb.name_lines`)
 MAX_SENTENCES = 200_000  # remembered judgements of changed sentences
 # Across markup, which no parser reads.
 _THEY = re.compile(
@@ -71,9 +69,7 @@ class _Before:
             start, end = self.spans[number]
             last = max(end, start + changes[-1].end)
             sentence = self.text[start:last]
-            key = tuple(
-                (c.start, c.end, c.text, c.edit.kind, c.edit.attribute, c.edit.target_group) for c in changes
-            )
+            key = tuple((c.start, c.end, c.text, c.edit.kind, c.edit.attribute, c.edit.target_group) for c in changes)
             out.append(_Part(number, sentence, tuple(changes), (sentence, True, key)))
         return out
 
@@ -129,9 +125,7 @@ class Constructs(Gate):
                 parts = before.parts(edits) if before is not None else []
                 rows.append((variant, edits, parts))
                 todo.update(
-                    (p.sentence, None)
-                    for p in parts
-                    if self._found.get(p.key) is None and len(p.sentence) <= MAX_CHARS
+                    (p.sentence, None) for p in parts if self._found.get(p.key) is None and len(p.sentence) <= MAX_CHARS
                 )
             laid.append((before, rows))
         asked = list(todo)
@@ -227,10 +221,7 @@ def edits_of(text: str, variant: Variant) -> tuple[Edit, ...]:
     old, new = tokens_of(text), tokens_of(variant.input)
     out = []
     matcher = SequenceMatcher(
-        None,
-        [text[w.start : w.end] for w in old],
-        [variant.input[w.start : w.end] for w in new],
-        autojunk=False,
+        None, [text[w.start : w.end] for w in old], [variant.input[w.start : w.end] for w in new], autojunk=False
     )
     for op, a, b, c, d in matcher.get_opcodes():
         if op == "equal":

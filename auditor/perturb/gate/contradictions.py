@@ -149,13 +149,7 @@ def _by_ending(low: str) -> tuple[str, str, bool] | None:
     return None
 
 
-GENDER_OF: Mapping[str, str] = {
-    "female": "f",
-    "trans_female": "f",
-    "male": "m",
-    "trans_male": "m",
-    "nonbinary": "n",
-}
+GENDER_OF: Mapping[str, str] = {"female": "f", "trans_female": "f", "male": "m", "trans_male": "m", "nonbinary": "n"}
 
 
 def gender(text: Text, changes: Sequence[Change]) -> str:
@@ -185,9 +179,7 @@ def gender(text: Text, changes: Sequence[Change]) -> str:
 
 def _left_behind(text: Text, own: Sequence[Change], left: Sequence[Mention]) -> Mention | None:
     """Return an unchanged pronoun of a gender whose pronouns are changed, where no unchanged noun is of that gender."""
-    changed = {
-        GENDER_OF.get(e.edit.source_group, "") for e in own if e.edit.kind == "swap" and _is_pronoun(e)
-    }
+    changed = {GENDER_OF.get(e.edit.source_group, "") for e in own if e.edit.kind == "swap" and _is_pronoun(e)}
     nouns = {m.gender for m in left if m.kind != "pronoun"}
     return next((m for m in left if m.kind == "pronoun" and m.gender in changed - nouns), None)
 
@@ -197,9 +189,7 @@ def _covered(mention: Mention, own: Sequence[Change], starts: Sequence[int]) -> 
     return i >= 0 and own[i].end > mention.start
 
 
-def _same_person(
-    text: Text, edit: Change, new: str, left: Sequence[Mention], own: Sequence[Change]
-) -> Mention | None:
+def _same_person(text: Text, edit: Change, new: str, left: Sequence[Mention], own: Sequence[Change]) -> Mention | None:
     """Return an unchanged word of another gender that speaks of the person whom ``edit`` changes."""
     start, end = edit.start, edit.end
     low = edit.edit.source.lower()
@@ -218,11 +208,7 @@ def _same_person(
         if mention.start >= end:
             if mention.start - end > _FAR:
                 break
-            if (
-                mention.kind == "pronoun"
-                and _nearest(text, mention, edit, own)
-                and _line(text, end, mention.start)
-            ):
+            if mention.kind == "pronoun" and _nearest(text, mention, edit, own) and _line(text, end, mention.start):
                 return mention
             if mention.kind == "noun" and _tied(text.text[end : mention.start]):
                 return mention
@@ -233,17 +219,13 @@ def _same_person(
 
 def _same_people(text: Text, edit: Change, left: Sequence[Mention]) -> Mention | None:
     """The unchanged plural that *these men* goes back to (*two fishermen … these women*)."""
-    if edit.edit.kind != "swap" or not re.search(
-        r"\b(?:these|those)\s+$", text.text[: edit.start], re.IGNORECASE
-    ):
+    if edit.edit.kind != "swap" or not re.search(r"\b(?:these|those)\s+$", text.text[: edit.start], re.IGNORECASE):
         return None
     was = GENDER_OF.get(edit.edit.source_group)
     return next((m for m in left if m.plural and m.gender == was and m.end < edit.start), None)
 
 
-def _noun_before(
-    text: Text, start: int, left: Sequence[Mention], own: Sequence[Change], new: str
-) -> Mention | None:
+def _noun_before(text: Text, start: int, left: Sequence[Mention], own: Sequence[Change], new: str) -> Mention | None:
     """The noun that a changed pronoun goes back to, where it is unchanged and of another gender."""
     old = {"f": "m", "m": "f"}
     nouns = [m for m in text.mentions if m.end <= start and m.kind in ("noun", "title") and not m.plural]
@@ -295,9 +277,7 @@ _IS = re.compile(
 _NAMED = re.compile(
     r"^\s+(?:[A-Z][\w'’-]+\s+){1,2}(?:is|was|became|remains)\s+(?:(?:a|an|the)\s+)?(?:[\w'’-]+\s+){0,3}$"
 )
-_FIRST_AND = re.compile(
-    r"^\s+and\s+(?:(?:the|an|a)\s+)?(?:young|old|eld|first|second|third|only|last)\w*\s+$"
-)
+_FIRST_AND = re.compile(r"^\s+and\s+(?:(?:the|an|a)\s+)?(?:young|old|eld|first|second|third|only|last)\w*\s+$")
 
 
 def _tied(between: str) -> bool:

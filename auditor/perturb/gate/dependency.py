@@ -170,9 +170,7 @@ class DependencyInvariant(Gate):
     def _first_look(self, before: _Before | None, variant: Variant) -> Check | _Open:
         """Compare what needs no parse; what is left is the pairs of sentences that differ."""
         if before is None or not isinstance(variant.input, str):
-            return self._unknown(
-                variant, "the dependency invariant reads texts, and this input is a table row"
-            )
+            return self._unknown(variant, "the dependency invariant reads texts, and this input is a table row")
         count, changed = before.text.differing(variant.input)
         own = before.text.sentences
         if count != len(own):
@@ -235,12 +233,7 @@ class DependencyInvariant(Gate):
         return found
 
     def _result(self, variant: Variant, failed: str) -> Check:
-        return Check(
-            variant_id=variant.id,
-            check=self.name,
-            status="invalid" if failed else "valid",
-            reason=failed,
-        )
+        return Check(variant_id=variant.id, check=self.name, status="invalid" if failed else "valid", reason=failed)
 
     def _unknown(self, variant: Variant, reason: str) -> Check:
         return Check(variant_id=variant.id, check=self.name, status="unknown", reason=reason)

@@ -55,9 +55,7 @@ def _marks(text: str) -> _Marks | None:
         for known in titles()[word]
         for found in re.finditer(rf"(?<!\w){re.escape(known)}(?!\w)", low)
     ]
-    spans += [
-        _Span(*found.span(), "quoted") for found in _QUOTED.finditer(text) if _of_a_title(found[0][1:-1])
-    ]
+    spans += [_Span(*found.span(), "quoted") for found in _QUOTED.finditer(text) if _of_a_title(found[0][1:-1])]
     spans += [_Span(*found.span(), "phrase") for found in lexicon.PHRASES.finditer(text)]
     found = _Marks(
         tuple(spans),
@@ -91,11 +89,7 @@ def fixed(text: Text, changes: Sequence[Change]) -> str:
 def _against(marks: _Marks, text: str, change: Change, changes: Sequence[Change]) -> str:
     edit = change.edit
     for start, end, what in marks.spans:
-        may = (
-            edit.attribute != "gender"
-            if what == "phrase"
-            else edit.source.lower() in PRONOUNS and what == "quoted"
-        )
+        may = edit.attribute != "gender" if what == "phrase" else edit.source.lower() in PRONOUNS and what == "quoted"
         if start <= change.start < end and not may:
             return f"{text[start:end]!r} is a {'title' if what == 'quoted' else what}"
     for found in marks.languages if edit.attribute == "nationality" else ():
@@ -112,10 +106,6 @@ def _against(marks: _Marks, text: str, change: Change, changes: Sequence[Change]
         if kept and found[1].lower() == change.text.lower():
             return f"{change.text!r} and {found[0]!r}"
     only = marks.only
-    if (
-        only
-        and not change.start <= only.start(1) < change.end
-        and change.text.lower().endswith(_MORE[only[1].lower()])
-    ):
+    if only and not change.start <= only.start(1) < change.end and change.text.lower().endswith(_MORE[only[1].lower()]):
         return f"{change.text!r} beside {only[0]!r}"
     return ""

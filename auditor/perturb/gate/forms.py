@@ -52,9 +52,7 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
     if target in words.ABSOLUTE or (target == "his" and source == "hers"):
         if place.before().low == "with" and after.low == "back":
             return True
-        return (
-            after.text[:1].isalpha() and after.low not in lexicon.AFTER_ABSOLUTE and after.tag[:1] not in "VM"
-        )
+        return after.text[:1].isalpha() and after.low not in lexicon.AFTER_ABSOLUTE and after.tag[:1] not in "VM"
     if target in lexicon.POSSESSIVES and source in ("her", "his", "him"):
         if target == "his" and source == "hers":
             return False
@@ -115,10 +113,7 @@ def _in_title(place: Place) -> bool:
     content = [
         unit
         for unit in place.units
-        if unit.change is None
-        and unit.text[:1].isalpha()
-        and unit.low not in FUNCTION_WORDS
-        and len(unit.text) > 1
+        if unit.change is None and unit.text[:1].isalpha() and unit.low not in FUNCTION_WORDS and len(unit.text) > 1
     ]
     return len(content) > 1 and sum(unit.text[0].isupper() for unit in content) > 0.8 * len(content)
 

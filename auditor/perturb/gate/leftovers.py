@@ -92,9 +92,7 @@ def phrase(text: Text, changes: Sequence[Change], made: str) -> str:
     return next((f"{found!r}" for found in new if found.lower() not in had), "")
 
 
-_YOUNG = (
-    r"boys?|girls?|kids?|child(?:ren)?|bab(?:y|ies)|teen(?:ager)?s?|lads?|lass(?:es)?|toddlers?|schoolboys?"
-)
+_YOUNG = r"boys?|girls?|kids?|child(?:ren)?|bab(?:y|ies)|teen(?:ager)?s?|lads?|lass(?:es)?|toddlers?|schoolboys?"
 _GROWN = (
     "gentlem[ae]n|lad(?:y|ies)|widow(?:er)?s?|grand(?:mother|father|parent)s?|grandmas?|grandpas?|pensioners?|retirees?"
     "|veterans?|professors?|judges?|surgeons?"

@@ -99,12 +99,8 @@ NOT_ALWAYS_PERSONS = word_set(
     employers"""
 )
 # *to see the dentist*: whoever works there.
-ANY_OF_A_TRADE = word_set(
-    "dentist doctor hairdresser barber vet butcher baker chemist pharmacist optician police"
-)
-CALLS_ON = word_set(
-    "see sees seeing saw visit visits visiting attend attending to at call calling phone fear of"
-)
+ANY_OF_A_TRADE = word_set("dentist doctor hairdresser barber vet butcher baker chemist pharmacist optician police")
+CALLS_ON = word_set("see sees seeing saw visit visits visiting attend attending to at call calling phone fear of")
 OF_ANY_AGE = word_set(
     """man woman men women person patient patients customer customers neighbor neighbors neighbour neighbours
     passenger passengers tenant tenants visitor visitors guest guests shopper shoppers stranger strangers
@@ -153,9 +149,7 @@ OWN_LANGUAGE = re.compile(
     rf"\b({'|'.join(LANGUAGES_OF)})(?: |-)(?:accents?|speak\w+)\b|\baccent is ({'|'.join(LANGUAGES_OF)})\b"
 )
 
-ALL_OF_IT = word_set(
-    "whole entire own former latest"
-)  # before a noun, and after no object: *devotes her whole time*
+ALL_OF_IT = word_set("whole entire own former latest")  # before a noun, and after no object: *devotes her whole time*
 
 # Words that say a gender and that the gender dictionary does not have.
 WOMEN = word_set("dame mistress maiden ballerina spinster governess mademoiselle señora señorita")
@@ -189,20 +183,7 @@ def _attributive(place: Place) -> bool:
 
 def _told(place: Place) -> bool:
     after, then = place.after(), place.after(2)
-    if after.low in (
-        "that",
-        "of",
-        "about",
-        "to",
-        "a",
-        "an",
-        "the",
-        "it",
-        "this",
-        "them all",
-        "lies",
-        "stories",
-    ):
+    if after.low in ("that", "of", "about", "to", "a", "an", "the", "it", "this", "them all", "lies", "stories"):
         return (
             after.low in ("a", "an", "the")
             and then.tag[:1] == "N"
@@ -235,9 +216,7 @@ def _counted(place: Place) -> bool:
 
 def _subject_ahead(place: Place) -> bool:
     """Whether a clause follows for certain, with *that* or without."""
-    return place.after().low in word_set(
-        "he she it they we i you the a an his her their my our this there no every"
-    )
+    return place.after().low in word_set("he she it they we i you the a an his her their my our this there no every")
 
 
 def _verb_ahead(place: Place) -> bool:
@@ -261,10 +240,7 @@ def _owned_ahead(place: Place) -> bool:
 
 
 def _causal(place: Place) -> bool:
-    return (
-        place.after().tag in ("PRP", "DT", "PRP$", "NN", "NNS", "NNP", "EX")
-        and place.before().tag[:2] != "RB"
-    )
+    return place.after().tag in ("PRP", "DT", "PRP$", "NN", "NNS", "NNP", "EX") and place.before().tag[:2] != "RB"
 
 
 def _one_number(place: Place) -> bool:
@@ -305,9 +281,7 @@ FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
     ("though", "although"): _clause,
     ("until", "till"): lambda place: place.before().tag != "DT",
     ("till", "until"): lambda place: place.before().tag != "DT",
-    ("yards", "gardens"): lambda place: (
-        place.before().low not in ("cubic", "square") and place.before().tag != "CD"
-    ),
+    ("yards", "gardens"): lambda place: place.before().low not in ("cubic", "square") and place.before().tag != "CD",
     ("soon", "shortly"): lambda place: place.before().low not in ("pretty", "very", "so", "too", "as"),
     ("night", "evening"): lambda place: place.before().low not in ("at", "every", "all", "by", "per"),
     ("evening", "night"): lambda place: place.before().low not in ("in", "the"),
@@ -366,9 +340,7 @@ FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
     ("whether or not", "whether"): _subject_ahead,
     ("whether", "whether or not"): _subject_ahead,
     ("twelve", "a dozen"): _attributive,
-    ("beginning", "start"): lambda place: (
-        place.after().low != "to" and place.before().low not in ("is", "was")
-    ),
+    ("beginning", "start"): lambda place: place.after().low != "to" and place.before().low not in ("is", "was"),
 }
 
 
@@ -412,10 +384,7 @@ BELONGS: Mapping[str, tuple[tuple[re.Pattern[str], frozenset[str]], ...]] = {
                 "old middle_aged",
             ),
             (r"long-term care|assisted living|copd|chronic obstructive", "old middle_aged young"),
-            (
-                r"pregnan(?:t|cy)|g(?:a|i)ve(?:s|n)? birth|newborn|maternity|breastfe\w+",
-                "adolescent young middle_aged",
-            ),
+            (r"pregnan(?:t|cy)|g(?:a|i)ve(?:s|n)? birth|newborn|maternity|breastfe\w+", "adolescent young middle_aged"),
             (
                 r"business(?:wo)?m[ae]n|his wife|her husband|(?:his|her) (?:sons|daughters|children)"
                 r"|years of experience",
@@ -437,19 +406,13 @@ BELONGS: Mapping[str, tuple[tuple[re.Pattern[str], frozenset[str]], ...]] = {
     "sexual_orientation": tuple(
         (_pattern(text), frozenset(groups.split()))
         for text, groups in (
-            (
-                r"gays?|homosexual(?:s|ity)?|lesbians?|same-sex|coming out|outed|closet(?:ed)?",
-                "gay bisexual queer",
-            ),
+            (r"gays?|homosexual(?:s|ity)?|lesbians?|same-sex|coming out|outed|closet(?:ed)?", "gay bisexual queer"),
         )
     ),
     "disability": tuple(
         (_pattern(text), frozenset(groups.split()))
         for text, groups in (
-            (
-                r"sign languages?|interpreters?|hearing aids?|videophones?|lip-?reads?|captions?|deafness",
-                "deaf",
-            ),
+            (r"sign languages?|interpreters?|hearing aids?|videophones?|lip-?reads?|captions?|deafness", "deaf"),
             (r"braille|guide dogs?|white cane|sighted|screen reader", "blind"),
             (r"wheelchairs?|ramps?|crutches|stair ?lift", "mobility disabled chronic"),
             (r"mental (?:illness(?:es)?|health|deterioration)", "mental_illness"),
@@ -474,8 +437,7 @@ south_african=South_Africa spanish=Spain swedish=Sweden swiss=Switzerland syrian
 turkish=Turkey ukrainian=Ukraine vietnamese=Vietnam welsh=Wales filipino=Philippines
 """
 COUNTRIES: Mapping[str, re.Pattern[str]] = {
-    group: _pattern(names.replace("_", " "))
-    for group, _, names in (row.partition("=") for row in _COUNTRIES.split())
+    group: _pattern(names.replace("_", " ")) for group, _, names in (row.partition("=") for row in _COUNTRIES.split())
 }
 
 # Nouns that stand after a preposition without an article, and those beside them: *by bus*, *over lunch*, *in summer*.

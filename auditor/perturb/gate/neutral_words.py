@@ -47,9 +47,7 @@ def neutral_word(place: Place) -> str:
     return ""
 
 
-_VERBS = frozenset(
-    ("asks", "wants", "says", "comes", "goes", "knows")
-)  # tagged as nouns behind some names of people
+_VERBS = frozenset(("asks", "wants", "says", "comes", "goes", "knows"))  # tagged as nouns behind some names of people
 
 
 def _plain_verb(parse: Parse, root: int) -> bool:
@@ -57,9 +55,7 @@ def _plain_verb(parse: Parse, root: int) -> bool:
     for i, (word, tag) in enumerate(zip(parse.words, parse.tags, strict=True)):
         if word.lower() in ("who", "which", "that", "whose", "where", "what"):
             return False
-        if tag in lexicon.FINITE_TAGS or (
-            tag == "NNS" and (word in _VERBS or (i == root and plural_verb(word)))
-        ):
+        if tag in lexicon.FINITE_TAGS or (tag == "NNS" and (word in _VERBS or (i == root and plural_verb(word)))):
             return True
     return False
 

@@ -47,9 +47,7 @@ def _clash(text: str, person: Person, own: Sequence[Change]) -> str:
         if gender and not plural:
             left.setdefault(gender, word)
     for gender, word in new.items():
-        other = next(
-            (w for g, w in (*left.items(), *new.items()) if gender in "fm" and g in "fm" and g != gender), ""
-        )
+        other = next((w for g, w in (*left.items(), *new.items()) if gender in "fm" and g in "fm" and g != gender), "")
         if gender and other:
             return f"{word!r} and {other!r} for one person"
     return ""

@@ -71,9 +71,7 @@ def _kind(unit: Unit) -> bool:
 
 
 def _activity(place: Place) -> bool:
-    return (
-        place.before().tag not in ("DT", "JJ", "CD", "PRP$") and place.after(2).low in lexicon.AFTER_ACTIVITY
-    )
+    return place.before().tag not in ("DT", "JJ", "CD", "PRP$") and place.after(2).low in lexicon.AFTER_ACTIVITY
 
 
 def people(place: Place) -> str:
@@ -82,11 +80,7 @@ def people(place: Place) -> str:
     noun = place.after().low
     if edit.target_group == "adolescent" and edit.attribute == "age" and noun in lexicon.TRADES:
         return f"{edit.target!r} before {noun!r}"
-    if (
-        edit.attribute == "age"
-        and edit.kind != "agreement"
-        and (first.low, before.low) in (("as", "a"), ("as", "an"))
-    ):
+    if edit.attribute == "age" and edit.kind != "agreement" and (first.low, before.low) in (("as", "a"), ("as", "an")):
         return f"{edit.source!r} after 'as a' is a role, or a time of life"
     source, after = edit.source.lower(), place.after()
     if source in lexicon.ALSO_ADJECTIVES and after.low == "and" and place.units[place.last - 1].tag == "JJ":
@@ -172,11 +166,7 @@ def _pair(place: Place) -> str:
     one = lexicon.ONE_OF.get(target)
     if one is None:
         return ""
-    around = {
-        place.before(2).low,
-        place.after(2).low,
-        place.after(3).low if place.after(2).tag == "PRP$" else "",
-    }
+    around = {place.before(2).low, place.after(2).low, place.after(3).low if place.after(2).tag == "PRP$" else ""}
     links = (place.before().low, place.after().low)
     found = sorted(one & around) if {"and", "or"} & set(links) else []
     return f"{target!r} beside {found[0]!r}" if found else ""
@@ -184,23 +174,10 @@ def _pair(place: Place) -> str:
 
 def _verbal(place: Place, after: Unit) -> bool:
     """Whether a word that is tagged as a noun is more likely the verb of the clause (*the prince proposes, …*)."""
-    if (
-        plural_verb(after.low) is None
-        and not after.low.endswith("ed")
-        and after.low not in lexicon.PAST_FORMS
-    ):
+    if plural_verb(after.low) is None and not after.low.endswith("ed") and after.low not in lexicon.PAST_FORMS:
         return False
     following = place.after(2)
-    return not following.text[:1].isalpha() or following.tag[:2] in (
-        "IN",
-        "DT",
-        "PR",
-        "RB",
-        "TO",
-        "CD",
-        "JJ",
-        "WR",
-    )
+    return not following.text[:1].isalpha() or following.tag[:2] in ("IN", "DT", "PR", "RB", "TO", "CD", "JJ", "WR")
 
 
 def _one_noun(place: Place) -> bool:
@@ -208,9 +185,7 @@ def _one_noun(place: Place) -> bool:
     parse, i, after = place.parse, place.token, place.after()
     if i < 0 or after.token < 0:
         return False
-    return parse.deps[i] in ("compound", "amod", "nmod") or (
-        after.tag != "VBG" and parse.heads[i] == after.token
-    )
+    return parse.deps[i] in ("compound", "amod", "nmod") or (after.tag != "VBG" and parse.heads[i] == after.token)
 
 
 def _possessor(place: Place) -> str:
@@ -221,11 +196,7 @@ def _possessor(place: Place) -> str:
     target = place.units[place.last - 1].low
     multiword = place.last - place.first > 1
     child = target in lexicon.CHILDREN
-    return (
-        f"{target!r} before {thing.text!r}"
-        if multiword or child != (thing.low in lexicon.CHILD_THINGS)
-        else ""
-    )
+    return f"{target!r} before {thing.text!r}" if multiword or child != (thing.low in lexicon.CHILD_THINGS) else ""
 
 
 def name(place: Place) -> str:
@@ -249,12 +220,7 @@ def name(place: Place) -> str:
         own = place.before().low not in ("the", "a", "an", "some") or place.after(3).text[:1].isupper()
         return f"a part of the name '… {link.text} {after.text}'" if own else ""
     after = place.after()
-    if (
-        _capital(after)
-        and not after.joined
-        and after.tag in ("NNP", "NNPS")
-        and place.after(2).text[:1].isupper()
-    ):
+    if _capital(after) and not after.joined and after.tag in ("NNP", "NNPS") and place.after(2).text[:1].isupper():
         return f"a part of the name '… {after.text} {place.after(2).text}'"
     if _capital(after) and after.low in lexicon.INSTITUTIONS:
         return f"a part of the name '… {after.text}'"
@@ -293,9 +259,7 @@ def _capital(unit: Unit) -> bool:
 
 def in_heading(place: Place) -> bool:
     """Whether every word of the sentence that may has a capital."""
-    own = [
-        u for u in place.units if u.change is None and u.text[:1].isalpha() and u.low not in FUNCTION_WORDS
-    ]
+    own = [u for u in place.units if u.change is None and u.text[:1].isalpha() and u.low not in FUNCTION_WORDS]
     return len(own) > 1 and all(u.text[0].isupper() for u in own)
 
 
@@ -309,9 +273,7 @@ def language(place: Place) -> str:
         return f"{edit.target!r} before {after.text!r}"
     if edit.target.lower() in lexicon.LANGUAGES:
         return ""
-    if after.low in lexicon.OF_LANGUAGE or (
-        place.after(2).low in lexicon.OF_LANGUAGE and after.tag[:1] in "NJ"
-    ):
+    if after.low in lexicon.OF_LANGUAGE or (place.after(2).low in lexicon.OF_LANGUAGE and after.tag[:1] in "NJ"):
         return f"{edit.target!r} is no language"
     spoken = before.low in lexicon.SPOKEN or (before.low == "in" and not after.text[:1].isalpha())
     if spoken and (not after.text[:1].isalpha() or after.low in FUNCTION_WORDS or after.tag[:1] not in "NJ"):
@@ -330,11 +292,7 @@ def insertion(place: Place) -> str:
     negated = place.before(2) if place.before().low in ("a", "an") else place.before()
     if negated.low in ("without", "no", "neither", "nor"):
         return f"{negated.text!r} {edit.target!r} leaves the others"
-    if (
-        place.before().low == "the"
-        and noun.low in lexicon.ANY_OF_A_TRADE
-        and place.before(2).low in lexicon.CALLS_ON
-    ):
+    if place.before().low == "the" and noun.low in lexicon.ANY_OF_A_TRADE and place.before(2).low in lexicon.CALLS_ON:
         return f"'the {noun.low}' is whoever works there"
     if noun.low in lexicon.ALSO_ADJECTIVES | {"juvenile"} and after.low in ("and", "or"):
         return f"{noun.text!r} may be an adjective"
@@ -346,12 +304,7 @@ def insertion(place: Place) -> str:
         return f"{noun.text!r} is a part of a pair"
     if noun.low in lexicon.NOT_ALWAYS_PERSONS or not _is_person(noun.low):
         return f"{noun.text!r} need be no person"
-    if (
-        noun.tag == "NNS"
-        and after.joined
-        and after.low in {"'s", "'", "’s", "’"}
-        and place.after(3).text[:1].isalpha()
-    ):
+    if noun.tag == "NNS" and after.joined and after.low in {"'s", "'", "’s", "’"} and place.after(3).text[:1].isalpha():
         return f"{noun.text + after.text!r} may say what kind of {place.after(3).text!r}"
     if noun.low == "couple" and after.low == "of":
         return "'couple of' counts"

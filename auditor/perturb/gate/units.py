@@ -88,14 +88,7 @@ def units_of(sentence: str, parse: Parse, changes: Sequence[Change]) -> list[Uni
         for i, word in enumerate(written):
             last = i == len(written) - 1
             out.append(
-                Unit(
-                    word,
-                    word.lower(),
-                    tag if last else "JJ",
-                    change,
-                    k - 1 if k > first else -1,
-                    joined and not i,
-                )
+                Unit(word, word.lower(), tag if last else "JJ", change, k - 1 if k > first else -1, joined and not i)
             )
     while k < n:
         at = _keep(out, parse, k, at)
@@ -109,9 +102,7 @@ def _keep(out: list[Unit], parse: Parse, k: int, at: int) -> int:
     return start + len(word)
 
 
-def places_of(
-    sentence: str, parse: Parse, changes: Sequence[Change], *, opens: bool
-) -> tuple[list[Unit], list[Place]]:
+def places_of(sentence: str, parse: Parse, changes: Sequence[Change], *, opens: bool) -> tuple[list[Unit], list[Place]]:
     """Lay out the changed sentence and find each change in it; one that writes nothing has no place."""
     units = units_of(sentence, parse, changes)
     spans: dict[int, list[int]] = {}

@@ -53,9 +53,7 @@ LOOSENS = word_set(
 )
 WISHES = word_set("if wish wishes wished though as whether unless than suppose lest until rather only")
 
-PREPOSITIONS = word_set(
-    "to with from of by about at into onto toward towards against among around behind beside"
-)
+PREPOSITIONS = word_set("to with from of by about at into onto toward towards against among around behind beside")
 GIVING = word_set(
     "gave give gives given told tell tells married marry thanked thank hired hire kissed kiss invited invite"
 )
@@ -85,20 +83,7 @@ PAST = word_set(
 AFTER_OBJECT = word_set(". , ; ! ? in on to of at from by for into with about out up")
 NO_OBJECT = FUNCTION_WORDS | FINITE | PAST | word_set("say says am be been ain't did'nt")
 NOT_OWNED = FUNCTION_WORDS | FINITE | PAST | word_set("home today tomorrow etc due ever free alive anymore")
-ADVERBS = word_set(
-    "always sometimes perhaps besides nowadays overseas towards afterwards this's thus yes pls alas"
-)
+ADVERBS = word_set("always sometimes perhaps besides nowadays overseas towards afterwards this's thus yes pls alas")
 MANY_OF = word_set("few hundred thousand million billion dozen couple lot many great good bunch")
-EITHER_ARTICLE = (
-    "histor",
-    "hotel",
-    "hero",
-    "horrif",
-    "habitual",
-    "hallucin",
-    "hilar",
-    "hyster",
-    "herb",
-    "hispanic",
-)
+EITHER_ARTICLE = ("histor", "hotel", "hero", "horrif", "habitual", "hallucin", "hilar", "hyster", "herb", "hispanic")
 LETTER_A = word_set("is are and or in of as at if am it on i a i.e e.g")

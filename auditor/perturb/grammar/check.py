@@ -155,9 +155,7 @@ def _ending(grammar: Grammar) -> set[str]:
 
 
 def _next(rule: Rule) -> list[str]:
-    return list(
-        dict.fromkeys(ref.rule for a in rule.alternatives if isinstance(a, Alternative) for ref in a.refs)
-    )
+    return list(dict.fromkeys(ref.rule for a in rule.alternatives if isinstance(a, Alternative) for ref in a.refs))
 
 
 def _weights(rule: Rule) -> Iterator[Problem]:
@@ -197,9 +195,7 @@ def _sensitive(rule: Rule) -> Iterator[Problem]:
     if rule.aligned and len(set(sizes.values())) > 1:
         told = ", ".join(f"{g}: {n}" for g, n in sizes.items())
         yield Problem(
-            line=rule.line,
-            message=f"the groups of the aligned rule {rule.name} differ in size ({told})",
-            fatal=True,
+            line=rule.line, message=f"the groups of the aligned rule {rule.name} differ in size ({told})", fatal=True
         )
 
 

@@ -55,9 +55,7 @@ def structures_of(grammar: Grammar) -> Iterator[Structure]:
         rule = grammar.rules[name]
         cells[name] = _cell(rule, cells, work)
         found = cells[name]
-        sequences[name] = (
-            [((found,), ())] if found is not None else list(_expand(grammar, rule, sequences, work))
-        )
+        sequences[name] = [((found,), ())] if found is not None else list(_expand(grammar, rule, sequences, work))
         if len(sequences[name]) > MOST_STRUCTURES:
             raise DataFileError(
                 f"{grammar.where(rule.line)}: the rule {name} unfolds to more than {MOST_STRUCTURES:,} sentence "
@@ -102,9 +100,7 @@ def _cell(rule: Rule, cells: Mapping[str, Cell | None], work: _Work) -> Cell | N
         before, after = _around(alternative)
         around = len(before) + len(after)
         work.take(sum(around + len(e.text) + len(e.path) for e in inner.entries), alternative.line)
-        entries += (
-            Entry(before + e.text + after, ((rule.name, number), *e.path), e.terminal) for e in inner.entries
-        )
+        entries += (Entry(before + e.text + after, ((rule.name, number), *e.path), e.terminal) for e in inner.entries)
         if len(entries) > MOST_ENTRIES:
             return None
     return Cell(rule.name, tuple(entries))
@@ -119,16 +115,12 @@ def _around(alternative: Alternative) -> tuple[str, str]:
 def _terms(rule: Rule) -> Cell:
     """The terminals of ``rule`` as one cell."""
     entries = tuple(
-        Entry(a.text, ((rule.name, i),), a)
-        for i, a in enumerate(rule.alternatives)
-        if isinstance(a, Terminal)
+        Entry(a.text, ((rule.name, i),), a) for i, a in enumerate(rule.alternatives) if isinstance(a, Terminal)
     )
     return Cell(rule.name, entries, rule.attribute, rule.aligned)
 
 
-def _expand(
-    grammar: Grammar, rule: Rule, sequences: Mapping[str, list[_Sequence]], work: _Work
-) -> Iterator[_Sequence]:
+def _expand(grammar: Grammar, rule: Rule, sequences: Mapping[str, list[_Sequence]], work: _Work) -> Iterator[_Sequence]:
     if rule.terminals:
         yield (_terms(rule),), ()
     for number, alternative in enumerate(rule.alternatives):
@@ -156,9 +148,7 @@ def _expand(
             yield tuple(_resolve(items, spans)), choices
 
 
-def _place(
-    alternative: Alternative, picked: Mapping[str, _Sequence]
-) -> tuple[list[_Item], dict[str, tuple[int, int]]]:
+def _place(alternative: Alternative, picked: Mapping[str, _Sequence]) -> tuple[list[_Item], dict[str, tuple[int, int]]]:
     """The items of one alternative, and where each reference stands among them."""
     items: list[_Item] = []
     spans: dict[str, tuple[int, int]] = {}

@@ -198,9 +198,7 @@ class Batch:
     def _texts(self, index: Ints) -> list[str]:
         s = self.structure
         columns = [
-            table[index[:, c.cell]].tolist()
-            for c, table in zip(s.columns, s.tables, strict=True)
-            if c.cell >= 0
+            table[index[:, c.cell]].tolist() for c, table in zip(s.columns, s.tables, strict=True) if c.cell >= 0
         ]
         if not columns:
             return [s.text(())] * len(index)
@@ -222,9 +220,7 @@ class Batch:
             end = at + s.lengths[number][before]
             rows = np.flatnonzero(s.codes[number][before] != s.codes[number][after])
             if len(rows):
-                found.append(
-                    (rows, np.full(len(rows), number), at[rows], end[rows], before[rows], after[rows])
-                )
+                found.append((rows, np.full(len(rows), number), at[rows], end[rows], before[rows], after[rows]))
             at = end
         if not found:
             none = np.empty(0, dtype=np.int64)
@@ -238,9 +234,7 @@ class Mutator:
     def __init__(self, structure: Structure, attributes: tuple[str, ...] | None = None) -> None:
         self.structure = structure
         self.attributes = tuple(a for a in structure.attributes if attributes is None or a in attributes)
-        self.cells = {
-            a: [j for j, c in enumerate(structure.cells) if c.attribute == a] for a in self.attributes
-        }
+        self.cells = {a: [j for j, c in enumerate(structure.cells) if c.attribute == a] for a in self.attributes}
         self.groups: dict[str, list[str]] = {}
         self._group: dict[int, Ints] = {}  # cell -> group number of each entry
         self._rank: dict[int, Ints] = {}  # cell -> place of each entry in its group
@@ -313,9 +307,7 @@ class Mutator:
 
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""
-        names = {
-            self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]
-        }
+        names = {self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]}
         return "+".join(sorted(names))
 
     def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> dict[int, int]:
@@ -378,9 +370,7 @@ def stream(
     mutators = [Mutator(s, chosen) for s in space.structures]
     useful = np.array([bool(m.attributes) for m in mutators])
     if not sampler.shares[useful].sum() > 0:
-        raise ConfigError(
-            f"No sentence of the grammar {space.grammar.full_name} names a group to be replaced."
-        )
+        raise ConfigError(f"No sentence of the grammar {space.grammar.full_name} names a group to be replaced.")
     left = n
     while left > 0:
         for number, _, index in sampler.block(min(block, left), rng):

@@ -16,18 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from auditor.core import data, yamlfile
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.perturb.grammar.check import check
-from auditor.perturb.grammar.model import (
-    Agree,
-    Alternative,
-    Article,
-    Grammar,
-    Part,
-    Ref,
-    Rule,
-    Terminal,
-    Text,
-    View,
-)
+from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Part, Ref, Rule, Terminal, Text, View
 from auditor.perturb.grammar.nodes import HELP, compose
 
 if TYPE_CHECKING:
@@ -94,9 +83,7 @@ def focus(grammar: Grammar, view: str) -> Grammar:
     for name, symbols in chosen.only.items():
         rule = rules[name]
         kept = tuple(
-            a
-            for a in rule.alternatives
-            if isinstance(a, Alternative) and any(ref.rule in symbols for ref in a.refs)
+            a for a in rule.alternatives if isinstance(a, Alternative) and any(ref.rule in symbols for ref in a.refs)
         )
         rules[name] = dataclasses.replace(rule, alternatives=kept)
     return dataclasses.replace(grammar, rules=rules, start=chosen.start or grammar.start, view=view)
@@ -251,11 +238,7 @@ class _Reader:
         import yaml
 
         if isinstance(node, yaml.SequenceNode):
-            return Rule(
-                name=name,
-                alternatives=tuple(self.alternative(i, name) for i in node.value),
-                line=_line(key),
-            )
+            return Rule(name=name, alternatives=tuple(self.alternative(i, name) for i in node.value), line=_line(key))
         fields = self.fields(node, f"the rule {name}")
         for field, (field_key, _) in fields.items():
             if field not in _RULE and field not in self.features:
@@ -376,9 +359,7 @@ class _Reader:
         return Alternative(parts=tuple(self.parts(text, node)), weight=weight, line=_line(at))
 
     def parts(self, text: str, node: Node) -> Iterator[Part]:
-        if _BRACES.sub("", text).strip("{}") != _BRACES.sub("", text) or re.search(
-            r"[{}]", _BRACES.sub("", text)
-        ):
+        if _BRACES.sub("", text).strip("{}") != _BRACES.sub("", text) or re.search(r"[{}]", _BRACES.sub("", text)):
             self.fail(node, f"{text!r}: a brace is not closed")
         at, names = 0, set()
         for found in _BRACES.finditer(text):
@@ -388,8 +369,7 @@ class _Reader:
             if isinstance(part, Ref):
                 if part.name in names:
                     self.fail(
-                        node,
-                        f"{text!r} holds {{{part.name}}} twice; name them {{{part.rule}#1}} and {{{part.rule}#2}}",
+                        node, f"{text!r} holds {{{part.name}}} twice; name them {{{part.rule}#1}} and {{{part.rule}#2}}"
                     )
                 names.add(part.name)
             yield part
@@ -409,15 +389,12 @@ class _Reader:
         name, _, feature = target.partition(".")
         feature = feature or "number"
         if feature not in self.features:
-            self.fail(
-                node, f"{{{inner}}}: there is no feature {feature!r}; known: {', '.join(self.features)}"
-            )
+            self.fail(node, f"{{{inner}}}: there is no feature {feature!r}; known: {', '.join(self.features)}")
         forms = tuple(form.strip() for form in listed.split("/"))
         values = self.features[feature]
         if len(forms) != len(values) or not all(forms):
             self.fail(
-                node,
-                f"{{{inner}}}: {len(forms)} forms for the {len(values)} values of {feature} ({', '.join(values)})",
+                node, f"{{{inner}}}: {len(forms)} forms for the {len(values)} values of {feature} ({', '.join(values)})"
             )
         return Agree(forms=forms, name=name, feature=feature)
 

@@ -78,13 +78,7 @@ def parse_cfg(text: str, path: Path) -> Grammar:
                 for a in found
             ),
         )
-    return Grammar(
-        name=path.stem,
-        start=start,
-        start_line=start_line,
-        rules=rules,
-        features={"number": ("sg", "pl")},
-    )
+    return Grammar(name=path.stem, start=start, start_line=start_line, rules=rules, features={"number": ("sg", "pl")})
 
 
 def _right(text: str, number: int, fail: object) -> list[Alternative | Terminal]:

@@ -104,9 +104,7 @@ class Structure:
     @cached_property
     def codes(self) -> tuple[Ints, ...]:
         """A number for each string of each column, equal where the strings are."""
-        return tuple(
-            np.unique(np.array(c.table), return_inverse=True)[1].astype(np.int64) for c in self.columns
-        )
+        return tuple(np.unique(np.array(c.table), return_inverse=True)[1].astype(np.int64) for c in self.columns)
 
     @cached_property
     def template(self) -> str:

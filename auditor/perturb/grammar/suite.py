@@ -103,9 +103,7 @@ class GrammarSuite(Suite):
         if generation not in GENERATIONS:
             raise ConfigError(f"generation must be one of {', '.join(GENERATIONS)}; got {generation!r}")
         if cases < 1 or order < 1 or (per_case is not None and per_case < 1) or not 0 < rand_share <= 1:
-            raise ConfigError(
-                "cases, order and per_case must be at least 1, rand_share above 0 and at most 1"
-            )
+            raise ConfigError("cases, order and per_case must be at least 1, rand_share above 0 and at most 1")
         self.grammar = load(grammar) if isinstance(grammar, str) else grammar
         self.space: Space = space(self.grammar)
         self._attributes = chosen_attributes(self.space, attributes)
@@ -139,10 +137,7 @@ class GrammarSuite(Suite):
         self.skipped: Counter[str] = Counter()
         self.checks: Mapping[str, Check] = Checks()
         self._derived: dict[str, Derivation] = {}
-        self.meters: dict[Sampling, Meter] = {
-            "iid": Meter(self.space),
-            "directed": Meter(self.space),
-        }
+        self.meters: dict[Sampling, Meter] = {"iid": Meter(self.space), "directed": Meter(self.space)}
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Return up to ``n`` further distinct cases; ``rng`` is not used.
@@ -294,8 +289,7 @@ class GrammarSuite(Suite):
             weights = bandit_weights(self.grammar, *self._learned, self._rng, mix=self._mix)
             return Sampler(self.space, weights)
         return Sampler(
-            self.space,
-            error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power),
+            self.space, error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power)
         )
 
     def _id(self, derivation: Derivation) -> str:
@@ -373,9 +367,7 @@ class GrammarSuite(Suite):
             if not single[attribute]:
                 continue
             wanted = single[attribute] if n is None else min(n, single[attribute])
-            found = same_groups(
-                structure, mutator, index, [v for v in case.variants if v.attributes == (attribute,)]
-            )
+            found = same_groups(structure, mutator, index, [v for v in case.variants if v.attributes == (attribute,)])
             drawn = list(found.items())
             rng.shuffle(drawn)
             out += [

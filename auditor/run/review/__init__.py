@@ -165,9 +165,7 @@ def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, object]]:
         name = cells["id"].strip()
         if name not in known:
             what = f"the id {name!r} is no variant of {folder.path.name}" if name else "the id is missing"
-            raise DataFileError(
-                f"{where}: {what}. Restore the row, or draw a sheet: audit validity sample RUN"
-            )
+            raise DataFileError(f"{where}: {what}. Restore the row, or draw a sheet: audit validity sample RUN")
         if name in readings:
             raise DataFileError(f"{where}: the id {name!r} stands twice. Keep one row of each id.")
         row = known[name]
@@ -220,9 +218,7 @@ def arm(readings: Sequence[Reading]) -> Arm:
         sets.setdefault(r.row.attributes, []).append(r)
     shared = len(readings) - len({r.row.case for r in readings})
     note = (
-        f"{shared} of {plural(len(readings), 'variant')} are of a text that is in the sheet already"
-        if shared
-        else ""
+        f"{shared} of {plural(len(readings), 'variant')} are of a text that is in the sheet already" if shared else ""
     )
 
     def share(hits: Sequence[bool]) -> Estimate | None:
@@ -298,14 +294,8 @@ def controls(path: Path) -> dict[str, object] | None:
             key: value
             if value is not None
             else {"status": "not_tested", "reason": "no row was decided by both readers"}
-            for key, value in (
-                ("wrong for both", data["wrong_both"]),
-                ("wrong for one or both", data["wrong_any"]),
-            )
-        } | {
-            "same value": {"rate": data["agreement"], "n": data["n"]},
-            "unsure": f"{data['unsure']} of {data['n']}",
-        }
+            for key, value in (("wrong for both", data["wrong_both"]), ("wrong for one or both", data["wrong_any"]))
+        } | {"same value": {"rate": data["agreement"], "n": data["n"]}, "unsure": f"{data['unsure']} of {data['n']}"}
         kappa = data["kappa"]
         undefined = f"undefined: {data['kappa_reason']}"
         found[name] = told | {"Cohen's kappa": undefined if kappa is None else f"{kappa:.2f}"}

@@ -39,10 +39,7 @@ class Generation(Kind):
     column = "text"
     sketch = Sketch(
         question="Write a reply to this message in at most three sentences.",
-        example=(
-            "Where is parcel 4417?",
-            "Thank you for asking. Parcel 4417 is on its way and should arrive soon.",
-        ),
+        example=("Where is parcel 4417?", "Thank you for asking. Parcel 4417 is on its way and should arrive soon."),
         forms=(("plain", "", "{label}", 200), ("short", "Write one sentence only.", "{label}", 80)),
     )
 

@@ -101,9 +101,7 @@ favourable: null
 
     def value(self, label: str | float | tuple[str, ...]) -> tuple[str, ...]:
         """The labels of a worked example, sorted; one may stand there without a list."""
-        return tuple(
-            sorted((label,) if isinstance(label, str) else label if isinstance(label, tuple) else ())
-        )
+        return tuple(sorted((label,) if isinstance(label, str) else label if isinstance(label, tuple) else ()))
 
     def possible(self, labels: Sequence[str], scale: tuple[float, float] | None) -> list[Value]:
         """No label, each alone, and all."""

@@ -77,11 +77,7 @@ class GenerationOracle(Oracle):
         if self._last is not None and self._last[0] == key:
             return self._last[1]
         original = side_of(answers.get(case.original.id, ()))
-        out = {
-            v.id: self.compare(original, side_of(answers[v.id]), v.edits)
-            for v in case.variants
-            if v.id in answers
-        }
+        out = {v.id: self.compare(original, side_of(answers[v.id]), v.edits) for v in case.variants if v.id in answers}
         self._last = (key, out)
         return out
 
@@ -124,9 +120,7 @@ class GenerationOracle(Oracle):
                 if len(a) > 1 or len(b) > 1:
                     within[name] = between[name] - (found := splits(matrix, n))[0]
                     dealt[name] = found
-        return Measured(
-            signed=signed, noise=noise, between=between, within=within, splits=dealt, largest=largest
-        )
+        return Measured(signed=signed, noise=noise, between=between, within=within, splits=dealt, largest=largest)
 
     def answer(self, answers: Sequence[Answer]) -> Side | None:
         """What stands for the replicates of one input; None where fewer than half came."""
@@ -181,11 +175,7 @@ def _length(text: str) -> float:
 
 def _within(arms: Any) -> float | None:
     """Mean absolute difference of two answers to one prompt; None where nothing was repeated."""
-    means = [
-        fmean(abs(x - y) for x, y in itertools.combinations(arm, 2))
-        for arm in map(list, arms)
-        if len(arm) > 1
-    ]
+    means = [fmean(abs(x - y) for x, y in itertools.combinations(arm, 2)) for arm in map(list, arms) if len(arm) > 1]
     return fmean(means) if means else None
 
 

@@ -95,9 +95,7 @@ def majority_set(answers: Sequence[Collection[str]]) -> frozenset[str] | None:
 def _side(answers: Sequence[Answer]) -> _Side:
     if not answers:
         return _Side(labels=None, problem="no answer", skipped=True)
-    given = [
-        a.value if isinstance(a.value, tuple) else (str(a.value),) for a in answers if a.value is not None
-    ]
+    given = [a.value if isinstance(a.value, tuple) else (str(a.value),) for a in answers if a.value is not None]
     if 2 * len(given) < len(answers):
         problem = lost(answers, len(given), "labels")
         return _Side(labels=None, problem=problem, skipped=True)
