@@ -1,74 +1,69 @@
-"""``audit compare A B``: what two runs found differently."""
+"""``audit compare`` and ``audit watch``: what two runs, or a series of them, found differently."""
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli import common, pages
-from auditor.cli.common import find_intact, invoke
-from auditor.cli.options import option
+from auditor.cli import frame
+from auditor.cli.common import find_intact, put
+from auditor.cli.frame import option
+from auditor.cli.screen import say
+from auditor.core.errors import ConfigError
 from auditor.core.types import names
 
 if TYPE_CHECKING:
     from auditor.measure.compared import RowsComparison, TablesComparison
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-FAIL_ON = ("worse", "new", "never")
+WORSE, CHANGED = ("worse", "new", "never"), ("changed", "never")  # what --fail-on takes
 
 
-@app.command()
 def compare(
     before: Annotated[Path, typer.Argument(metavar="A", help="The run before: a folder, its name, or latest.")],
     after: Annotated[Path, typer.Argument(metavar="B", help="The run after.")],
-    format: pages.Format = "terminal",
+    format: frame.PageFormat = "terminal",
     out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,
-    full: common.Full = False,
+    full: frame.Full = False,
     fail_on: Annotated[
         str | None, option("fail_on", help="Exit 1 on: worse, new (or both, comma-separated); never.")
     ] = None,
 ) -> int:
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
-    import dataclasses
-
-    from auditor.core.errors import ConfigError
     from auditor.measure import compare as comparing
     from auditor.report import ll144_report, two_runs, two_searches
     from auditor.run import stored
 
-    format = pages.checked(format)
     words = names(fail_on or ())
     for word in words:
-        if word not in FAIL_ON:
-            raise ConfigError(f"--fail-on of compare takes {', '.join(FAIL_ON)}; got {word!r}.")
+        if word not in WORSE:
+            raise ConfigError(f"--fail-on of compare takes {', '.join(WORSE)}; got {word!r}.")
     paths = [find_intact(run, outcomes=True) for run in (before, after)]
     tables = _tables(paths)
     if tables is not None:
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        pages.put(dataclasses.asdict(tables), format, ll144_report.compared(tables), out, full=full)
+        put(dataclasses.asdict(tables), format, ll144_report.compared(tables), out, full=full)
         return 0
     if (rows := _rows(paths)) is not None:
-        pages.put(dataclasses.asdict(rows), format, two_searches.build(rows), out, full=full)
-        worse = [s for s in rows.scores if s.change in words]
+        put(dataclasses.asdict(rows), format, two_searches.build(rows), out, full=full)
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
-        fresh = [e for e in rows.entries if e.kind != "slice" and e.fate in words]
-        return 1 if worse or fresh else 0
+        fresh = any(e.kind != "slice" and e.fate in words for e in rows.entries)
+        return int(fresh or any(s.change in words for s in rows.scores))
     sides = [stored.side(path) for path in paths]
-    found = comparing.compare(*sides)
-    document = two_runs.build(found, [side.record for side in sides])
-    pages.put(dataclasses.asdict(found), format, document, out, full=full)
-    bad = [r for r in found.rates if r.change in words] + [f for f in found.findings if f.fate in words]
-    return 1 if bad else 0
+    texts = comparing.compare(*sides)
+    document = two_runs.build(texts, [side.record for side in sides])
+    put(dataclasses.asdict(texts), format, document, out, full=full)
+    return int(any(r.change in words for r in texts.rates) or any(f.fate in words for f in texts.findings))
 
 
 def _tables(paths: Sequence[Path]) -> TablesComparison | None:
     """The comparison of two sets of tables of recorded outcomes; None where neither run holds any."""
     from auditor.contrib.ll144 import compare as beside
-    from auditor.core.errors import ConfigError
     from auditor.core.record import read
     from auditor.run import outcomes
     from auditor.store.folder import RunFolder
@@ -88,7 +83,6 @@ def _tables(paths: Sequence[Path]) -> TablesComparison | None:
 
 def _rows(paths: Sequence[Path]) -> RowsComparison | None:
     """The comparison of two searches over rows; None where neither run is one."""
-    from auditor.core.errors import ConfigError
     from auditor.store.folder import RunFolder
     from auditor.tables import compare as beside
 
@@ -104,6 +98,25 @@ def _rows(paths: Sequence[Path]) -> RowsComparison | None:
     return beside.compare(*map(beside.read, paths))
 
 
-def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "compare", argv)
+def watch(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder of the runs (--out of audit run --plan F).")
+    ],
+    format: frame.PageFormat = "terminal",
+    out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,
+    fail_on: Annotated[str | None, option("fail_on", help="Exit 1 on: changed (at the last run); never.")] = None,
+) -> int:
+    """Follow the runs in DIR that have one plan: figures by date, and changes found at any number of looks."""
+    from auditor.report import watched
+    from auditor.run.watch import watch as follow
+
+    if fail_on is not None and fail_on not in CHANGED:
+        raise ConfigError(f"--fail-on of watch takes {', '.join(CHANGED)}; got {fail_on!r}.")
+    series = follow(folder)
+    put(series.as_record(), format, watched.build(series), out)
+    if fail_on is None:
+        return 0
+    holds = fail_on == "changed" and series.changed
+    sys.stdout.flush()
+    say(f"--fail-on: {fail_on}: {'holds' if holds else 'does not hold'}", to=sys.stderr)
+    return int(holds)

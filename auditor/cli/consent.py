@@ -1,17 +1,19 @@
-"""What a folder names that would run here, or be sent the texts: it is asked about, as anybody may have written it."""
+"""Consent before money is spent, and before what a folder names is run or sent its texts."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self, TypedDict
 
 import typer
 
-from auditor.cli.options import option
+from auditor.cli.frame import option
+from auditor.cli.screen import complain
+from auditor.core.errors import ConfigError
 from auditor.core.record import part
 from auditor.core.record.parts import Spec
 from auditor.core.secrets import hidden
@@ -32,17 +34,70 @@ Yes = Annotated[
 ]
 
 
-class Given(TypedDict):
+def _somebody() -> bool:
+    """Whether there is a terminal to ask at."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agree(
+    models: Iterable[str | None],
+    *,
+    limited: bool,
+    yes: bool,
+    check: Callable[[], object],
+    show: Callable[[], str],
+    limits: str = "--max-calls N, or --max-cost USD",
+) -> None:
+    """Ask before models are asked that may cost money; without a terminal to ask at, say what is needed.
+
+    Nothing is asked where every model runs on this machine, where a limit of calls or cost is set (``limited``), or
+    where the user said ``--yes``.
+
+    Parameters
+    ----------
+    models : iterable of str or None
+        Their specs; None is skipped.
+    check : callable
+        Finds slips in what was given: they are told before the question.
+    show : callable
+        What will be asked and what it may cost, as text; called only where there is a question.
+    limits : str
+        The options that set a limit.
+
+    Raises
+    ------
+    ConfigError
+        There is nobody to ask.
+    typer.Abort
+        The user does not want to go on.
+    """
+    from auditor.models import may_cost
+
+    asked = [model for model in models if model and may_cost(model)]
+    if not asked or limited or yes:
+        return
+    check()
+    if not _somebody():
+        raise ConfigError(
+            f"{', '.join(asked)} may cost money, no limit is set, and there is no terminal to ask at: nothing "
+            f"was asked. Set a limit ({limits}), or give --yes to go on without one; --dry-run says how many calls it "
+            "would be."
+        )
+    sys.stderr.write(show().rstrip("\n") + "\n")
+    typer.confirm("No limit was set. Go on?", abort=True, err=True)
+
+
+class Consented(TypedDict):
     """What the command line says of it: see `Named.consent`."""
 
     yes: bool
-    given: Iterable[str] | None
+    named: Iterable[str] | None
     base_url: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """What a folder names: models that run code or say where texts go, and addresses of servers."""
+    """What a folder, which anybody may have written, names: models that run code or say where texts go, and servers."""
 
     models: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
@@ -57,8 +112,8 @@ class Named:
     @classmethod
     def of_texts(cls, plan: Mapping[str, object]) -> Self:
         """Of the plan of a run over texts."""
-        told = part(plan, Spec)
-        return cls.of([*told.models, told.judge], [told.base_url])
+        spec = part(plan, Spec)
+        return cls.of([*spec.models, spec.judge], [spec.base_url])
 
     def options(self) -> str:
         """The options that name it all."""
@@ -66,7 +121,7 @@ class Named:
         return models + "".join(f" --base-url {quoted(address)}" for address in self.addresses)
 
     def consent(
-        self, path: Path, *, again: str, yes: bool, given: Iterable[str] | None, base_url: str | None = None
+        self, path: Path, *, again: str, yes: bool, named: Iterable[str] | None, base_url: str | None = None
     ) -> None:
         """Ask about what the user did not name.
 
@@ -78,7 +133,7 @@ class Named:
             The command with the folder, for the message.
         yes : bool
             The user said so already.
-        given : iterable of str or None
+        named : iterable of str or None
             The models that the command line names; None where the command takes no names.
         base_url : str or None
             The server that it names. That of the environment (``OPENAI_BASE_URL``) is the user's too.
@@ -88,26 +143,23 @@ class Named:
         ConfigError
             Something is left, and the user cannot be asked.
         """
-        from auditor.cli.main import complain
-        from auditor.core.errors import ConfigError
-
         chosen = {hidden(url) for url in (base_url, os.environ.get("OPENAI_BASE_URL")) if url}
         left = Named(
-            models=tuple(m for m in self.models if m not in set(given or ())),
+            models=tuple(m for m in self.models if m not in set(named or ())),
             addresses=tuple(a for a in self.addresses if a not in chosen),
         )
         if yes or left == Named():
             return
         runs = [m for m in left.models if m.partition(":")[0] in RUNS_CODE]
         sent = [*(m for m in left.models if m not in runs), *left.addresses]
-        told = [f"{path} names what would run on this machine: {'; '.join(runs)}."] if runs else []
-        told += [f"{path} names where its texts would be sent, with your key: {'; '.join(sent)}."] if sent else []
-        if sys.stdin.isatty() and sys.stderr.isatty():
-            complain(" ".join(told))
+        what = [f"{path} names what would run on this machine: {'; '.join(runs)}."] if runs else []
+        what += [f"{path} names where its texts would be sent, with your key: {'; '.join(sent)}."] if sent else []
+        if _somebody():
+            complain(" ".join(what))
             typer.confirm("Go on?", abort=True, err=True)
             return
-        how = "with --yes" if given is None else "if you name it too, or with --yes"
+        how = "with --yes" if named is None else "if you name it too, or with --yes"
         raise ConfigError(
-            f"{' '.join(told)} It is used only {how}.",
-            below=f"Go on with: audit {again}{' --yes' if given is None else left.options()}",
+            f"{' '.join(what)} It is used only {how}.",
+            below=f"Go on with: audit {again}{' --yes' if named is None else left.options()}",
         )

@@ -1,26 +1,23 @@
-"""``audit groups [RUN]``: mean scores by group, and which groups stand out."""
+"""``audit groups`` and ``audit augment``: what the answers of a run say of groups, and teach."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from auditor.cli import common
-from auditor.cli.common import find_text_run, invoke
-from auditor.cli.options import option, takes
-from auditor.cli.progress import Draw
+from auditor.cli import frame
+from auditor.cli.common import find_intact, find_text_run, print_as
+from auditor.cli.frame import option, takes
+from auditor.cli.screen import Draw, say
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError, UserError
 from auditor.core.plan import Plan, resolve
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-
-@app.command()
 @takes("groups", Plan)
 def groups(
     run: Annotated[
@@ -41,8 +38,8 @@ def groups(
             "--cases", min=2, help="Without RUN: distinct sentences for each group (default 150, as published)."
         ),
     ] = None,
-    format: common.Format = "terminal",
-    yes: common.Yes = False,
+    format: frame.Format = "terminal",
+    yes: frame.Yes = False,
     **options: object,
 ) -> int:
     """Compare the mean scores of the groups in the sentences of RUN, or of a run that is made for it.
@@ -52,34 +49,24 @@ def groups(
     from auditor.run.groups import group_report
     from auditor.store.folder import RunFolder
 
-    common.check_format(format)
     own = {"task": task, "limit": cases} | options
     path = _ask(model, attribute, own, yes=yes) if run is None else find_text_run(_only(run, own), "groups")
     with RunFolder.open(path) as folder:
-        found = group_report(folder, attribute=attribute, labels=None if label is None else [label], model=model)
-    if format == "json":
-        sys.stdout.write(json.dumps([asdict(f) for f in found], indent=2) + "\n")
-        return 0
-    for one in found:
-        common.say(*_lines(one), "")
-    if run is None:
-        common.say(f"The run: {path}")
-    return 0
+        tables = group_report(folder, attribute=attribute, labels=None if label is None else [label], model=model)
+    lines = chain.from_iterable((*_lines(one), "") for one in tables)
+    return print_as(format, tables, chain(lines, [] if run is not None else [f"The run: {path}"]), ordered=False)
 
 
 def _only(run: Path, own: Mapping[str, object]) -> Path:
-    from auditor.core.errors import ConfigError
-
-    given = ["--cases" if n == "limit" else Plan.flag(n) for n, value in own.items() if value is not None]
-    if given:
-        raise ConfigError(f"{', '.join(given)}: for a run that is made here; {run} is one already.")
+    flags = ["--cases" if n == "limit" else Plan.flag(n) for n, value in own.items() if value is not None]
+    if flags:
+        raise ConfigError(f"{', '.join(flags)}: for a run that is made here; {run} is one already.")
     return run
 
 
 def _ask(model: str | None, attribute: str, own: Mapping[str, object], *, yes: bool) -> Path:
     """Make the run: every sentence with a term of every group."""
-    from auditor.cli.run import consent
-    from auditor.core.errors import ConfigError, UserError
+    from auditor.cli.run import agreed
     from auditor.measure.fairness import DEFAULT_CASES
     from auditor.run.result import audit_plan
 
@@ -91,7 +78,7 @@ def _ask(model: str | None, attribute: str, own: Mapping[str, object], *, yes: b
     fixed = {"suite": "grammar", "generation": "rand", "per_seed": 0, "order": 1, "attributes": (attribute,)}
     values = {**own, **fixed, "models": (model,), "task": own["task"] or "fill-mask"}
     plan = resolve(values | {"limit": own["limit"] or DEFAULT_CASES}, None)
-    consent(plan, yes=yes)
+    agreed(plan, yes=yes)
     result = audit_plan(plan, observe=Draw())
     if result.path is None:
         raise UserError("The run left no folder, so nothing can be compared.")
@@ -123,6 +110,50 @@ def _lines(one: Any) -> list[str]:
     return lines
 
 
-def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "groups", argv)
+def augment(
+    run: frame.RunArgument,
+    out: Annotated[Path, option("out", help="Where the rows go: .jsonl, or .csv.")],
+    top: Annotated[
+        int | None,
+        typer.Option("--top", help="Only cases with one of the N words with the highest rates (published: 5, 10)."),
+    ] = None,
+    share: Annotated[
+        float | None, typer.Option("--share", help="Rows in percent of the training data (published: 0.25 to 10).")
+    ] = None,
+    train_rows: Annotated[
+        int | None, typer.Option("--train-rows", help="Rows of the training data; with --share.")
+    ] = None,
+    model: Annotated[str | None, option("models", help="Whose violations (default: the first of the run).")] = None,
+    seed: Annotated[int, option("seed")] = 7,
+) -> int:
+    """Write texts whose answer changed in RUN, with the label that both sides should get."""
+    from auditor.report.words import visible as clean
+    from auditor.run.augment import augment as collect
+    from auditor.run.augment import write, write_rows
+    from auditor.store.folder import RunFolder
+    from auditor.tables.augment import augment_rows, described
+
+    path = find_intact(run)
+    if RunFolder.open(path).plan.get("kind") == "tabular":
+        table = augment_rows(path, share=share, train_rows=train_rows, seed=seed)
+        write_rows(table.columns, table.rows, out)
+        say(*described(table, out))
+        return 0
+    path = find_text_run(run, "augment")
+    with RunFolder.open(path) as folder:
+        folder.require_texts("writing training texts")
+        texts = collect(folder, top=top, share=share, train_rows=train_rows, model=model, seed=seed)
+    write(texts.rows, out)
+    lines = [f"{out}: {len(texts.rows)} of {plural(texts.available, 'text')} from the violations of {texts.model}"]
+    if texts.tokens:
+        lines.append(f"words: {', '.join(map(clean, texts.tokens))}")
+    if texts.wanted is not None and texts.wanted > texts.available:
+        lines.append(f"{texts.wanted} were asked for; a longer run (--limit) finds more violations to draw from.")
+    by_model = sum(row.label_source == "model" for row in texts.rows)
+    if by_model:
+        lines.append(
+            f"{by_model} labels are the model's own answers to the originals: look through them before training."
+        )
+    lines += [f"left out, {why}: {n}" for why, n in texts.dropped.items()]
+    say(*lines)
+    return 0

@@ -5,24 +5,26 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli import common
-from auditor.cli.common import invoke
-from auditor.cli.options import option
+from auditor.cli import frame
+from auditor.cli.common import must_be_new, say_where
+from auditor.cli.frame import option
+from auditor.cli.screen import say, screen
+from auditor.core.errors import ConfigError
+from auditor.core.shown import quoted
 
 if TYPE_CHECKING:
     from auditor.contrib.ll144.record import Settings
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 Text = str | None
 FilePath = Path | None
 
 
-@app.command()
 def ll144(
     data: Annotated[FilePath, option("data", help="CSV with one applicant a line.")] = None,
     counts: Annotated[
@@ -94,8 +96,8 @@ def ll144(
     write_map: Annotated[
         FilePath, typer.Option("--write-map", help="Write the category map to edit, and stop.")
     ] = None,
-    format: common.Format = "terminal",
-    full: common.Full = False,
+    format: frame.Format = "terminal",
+    full: frame.Full = False,
     out: Annotated[
         FilePath,
         option(
@@ -108,20 +110,20 @@ def ll144(
 
     Only an independent auditor can make these tables a bias audit under Local Law 144.
     """
-    from auditor.contrib.ll144.record import Settings
-    from auditor.core.errors import ConfigError
+    from auditor.contrib.ll144 import rankings as ranked
+    from auditor.contrib.ll144 import record as making
+    from auditor.run import outcomes
 
-    common.check_format(format)
     if write_map is not None:
         return _write_map(write_map)
     if sum(f is not None for f in (data, counts, rankings)) != 1:
         raise ConfigError("give one of --data FILE, --counts FILE and --rankings FILE. See: audit ll144 --help")
     if out is not None and out.suffix and out.suffix not in (".html", ".json") and not out.is_dir():
         raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
-    started = datetime.datetime.now(datetime.UTC)
     if data_kind is None and rankings is None:
         data_kind = _ask_kind()
-    settings = Settings(
+    started = datetime.datetime.now(datetime.UTC)
+    settings = making.Settings(
         data_kind=data_kind,
         test_data_reason=test_data_reason,
         test_data_generation=test_data_generation,
@@ -132,44 +134,38 @@ def ll144(
         audit_date=_date("--audit-date", audit_date),
         distribution_date=_date("--distribution-date", distribution_date),
     )
-    columns = {"sex": sex, "race": race, "ethnicity": ethnicity, "selected": selected, "score": score}
-    columns |= {"group": group}
+    columns = {"sex": sex, "race": race, "ethnicity": ethnicity, "selected": selected, "score": score, "group": group}
+    beside = {"leave_out": leave_out, "model": model}
     if data is None:
-        _refuse([f"--{name}" for name, value in columns.items() if value], "--data")
-        if unknown_in_median:
-            _refuse(["--unknown-in-median"], "--data")
+        _refuse(columns, "--data")
+        _refuse({"unknown_in_median": unknown_in_median}, "--data")
+    if counts is None and (data is not None or rankings is not None):
+        _refuse({"published": published}, "--counts")
     if rankings is None:
-        _refuse(["--published"] if published and counts is None else [], "--counts")
-        _refuse([n for n, v in (("--leave-out", leave_out), ("--model", model)) if v], "--rankings")
+        _refuse(beside, "--rankings")
     if data is not None:
         record = _from_data(data, columns, settings, map_file)
     elif counts is not None:
         record = _from_counts(counts, settings, map_file, published)
     else:
-        assert rankings is not None
-        _refuse(["--published"] if published else [], "--counts")
         of_audits = (exclude, partly_known, map_file, audit_date, distribution_date)
         if any((*of_audits, data_kind, test_data_reason, test_data_generation)):
             raise ConfigError(
                 "--rankings takes --source, --leave-out, --model, --format and --out only: rankings of made-up "
-                "applications are test data"
+                "applicants are test data"
             )
-        record = _from_rankings(rankings, settings, leave_out, model)
+        read = ranked.read(Path(str(rankings)), leave_out=leave_out, model=model)
+        record = making.from_rankings(read, settings)
     if out is None or out.suffix in (".html", ".json"):
         return _show(record, format, out, full)
-    from auditor.run import outcomes
-
-    columns |= {
-        "map": str(map_file) if map_file else None,
-        "leave_out": leave_out,
-        "model": model,
-        "published": published,
+    options = columns | {"map": str(map_file) if map_file else None} | beside | {"published": published}
+    plan = {
+        "data": str(data or counts or rankings),
+        "options": {k: v for k, v in options.items() if v is not None},
+        "settings": {k: str(v) if isinstance(v, datetime.date) else v for k, v in asdict(settings).items()},
+        "out": str(out),
     }
-    chosen = {k: v for k, v in columns.items() if v is not None}
-    given = str(data or counts or rankings)
-    plan = {"data": given, "options": chosen, "settings": _plain(settings), "out": str(out)}
-    path = outcomes.write(record, plan, out, started=started)
-    common.say_where(path)
+    say_where(outcomes.write(record, plan, out, started=started))
     return _show(record, format, None, full)
 
 
@@ -186,42 +182,33 @@ def _ask_kind() -> str | None:
     return said.strip() or None
 
 
-def _plain(settings: Settings) -> dict[str, object]:
-    """The settings as plain data."""
-    import dataclasses
-
-    told = dataclasses.asdict(settings)
-    dates = {k: v.isoformat() for k, v in told.items() if isinstance(v, datetime.date)}
-    return told | dates
-
-
-def _refuse(options: Sequence[str], needed: str) -> None:
-    from auditor.core.errors import ConfigError
-
-    if options:
-        raise ConfigError(f"{', '.join(options)}: only with {needed} FILE")
+def _refuse(options: Mapping[str, object], needed: str) -> None:
+    """Refuse options that were given although they go with an input of another kind."""
+    flags = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+    if flags:
+        raise ConfigError(f"{', '.join(flags)}: only with {needed} FILE")
 
 
 def _from_data(
     path: Path, columns: Mapping[str, str | None], settings: Settings, map_file: Path | None
 ) -> dict[str, object]:
     from auditor.contrib.ll144 import categories, people, record
-    from auditor.core.errors import ConfigError
 
     settings.check()
-    sex, race = columns["sex"], columns["race"]
+    further = dict(columns)
+    sex, race = further.pop("sex"), further.pop("race")
+    selected, score, group = (further[name] for name in ("selected", "score", "group"))
     if sex is None or race is None:
         raise ConfigError("--data needs --sex COLUMN and --race COLUMN")
-    if columns["selected"] and columns["score"]:
+    if selected and score:
         raise ConfigError("--selected and --score are two ways to measure: give one of them")
-    if not columns["selected"] and not columns["score"] and not columns["group"]:
+    if not selected and not score and not group:
         raise ConfigError("--data needs --selected COLUMN or --score COLUMN (or --group COLUMN alone)")
-    mode = "selection" if columns["selected"] else "scoring" if columns["score"] else "classification"
-    further = {name: column for name, column in columns.items() if name not in ("sex", "race")}
-    found, source = people.read_people(path, categories.load(map_file), sex=sex, race=race, **further)
-    if not any(p.sex and p.race for p in found):
+    mode = "selection" if selected else "scoring" if score else "classification"
+    rows, source = people.read_people(path, categories.load(map_file), sex=sex, race=race, **further)
+    if not any(p.sex and p.race for p in rows):
         raise people.no_known(path, source)
-    return record.from_people(found, source, settings, mode=mode)
+    return record.from_people(rows, source, settings, mode=mode)
 
 
 def _from_counts(path: Path, settings: Settings, map_file: Path | None, published: str | None) -> dict[str, object]:
@@ -234,47 +221,33 @@ def _from_counts(path: Path, settings: Settings, map_file: Path | None, publishe
     return record.from_counts(cells, source, settings, mode=mode)
 
 
-def _from_rankings(path: Path, settings: Settings, leave_out: str | None, model: str | None) -> dict[str, object]:
-    from auditor.contrib.ll144 import rankings, record
-
-    return record.from_rankings(rankings.read(path, leave_out=leave_out, model=model), settings)
-
-
-def _exclusions(given: Sequence[str]) -> dict[str, str]:
-    from auditor.core.errors import ConfigError
-
-    found: dict[str, str] = {}
-    for text in given:
+def _exclusions(texts: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
         category, _, reason = text.partition("=")
         if not category.strip() or not reason.strip():
             raise ConfigError(
                 f'--exclude-below-2-percent needs "CATEGORY=JUSTIFICATION", as the published summary has to '
                 f"carry the justification (6 RCNY 5-301(d)); got {text!r}"
             )
-        found[category.strip()] = reason.strip()
-    return found
+        pairs[category.strip()] = reason.strip()
+    return pairs
 
 
-def _date(option: str, text: str | None) -> datetime.date | None:
-    from auditor.core.errors import ConfigError
-
-    if text is None:
-        return None
+def _date(flag: str, text: str | None) -> datetime.date | None:
     try:
-        return datetime.date.fromisoformat(text)
+        return None if text is None else datetime.date.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"{option} must be a date as YYYY-MM-DD; got {text!r}") from None
+        raise ConfigError(f"{flag} must be a date as YYYY-MM-DD; got {text!r}") from None
 
 
 def _write_map(path: Path) -> int:
     from auditor.contrib.ll144.categories import DEFAULT
-    from auditor.core.errors import ConfigError
     from auditor.store.files import write_bytes
 
-    if path.exists():
-        raise ConfigError(f"{path} exists already; give another file with --write-map.")
+    must_be_new(path, "exists already; give another file with --write-map.")
     write_bytes(path, DEFAULT.read_bytes())
-    common.say(path, f"Next: edit it, then audit ll144 --map {common.quoted(path)} …")
+    say(path, f"Next: edit it, then audit ll144 --map {quoted(path)} …")
     return 0
 
 
@@ -285,19 +258,14 @@ def _show(record: dict[str, object], format: str, out: Path | None, full: bool) 
     from auditor.report.page import Page
     from auditor.store.files import write_bytes
 
-    told = read(record)
+    typed = read(record)
     if out is not None:
         page = out.suffix == ".html"
-        text = html.write(ll144_report.build(told), told) if page else JsonReport().render(record)
+        text = html.write(ll144_report.build(typed), typed) if page else JsonReport().render(record)
         write_bytes(out, text.encode("utf-8"))
-        common.say(f"Report: {out}", to=sys.stderr)
+        say(f"Report: {out}", to=sys.stderr)
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:
-        sys.stdout.write(terminal.write(Page(**common.screen()), ll144_report.build(told), full=full))
+        sys.stdout.write(terminal.write(Page(**screen()), ll144_report.build(typed), full=full))
     return 0
-
-
-def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "ll144", argv)

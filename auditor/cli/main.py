@@ -1,4 +1,4 @@
-"""The command line: one file per command, imported when it is called.
+"""The command line: a command's module is imported when it is called.
 
 Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 findings at or above ``--fail-on``,
 2 could not run, 3 incomplete, 70 a defect of this tool or of a plug-in, 130 interrupted.
@@ -6,53 +6,48 @@ Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 finding
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from auditor.cli.screen import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain, message_of
 from auditor.core.secrets import scrub
-from auditor.core.shown import encodable, guarded, inline
+from auditor.core.shown import guarded
 
-if TYPE_CHECKING:
-    from auditor.core.errors import AuditError
-
-COMMANDS = {
-    "run": ("auditor.cli.run", "Run an audit (the default command)."),
-    "generate": ("auditor.cli.generate", "Write cases and prompts without calling a model."),
-    "score": ("auditor.cli.score", "Judge recorded answers to generated prompts."),
-    "import": ("auditor.cli.imports", "Make a run of answers that somebody recorded."),
-    "resume": ("auditor.cli.resume", "Finish a run that was cut off; no answered call is repeated."),
-    "plan": ("auditor.cli.plan", "Freeze a plan before a run, or show a frozen one."),
-    "report": ("auditor.cli.report", "Render a run's report again, in any format, without calling the model."),
-    "compare": ("auditor.cli.compare", "Compare two runs: better, worse, new, gone."),
-    "watch": ("auditor.cli.watch", "Follow runs of one plan: figures by date, and whether the model changed."),
-    "mitigate": ("auditor.cli.mitigate", "Ask the texts of a run under changed prompts, and say what that does."),
-    "choose": ("auditor.cli.choose", "Which of several candidates: pairs in both orders, or rankings."),
-    "show": ("auditor.cli.show", "Show one finding, variant or case: its prompts and answers."),
-    "explain": ("auditor.cli.explain", "Explain a code of a report in plain words."),
-    "replay": ("auditor.cli.replay", "Ask the prompts of one finding again."),
-    "augment": ("auditor.cli.augment", "Write retraining data from the violations of a run."),
-    "groups": ("auditor.cli.groups", "Compare the mean scores of groups in a run."),
-    "validity": ("auditor.cli.validity", "Have two people read a sample of variants."),
-    "verify": ("auditor.cli.verify", "Check a run folder's hash chains."),
-    "tasks": ("auditor.cli.tasks", "List the tasks, or start a task file of your own."),
-    "grammar": ("auditor.cli.grammar", "Sample, measure the coverage of, or check a grammar."),
-    "dictionary": ("auditor.cli.dictionary", "List or check dictionaries."),
-    "ll144": ("auditor.cli.ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
-    "tabular": ("auditor.cli.tabular", "Search table rows whose label changes with protected columns."),
-    "agent": ("auditor.cli.agent", "Plan and run audits for a goal in plain words, within one budget."),
-    "mcp": ("auditor.cli.mcp", "Let a client of the Model Context Protocol plan and read audits, within one budget."),
-    "models": ("auditor.cli.models", "List the kinds of models and what each needs."),
-    "plugins": ("auditor.cli.plugins", "List the plugins of every kind and where they come from."),
-    "doctor": ("auditor.cli.doctor", "Check whether a model can be audited, in a handful of calls."),
-    "cache": ("auditor.cli.cache", "Show or clear the response cache."),
+COMMANDS = {  # module and function below `auditor.cli`, and one line of help
+    "run": ("run:run", "Run an audit (the default command)."),
+    "generate": ("run:generate", "Write cases and prompts without calling a model."),
+    "score": ("run:score", "Judge recorded answers to generated prompts."),
+    "import": ("imports:import_", "Make a run of answers that somebody recorded."),
+    "resume": ("run:resume", "Finish a run that was cut off; no answered call is repeated."),
+    "plan": ("plan:command", "Freeze a plan before a run, or show a frozen one."),
+    "report": ("report:report", "Render a run's report again, in any format, without calling the model."),
+    "compare": ("compare:compare", "Compare two runs: better, worse, new, gone."),
+    "watch": ("compare:watch", "Follow runs of one plan: figures by date, and whether the model changed."),
+    "mitigate": ("trials:mitigate", "Ask the texts of a run under changed prompts, and say what that does."),
+    "choose": ("trials:choose", "Which of several candidates: pairs in both orders, or rankings."),
+    "show": ("examine:show", "Show one finding, variant or case: its prompts and answers."),
+    "explain": ("tool:explain", "Explain a code of a report in plain words."),
+    "replay": ("examine:replay", "Ask the prompts of one finding again."),
+    "augment": ("groups:augment", "Write retraining data from the violations of a run."),
+    "groups": ("groups:groups", "Compare the mean scores of groups in a run."),
+    "validity": ("examine:VALIDITY", "Have two people read a sample of variants."),
+    "verify": ("examine:verify", "Check a run folder's hash chains."),
+    "tasks": ("material:TASKS", "List the tasks, or start a task file of your own."),
+    "grammar": ("grammar:GRAMMAR", "Sample, measure the coverage of, or check a grammar."),
+    "dictionary": ("material:DICTIONARY", "List or check dictionaries."),
+    "ll144": ("ll144:ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
+    "tabular": ("tabular:command", "Search table rows whose label changes with protected columns."),
+    "agent": ("agent:agent", "Plan and run audits for a goal in plain words, within one budget."),
+    "mcp": ("agent:mcp", "Let a client of the Model Context Protocol plan and read audits, within one budget."),
+    "models": ("tool:models", "List the kinds of models and what each needs."),
+    "plugins": ("tool:plugins", "List the plugins of every kind and where they come from."),
+    "doctor": ("tool:doctor", "Check whether a model can be audited, in a handful of calls."),
+    "cache": ("tool:CACHE", "Show or clear the response cache."),
 }
 SETTINGS = "audit.toml"
-EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
-INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goes on from there."
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -102,7 +97,7 @@ def run(argv: list[str]) -> int:
         argv = ["run", *argv]
     try:
         with guarded():
-            return _dispatch(argv)
+            return command(argv[0])(argv[1:])
     except KeyboardInterrupt:
         complain(INTERRUPTED)
         return EXIT_INTERRUPTED
@@ -139,16 +134,19 @@ def _crashed(error: BaseException, message: str) -> int:
     return EXIT_DEFECT
 
 
-def _dispatch(argv: list[str]) -> int:
-    import importlib
-
+def command(name: str) -> Callable[[list[str]], int]:
+    """What runs the command ``name``, given the words after it."""
     from auditor.core.errors import UnknownPlugin
 
-    name = argv[0]
     if name not in COMMANDS:
         raise UnknownPlugin("command", name, COMMANDS, "See: audit --help")
-    module = importlib.import_module(COMMANDS[name][0])
-    return int(module.command(argv[1:]))
+    module, _, function = COMMANDS[name][0].partition(":")
+    target: Callable[..., int] = getattr(importlib.import_module(f"auditor.cli.{module}"), function)
+    if function == "command":  # decides by its first word itself
+        return target
+    from auditor.cli import frame
+
+    return lambda argv: frame.invoke(target, name, argv)
 
 
 def overview() -> str:
@@ -173,22 +171,3 @@ def overview() -> str:
         "interrupted.",
     ]
     return "\n".join(lines)
-
-
-def complain(message: object, below: str = "") -> None:
-    """One clear paragraph on stderr; below it, on a line of its own and unbroken, a command to run.
-
-    Lines after the first are set in: nothing in ``message`` looks like what stands ``below``.
-    """
-    text = inline(f"audit: {message}")
-    lines = textwrap.wrap(text, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    if below.startswith(" "):  # a quoted line with a mark below it
-        lines += ["    " + inline(line) for line in textwrap.dedent(below).split("\n")]
-    elif below:
-        lines.append(inline(below))
-    print("\n".join(encodable(line, sys.stderr.encoding) for line in lines), file=sys.stderr)
-
-
-def message_of(error: AuditError) -> tuple[str, str]:
-    """What `complain` takes of an error."""
-    return str(error).removesuffix(error.below).rstrip(), error.below

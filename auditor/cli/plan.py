@@ -10,25 +10,21 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from auditor.cli import common
-from auditor.cli.common import invoke
-from auditor.cli.options import takes
-from auditor.cli.progress import Draw
+from auditor.cli import frame
+from auditor.cli.frame import invoke, takes
+from auditor.cli.screen import EXIT_USER, Draw, complain, say
+from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan, resolve
+from auditor.core.shown import quoted
 from auditor.tables.plan import MethodOptions, TabularPlan
-
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-rows_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-show_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 Output = Annotated[Path, typer.Option("--output", help="File to write: .toml or .json.")]
 By = Annotated[str, typer.Option("--by", help="Who freezes the plan; recorded as given.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why these measures, and why this delta.")]
 
 
-@app.command("freeze")
 @takes("plan freeze", Plan)
-def _freeze(output: Output, by: By = "", reason: Reason = "", config: common.Config = None, **options: object) -> int:
+def _freeze(output: Output, by: By = "", reason: Reason = "", config: frame.Config = None, **options: object) -> int:
     """Write the resolved plan with the hashes of everything that shapes it; no model is asked.
 
     Options are those of audit run. Run it with audit run --plan FILE: what deviates is recorded.
@@ -42,12 +38,11 @@ def _freeze(output: Output, by: By = "", reason: Reason = "", config: common.Con
     record = pipeline.plan_record(parts)
     expected = pipeline.estimate(parts, observe=Draw())
     body = freeze.freeze(record, by=by, reason=reason, expected=msgspec.to_builtins(expected))
-    return _written(output, body, f"audit run --plan {common.quoted(output)}")
+    return _written(output, body, f"audit run --plan {quoted(output)}")
 
 
 def _require_new(output: Path) -> None:
     """Refuse a file that exists, or a wrong ending, before the work."""
-    from auditor.core.errors import ConfigError
     from auditor.run import freeze
 
     if output.exists():
@@ -67,14 +62,13 @@ def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
         lines.append("Nobody is named (--by).")
     if body["plan"].get("delta") is None:
         lines.append("No bound is set (--delta): nothing can be bounded.")
-    common.say(*lines, f"Next: {following}")
+    say(*lines, f"Next: {following}")
     return 0
 
 
-@rows_app.command("freeze")
 @takes("plan freeze tabular", TabularPlan, MethodOptions)
 def _freeze_rows(
-    output: Output, by: By = "", reason: Reason = "", config: common.Config = None, **options: object
+    output: Output, by: By = "", reason: Reason = "", config: frame.Config = None, **options: object
 ) -> int:
     """Write the resolved plan of a search over rows, with the hashes of everything that shapes it.
 
@@ -86,27 +80,26 @@ def _freeze_rows(
     from auditor.tables.frozen import outlook
 
     _require_new(output)
-    found = outlook(tabular.plan_of(options, config))
-    body = freeze.freeze(found.record, by=by, reason=reason, expected=msgspec.to_builtins(found.expected))
-    return _written(output, body, f"audit tabular --plan {common.quoted(output)}")
+    seen = outlook(tabular.plan_of(options, config))
+    body = freeze.freeze(seen.record, by=by, reason=reason, expected=msgspec.to_builtins(seen.expected))
+    return _written(output, body, f"audit tabular --plan {quoted(output)}")
 
 
-@show_app.command()
 def show(plan: Annotated[Path, typer.Argument(metavar="FILE", help="A frozen plan.")]) -> int:
     """Check a frozen plan's hash and print what it fixes."""
     from auditor.report import planned
     from auditor.run import freeze
 
-    found = freeze.load(plan)
-    named = found.frozen_by or "nobody named"
-    lines = [f"Frozen {found.frozen_at} by {named}; SHA-256 {found.sha256}"]
-    if found.reason:
-        lines.append(f"Reasons given: {found.reason}")
-    for name, value in found.settings.items():
+    frozen = freeze.load(plan)
+    named = frozen.frozen_by or "nobody named"
+    lines = [f"Frozen {frozen.frozen_at} by {named}; SHA-256 {frozen.sha256}"]
+    if frozen.reason:
+        lines.append(f"Reasons given: {frozen.reason}")
+    for name, value in frozen.settings.items():
         if value not in (None, [], {}, ""):
             lines.append(f"  {name:<20}{_plain(value)}")
-    lines += planned.lines(found.expected) or ["The plan says nothing about the number of cases."]
-    common.say(*lines)
+    lines += planned.lines(frozen.expected) or ["The plan says nothing about the number of cases."]
+    say(*lines)
     return 0
 
 
@@ -116,24 +109,24 @@ def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+USAGE = """\
+Usage: audit plan freeze OPTIONS --output FILE           fix a plan for texts before the run
+       audit plan freeze tabular OPTIONS --output FILE   the same for rows of a table
+       audit plan show FILE                              check its hash, print what it fixes
+       audit run --plan FILE                             run exactly it
+       audit tabular --plan FILE                         the same for rows of a table
+"""
+COMMANDS = {"freeze tabular": _freeze_rows, "freeze": _freeze, "show": show}
+
+
 def command(argv: list[str]) -> int:
     """Run the command and return its exit code."""
-    if argv[:2] == ["freeze", "tabular"]:
-        return invoke(rows_app, "plan freeze tabular", argv[2:])
-    if argv[:1] == ["freeze"]:
-        return invoke(app, "plan freeze", argv[1:])
-    if argv[:1] == ["show"]:
-        return invoke(show_app, "plan show", argv[1:])
-    from auditor.cli.main import EXIT_USER, complain
-
+    for name, function in COMMANDS.items():
+        words = name.split()
+        if argv[: len(words)] == words:
+            return invoke(function, f"plan {name}", argv[len(words) :])
     if argv[:1] in ([], ["--help"], ["-h"]):
-        sys.stdout.write(
-            "Usage: audit plan freeze OPTIONS --output FILE           fix a plan for texts before the run\n"
-            "       audit plan freeze tabular OPTIONS --output FILE   the same for rows of a table\n"
-            "       audit plan show FILE                              check its hash, print what it fixes\n"
-            "       audit run --plan FILE                             run exactly it\n"
-            "       audit tabular --plan FILE                         the same for rows of a table\n"
-        )
+        sys.stdout.write(USAGE)
         return 0
     complain(f"audit plan has no command {argv[0]!r}: freeze or show. See: audit plan --help")
     return EXIT_USER

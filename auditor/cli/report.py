@@ -11,23 +11,23 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import common
-from auditor.cli.common import find_intact, invoke
-from auditor.cli.options import option
+from auditor.cli import frame
+from auditor.cli.common import find_intact, judge, must_be_new, with_waivers
+from auditor.cli.frame import option
+from auditor.cli.screen import say, screen
+from auditor.core.errors import ConfigError
 from auditor.core.record.parts import Spec
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
 from auditor.core.types import SHOWN
 from auditor.core.types import names as parts_of
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 SHORT = {"md": "markdown"}
 TABLES = ("answers", "answers-parquet", "inspect")
 
 
-@app.command()
 def report(
-    run: common.RunArgument,
+    run: frame.RunArgument,
     format: Annotated[
         str,
         typer.Option(
@@ -41,7 +41,7 @@ def report(
     out: Annotated[
         str | None, option("out", "--output", help="Write the one file format here instead; - prints it.")
     ] = None,
-    full: common.Full = False,
+    full: frame.Full = False,
     section: Annotated[
         list[str] | None,
         typer.Option("--section", help="A further section, of another package; may be given several times."),
@@ -52,11 +52,10 @@ def report(
     write_fill: Annotated[
         str | None, typer.Option("--write-fill", help="Write that file to fill in, and stop; - prints it.")
     ] = None,
-    fail_on: common.FailOn = None,
-    waivers: common.WaiversFile = None,
+    fail_on: frame.FailOn = None,
+    waivers: frame.WaiversFile = None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
-    from auditor.core.errors import ConfigError
     from auditor.store.folder import REPORT, RunFolder
 
     path = find_intact(run, outcomes=True)
@@ -89,11 +88,11 @@ def report(
                 target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
             if name in TABLES:
                 _roles_beside(target, path, name)
-            common.say(target)
+            say(target)
     if fail_on is None:
         return 0
     sys.stdout.flush()
-    return common.judge(record, fail_on, partial=record.get("status") == "partial")
+    return judge(record, fail_on, partial=record.get("status") == "partial")
 
 
 def _roles_beside(target: Path, run: Path, name: str) -> None:
@@ -103,8 +102,8 @@ def _roles_beside(target: Path, run: Path, name: str) -> None:
     from auditor.run.result import load
 
     roles = load(run).answers().roles()
-    told = mapping.dump(inspect_log.roles(roles) if name == "inspect" else roles)
-    target.with_suffix(mapping.BESIDE).write_text(told, encoding="utf-8")
+    text = mapping.dump(inspect_log.roles(roles) if name == "inspect" else roles)
+    target.with_suffix(mapping.BESIDE).write_text(text, encoding="utf-8")
 
 
 def _print(content: str | bytes) -> None:
@@ -120,14 +119,14 @@ def _github(record: dict[str, object], summary: str | bytes, path: Path) -> None
     from auditor.report.github import workflow_commands
 
     assert isinstance(summary, str)
-    told = os.environ.get("GITHUB_STEP_SUMMARY")
-    target = Path(told) if told else path / "summary.md"
-    with target.open("a" if told else "w", encoding="utf-8") as file:
+    wanted = os.environ.get("GITHUB_STEP_SUMMARY")
+    target = Path(wanted) if wanted else path / "summary.md"
+    with target.open("a" if wanted else "w", encoding="utf-8") as file:
         file.write(summary)
     for line in workflow_commands(record):
         own(sys.stdout, line + "\n")
-    if not told:
-        common.say(target)
+    if not wanted:
+        say(target)
 
 
 def _own_fields() -> dict[str, dict[str, str]]:
@@ -139,7 +138,6 @@ def _own_fields() -> dict[str, dict[str, str]]:
 
 def _write_fill(record: dict[str, object], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
-    from auditor.core.errors import ConfigError
     from auditor.core.record import read
     from auditor.report import compliance_facts, compliance_fill
 
@@ -149,10 +147,8 @@ def _write_fill(record: dict[str, object], target: str) -> int:
     if target == "-":
         _print(text.encode("utf-8"))
         return 0
-    if Path(target).exists():
-        raise ConfigError(f"{target} exists already; give another file with --write-fill.")
-    Path(target).write_text(text, encoding="utf-8")
-    common.say(target)
+    must_be_new(Path(target), "exists already; give another file with --write-fill.").write_text(text, encoding="utf-8")
+    say(target)
     return 0
 
 
@@ -166,7 +162,7 @@ def _renderers(
     from auditor.run.result import Result, load
     from auditor.store.folder import RunFolder
 
-    record = common.with_waivers(RunFolder.open(path).record(), waivers)
+    record = with_waivers(RunFolder.open(path).record(), waivers)
     if fill is not None:
         from auditor.report import compliance_fill
 
@@ -178,7 +174,7 @@ def _renderers(
     if Spec.of(record).kind == "tabular":
 
         def of_rows(name: str) -> tuple[str | bytes, str]:
-            renderer = RENDERERS.create(name, **({**common.screen(), "full": full} if name == "terminal" else {}))
+            renderer = RENDERERS.create(name, **({**screen(), "full": full} if name == "terminal" else {}))
             # These lay outcomes of people beside the run, where its folder holds them; rows have no other evidence.
             beside = SimpleNamespace(path=path) if (path / OUTCOMES).is_file() and name in BESIDE else None
             return renderer.render(record, beside), renderer.suffix
@@ -195,7 +191,7 @@ def _renderers(
                 return inspect_log.log(result.record, table), ".inspect.json"
             return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
         if name == "terminal":
-            return result.to_text(**common.screen(), full=full), ".txt"
+            return result.to_text(**screen(), full=full), ".txt"
         options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}
         renderer = RENDERERS.create(name, **options)
         return renderer.render(result.record, result.evidence), renderer.suffix
@@ -210,7 +206,6 @@ OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
 
 def _of_outcomes(record: dict[str, object], full: bool) -> Callable[[str], tuple[str | bytes, str]]:
     """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
-    from auditor.core.errors import ConfigError
     from auditor.core.record import read
     from auditor.core.registry import RENDERERS
     from auditor.report import ll144_report
@@ -218,7 +213,7 @@ def _of_outcomes(record: dict[str, object], full: bool) -> Callable[[str], tuple
     def make(name: str) -> tuple[str | bytes, str]:
         if name == "csv":
             return ll144_report.to_csv(read(record)), ".csv"
-        renderer = RENDERERS.create(name, **({**common.screen(), "full": full} if name == "terminal" else {}))
+        renderer = RENDERERS.create(name, **({**screen(), "full": full} if name == "terminal" else {}))
         if name not in OF_OUTCOMES:
             raise ConfigError(
                 f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "
@@ -227,8 +222,3 @@ def _of_outcomes(record: dict[str, object], full: bool) -> Callable[[str], tuple
         return renderer.render(record, None), renderer.suffix
 
     return make
-
-
-def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "report", argv)

@@ -1,7 +1,8 @@
-"""``audit [run]``: one audit from texts to report."""
+"""``audit run``, ``generate``, ``score`` and ``resume``: one audit from texts to report."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,28 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli import common
-from auditor.cli.common import finish, invoke
-from auditor.cli.options import takes
-from auditor.cli.progress import Draw
-from auditor.cli.spending import agree
+from auditor.cli import consent, frame
+from auditor.cli.common import find_run, find_text_run, finish, with_waivers
+from auditor.cli.frame import takes
+from auditor.cli.screen import Draw, complain, say
 from auditor.core.counting import plural, verb
+from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
-from auditor.core.shown import inline
+from auditor.core.shown import inline, quoted
 
 if TYPE_CHECKING:
     from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-
-@app.command()
 @takes("run", Plan)
 def run(
-    format: common.Format = "terminal",
-    full: common.Full = False,
-    config: common.Config = None,
+    format: frame.Format = "terminal",
+    full: frame.Full = False,
+    config: frame.Config = None,
     plan: Annotated[
         Path | None,
         typer.Option(
@@ -39,25 +37,21 @@ def run(
             rich_help_panel=Group.ASKED,
         ),
     ] = None,
-    dry_run: common.DryRun = False,
-    yes: common.Yes = False,
+    dry_run: frame.DryRun = False,
+    yes: frame.Yes = False,
     **options: object,
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
-    from auditor.run.result import audit_plan
-    from auditor.run.result import dry_run as estimate
+    from auditor.run import result
 
-    common.check_format(format)
-    common.with_waivers({})  # a slip in the file is told before anything is asked
+    with_waivers({})  # a slip in the file is told before anything is asked
     if plan is not None:
         return run_frozen(plan, options, format=format, full=full, dry_run=dry_run, yes=yes)
     chosen = resolve(options, config)
-    draw = Draw()
     if dry_run:
-        sys.stdout.write(_show_estimate(estimate(chosen, observe=draw), format) + "\n")
-        return 0
-    consent(chosen, yes=yes)
-    return finish(audit_plan(chosen, observe=draw), format=format, fail_on=chosen.fail_on, full=full)
+        return _outlook(chosen, format)
+    agreed(chosen, yes=yes)
+    return finish(result.audit_plan(chosen, observe=Draw()), format=format, fail_on=chosen.fail_on, full=full)
 
 
 def run_frozen(
@@ -69,88 +63,80 @@ def run_frozen(
     dry_run: bool = False,
     yes: bool = True,
 ) -> int:
-    """Run a frozen plan and return the exit code.
-
-    Parameters
-    ----------
-    path : Path
-        The frozen plan.
-    flags : mapping
-        Further flags as fields of `Plan`; one that changes the plan is recorded as a deviation.
-    format : str
-        ``terminal`` or ``json``.
-    full : bool
-        As ``--full``.
-    dry_run : bool
-        Say what would be asked, and call nothing.
-    yes : bool
-        Do not ask before money is spent.
-    """
+    """Run the frozen plan of a file; ``flags``, fields of `Plan` that change it, are recorded as deviations."""
     from auditor import run as pipeline
     from auditor.run import freeze, result
 
-    common.check_format(format)
     frozen = freeze.load(path)
     plan = freeze.with_flags(frozen, flags)
     if dry_run:
-        sys.stdout.write(_show_estimate(result.dry_run(plan, observe=Draw()), format) + "\n")
-        return 0
-    consent(plan, yes=yes)
-
+        return _outlook(plan, format)
+    agreed(plan, yes=yes)
     parts = pipeline.prepare(plan)
     about = freeze.reference(frozen, pipeline.plan_record(parts))
     for row in about["deviations"]:
-        common.say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
+        say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
     done = result.in_folder(parts, observe=Draw(), further={"frozen": about})
     return finish(done, format=format, fail_on=plan.fail_on, full=full)
 
 
-def consent(plan: Plan, *, yes: bool) -> None:
-    """Ask before ``plan`` spends money (`auditor.cli.spending`)."""
+def agreed(plan: Plan, *, yes: bool) -> None:
+    """Ask before ``plan`` spends money (`auditor.cli.consent`)."""
     from auditor import run as pipeline
     from auditor.run.result import dry_run
 
-    agree(
+    consent.agree(
         [*plan.models, plan.judge],
         limited=plan.limited,
         yes=yes,
         check=lambda: pipeline.prepare(plan),
-        show=lambda: _show_estimate(dry_run(plan, observe=Draw()), "terminal"),
+        show=lambda: _expected(dry_run(plan, observe=Draw())),
     )
 
 
-def _show_estimate(told: ExpectedTexts, format: str) -> str:
+def _outlook(plan: Plan, format: str) -> int:
+    """Print what ``plan`` would ask; ask nothing."""
     import msgspec
 
+    from auditor.run.result import dry_run
+
+    expected = dry_run(plan, observe=Draw())
+    if format == "json":
+        text = msgspec.json.format(msgspec.json.encode(expected, order="sorted"), indent=2).decode()
+    else:
+        text = _expected(expected)
+    sys.stdout.write(text + "\n")
+    return 0
+
+
+def _expected(plan: ExpectedTexts) -> str:
     from auditor.report.planned import reached
 
-    if format == "json":
-        return msgspec.json.format(msgspec.json.encode(told, order="sorted"), indent=2).decode()
-    lines = [f"Seeds with people-terms  {told.taken:,} of {told.seeds:,}"]
-    if any(carrier != "words" for by in told.carried.values() for carrier in by):
+    lines = [f"Seeds with people-terms  {plan.taken:,} of {plan.seeds:,}"]
+    if any(carrier != "words" for by in plan.carried.values() for carrier in by):
         lines += [
             f"{f'Texts about {attribute}':<25}{', '.join(f'{n:,} by {c}' for c, n in sorted(by.items()))}"
-            for attribute, by in told.carried.items()
+            for attribute, by in plan.carried.items()
         ]
     lines += [
-        f"Variants                 {told.variants:,} ({told.valid:,} valid, {told.discarded:,} discarded)",
-        f"Placebo variants         {told.placebos:,} ({told.placebos_valid:,} valid)",
+        f"Variants                 {plan.variants:,} ({plan.valid:,} valid, {plan.discarded:,} discarded)",
+        f"Placebo variants         {plan.placebos:,} ({plan.placebos_valid:,} valid)",
     ]
-    if told.wordings:
-        lines.append(f"Further wordings         {told.wordings:,} ({told.wordings_valid:,} valid)")
-    if told.not_english:
-        lines.append(f"Not English, it seems    {told.not_english:,} texts")
+    if plan.wordings:
+        lines.append(f"Further wordings         {plan.wordings:,} ({plan.wordings_valid:,} valid)")
+    if plan.not_english:
+        lines.append(f"Not English, it seems    {plan.not_english:,} texts")
     lines += [
         "",
         f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}"
         f"{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",
     ]
-    for name, row in told.models.items():
+    for name, row in plan.models.items():
         lines.append(f"{name[:33]:<34}{row.prompts:>10,}{row.replicates:>12}{_spent(row)}")
-    if judge := told.judge:
+    if judge := plan.judge:
         lines.append(f"{'judge ' + judge.model[:24] + ', at most':<34}{'':>22}{_spent(judge)}")
-    lines += ["", *filter(None, [told.left_out]), *reached(told.power)]
-    if n := told.canaries:
+    lines += ["", *filter(None, [plan.left_out]), *reached(plan.power)]
+    if n := plan.canaries:
         lines.append(
             f"{plural(n, 'further call')} {verb(n, 'repeats', 'repeat')} the first prompts, to see whether the model "
             "stays the same."
@@ -164,6 +150,100 @@ def _spent(row: ExpectedModel | ExpectedJudge) -> str:
     return f"{row.calls:>10,}{row.tokens_in:>12,}{row.tokens_out:>12,}{cost:>12}"
 
 
-def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    return invoke(app, "run", argv)
+@takes("generate", Plan)
+def generate(format: frame.Format = "terminal", config: frame.Config = None, **options: object) -> int:
+    """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit score`."""
+    from auditor.run.result import generate as make
+
+    path = make(resolve(options, config), observe=Draw())
+    counts = _counts(path)
+    if format == "json":
+        sys.stdout.write(json.dumps({"run": str(path), **counts}) + "\n")
+        return 0
+    say(
+        path,
+        f"  {', '.join(f'{n:,} {name}' for name, n in counts.items())}",
+        "  cases.jsonl    originals and variants, discarded ones with the reason",
+        '  prompts.jsonl  what to ask; answer each line as {"prompt_sha256": …, "replicate": 0, "output": …}',
+        f"Then: audit score {quoted(path)} --responses FILE",
+    )
+    return 0
+
+
+def _counts(path: Path) -> dict[str, int]:
+    """Texts, variants, and those that the check of variants keeps; placebos and further wordings apart."""
+    from auditor.core.types import is_beside, text_of
+    from auditor.store.folder import RunFolder
+
+    texts: set[str] = set()
+    variants = valid = placebos = 0
+    for case, checks in RunFolder.open(path).cases():
+        texts.add(text_of(case.id))
+        for variant in case.variants:
+            kept = variant.id not in checks or checks[variant.id].status != "invalid"
+            placebos += kept and is_beside(variant)
+            variants += not is_beside(variant)
+            valid += kept and not is_beside(variant)
+    return {"texts": len(texts), "variants": variants, "valid": valid, "placebos": placebos}
+
+
+def score(
+    run: frame.RunArgument,
+    responses: Annotated[
+        Path, typer.Option("--responses", help="JSON lines: prompt_sha256 or variant_id, replicate, output or error.")
+    ],
+    format: frame.Format = "terminal",
+    full: frame.Full = False,
+    fail_on: frame.FailOn = None,
+) -> int:
+    """Judge recorded answers to the prompts of RUN."""
+    from auditor.run.result import score as judge
+
+    judged = judge(find_text_run(run, "score"), responses, observe=Draw())
+    return finish(judged, format=format, fail_on=fail_on, full=full)
+
+
+@takes("resume", Plan)
+def resume(
+    run: frame.RunArgument,
+    format: frame.Format = "terminal",
+    full: frame.Full = False,
+    fail_on: frame.FailOn = None,
+    model: consent.Models = None,
+    base_url: consent.Address = None,
+    yes: consent.Yes = False,
+    **limits: object,
+) -> int:
+    """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
+    from auditor.agent.folder import SESSION
+    from auditor.cli import trials
+    from auditor.run.mitigate import TRIAL
+    from auditor.run.result import load, settle
+    from auditor.run.result import resume as go
+    from auditor.store.folder import RunFolder
+    from auditor.store.verify import require_intact
+
+    path = find_run(run, begun=("plan.json", TRIAL, SESSION))
+    if (path / SESSION).is_file():
+        raise ConfigError(
+            f"{path} is a session of audit agent.", below=f"Go on with: audit agent {quoted(path)} --resume"
+        )
+    consented: consent.Consented = {"yes": yes, "named": model or (), "base_url": base_url}
+    if (path / TRIAL).is_file():
+        return trials.resume_trial(path, limits, consented, format)
+    folder = RunFolder.open(path)
+    if folder.plan.get("kind") == "tabular":
+        raise ConfigError(f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {quoted(path)}")
+    require_intact(path)
+    panels = "panels" in folder.plan
+    if (path / "run.json").is_file() and folder.record().get("status") == "complete":
+        complain(f"Nothing was left to ask: {path} is complete.")
+        if panels:
+            return 0
+        result = load(path) if (path / "report.html").is_file() else settle(folder)
+        return finish(result, format=format, fail_on=fail_on, full=full)
+    named = consent.Named.of_texts(folder.plan.get("plan") or {})
+    named.consent(path, again=f"resume {quoted(path)}", **consented)
+    if panels:
+        return trials.resume_panels(path, limits, format)
+    return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)

@@ -11,31 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from auditor.cli import common, consent
-from auditor.cli.common import invoke
-from auditor.cli.options import option, takes
-from auditor.cli.progress import Draw
-from auditor.cli.spending import agree
+from auditor.cli import common, consent, frame
+from auditor.cli.consent import agree
+from auditor.cli.frame import invoke, option, takes
+from auditor.cli.screen import Draw, complain, say, screen
 from auditor.core.options import FILE, Group, Typed
-from auditor.core.shown import inline
+from auditor.core.shown import inline, quoted
 from auditor.core.types import names
 from auditor.tables.plan import MethodOptions, TabularPlan, read_settings
 
 if TYPE_CHECKING:
     from auditor.tables import TabularPlan
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-resume_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-schema_app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-
-@app.command()
 @takes("tabular", TabularPlan, MethodOptions)
 def tabular(
-    format: common.Format = "terminal",
-    full: common.Full = False,
-    fail_on: common.FailOn = None,
-    config: common.Config = None,
+    format: frame.Format = "terminal",
+    full: frame.Full = False,
+    fail_on: frame.FailOn = None,
+    config: frame.Config = None,
     plan: Annotated[
         Path | None,
         typer.Option(
@@ -44,8 +38,8 @@ def tabular(
             rich_help_panel=Group.ASKED,
         ),
     ] = None,
-    dry_run: common.DryRun = False,
-    yes: common.Yes = False,
+    dry_run: frame.DryRun = False,
+    yes: frame.Yes = False,
     **options: object,
 ) -> int:
     """Search for rows whose label changes when only protected columns change.
@@ -57,7 +51,6 @@ def tabular(
     """  # noqa: D301 - the mark is click's own: lines below it are not joined
     from auditor.tables import audit_table, frozen
 
-    common.check_format(format)
     common.with_waivers({})  # a slip in the file is told before anything is asked
     found = None if plan is None else frozen.load(plan)
     chosen = plan_of(options, config) if found is None else frozen.with_flags(found, settings_of(options))
@@ -158,14 +151,12 @@ def _check_rule(fail_on: str | None, method: str) -> None:
 
 def _finish(run: Any, format: str, fail_on: str | None, *, full: bool) -> int:
     """Print a run and return its exit code."""
-    from auditor.cli.main import complain
-
     record = common.with_waivers(run.record)
     if format == "json":
         sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
     else:
         run.record.update(record)
-        sys.stdout.write(run.to_text(**common.screen(), full=full))
+        sys.stdout.write(run.to_text(**screen(), full=full))
     sys.stdout.flush()
     if run.path is not None:
         common.say_where(run.path)
@@ -174,13 +165,12 @@ def _finish(run: Any, format: str, fail_on: str | None, *, full: bool) -> int:
         further, reason = "", run.record["status_reason"].rstrip(".")
         if run.path is not None and (spec["task"] is not None or spec["model"].startswith("http:")):
             named = consent.Named.of([spec["model"]], [spec["base_url"]]).options()
-            further = f"Go on with: audit tabular resume {common.quoted(run.path)}{named} --max-calls N"
+            further = f"Go on with: audit tabular resume {quoted(run.path)}{named} --max-calls N"
             further += " (or another limit)"
         complain(f"The search is incomplete: {reason}.", further)
     return common.judge(record, fail_on, partial=not run.complete)
 
 
-@schema_app.command()
 def schema(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A .csv or .csv.gz file with a header.")],
     target: Annotated[
@@ -199,17 +189,16 @@ def schema(
         sys.stdout.write(text)
     else:
         out.write_text(text, encoding="utf-8")
-        common.say(f"Wrote {out}", to=sys.stderr)
+        say(f"Wrote {out}", to=sys.stderr)
     return 0
 
 
-@resume_app.command()
 @takes("tabular resume", TabularPlan)
 def resume(
-    run: common.RunArgument,
-    format: common.Format = "terminal",
-    full: common.Full = False,
-    fail_on: common.FailOn = None,
+    run: frame.RunArgument,
+    format: frame.Format = "terminal",
+    full: frame.Full = False,
+    fail_on: frame.FailOn = None,
     model: consent.Models = None,
     base_url: consent.Address = None,
     yes: consent.Yes = False,
@@ -219,18 +208,17 @@ def resume(
     from auditor.store.folder import RunFolder
     from auditor.tables import resume_table
 
-    common.check_format(format)
     path = common.find_intact(run)
-    plan, again = RunFolder.open(path).plan, f"tabular resume {common.quoted(path)}"
+    plan, again = RunFolder.open(path).plan, f"tabular resume {quoted(path)}"
     named = consent.Named.of([plan.get("model")], [plan.get("base_url")])
-    named.consent(path, again=again, yes=yes, given=model or (), base_url=base_url)
+    named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
     return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on, full=full)
 
 
 def command(argv: list[str]) -> int:
     """Run the command and return its exit code."""
     if argv[:1] == ["resume"]:
-        return invoke(resume_app, "tabular resume", argv[1:])
+        return invoke(resume, "tabular resume", argv[1:])
     if argv[:1] == ["schema"]:
-        return invoke(schema_app, "tabular schema", argv[1:])
-    return invoke(app, "tabular", argv)
+        return invoke(schema, "tabular schema", argv[1:])
+    return invoke(tabular, "tabular", argv)

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from auditor import audit
 from auditor.agent.request import Request, checked
 from auditor.agent.settings import PlannerOptions
-from auditor.cli.layout import laid_out
-from auditor.cli.options import takes
+from auditor.cli.frame import laid_out, takes
 from auditor.core.errors import ConfigError
 from auditor.core.options import PlanModel, choices
 from auditor.core.plan import Plan, resolve

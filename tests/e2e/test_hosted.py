@@ -235,12 +235,12 @@ def test_progress_is_told_by_answer_within_a_round(
         return said("positive")
 
     server.answer = slow
-    from auditor.cli import progress
+    from auditor.cli import screen
 
     class Fast:
         monotonic = staticmethod(lambda: began + 100 * (real() - began))
 
-    monkeypatch.setattr(progress, "time", Fast)
+    monkeypatch.setattr(screen, "time", Fast)
     assert texts(server, "--model", "openai:m", "--concurrency", "1", "--max-calls", "8") == 3
     lines = re.findall(r"ask openai:m · (\d+)/\d+ · ([\d.]+) a minute.*about", capsys.readouterr().err)
     told = [int(done) for done, _ in lines]

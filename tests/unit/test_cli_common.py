@@ -10,18 +10,16 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.cli import common, progress, spending
-from auditor.cli.main import COMMANDS, main, overview, run
+from auditor.cli import common, consent, screen
+from auditor.cli.main import COMMANDS, command, main, overview, run
 from auditor.core.errors import PluginError, UnknownPlugin
 from auditor.core.types import Progress
 
 
 def test_every_command_is_in_the_overview_and_loads() -> None:
-    import importlib
-
-    for name, (module, text) in COMMANDS.items():
+    for name, (_, text) in COMMANDS.items():
         assert f"  {name:<12}{text}" in overview()
-        assert callable(importlib.import_module(module).command)
+        assert callable(command(name))
 
 
 @pytest.mark.parametrize("argv", [["--help"], ["-h"], ["help"], ["--version"]])
@@ -59,8 +57,8 @@ def test_without_a_terminal_no_money_is_spent_without_consent_or_limit(
     assert "--max-calls" in told.err
     assert not told.out
     assert not Path("reports").exists()
-    for command in (["agent", "Do film reviews treat older women differently?"], ["groups"]):
-        assert run([*command, *shlex.split(f"--model {model}")]) == 2
+    for words in (["agent", "Do film reviews treat older women differently?"], ["groups"]):
+        assert run([*words, *shlex.split(f"--model {model}")]) == 2
         assert "may cost money" in capsys.readouterr().err
         assert not Path("reports").exists()
 
@@ -81,10 +79,10 @@ def test_a_limit_or_yes_is_consent(limited: bool, yes: bool) -> None:
     def never() -> str:
         raise AssertionError("nothing is asked")
 
-    spending.agree(["openai:x"], limited=limited, yes=yes, check=never, show=never)
-    spending.agree(["vader", None], limited=False, yes=False, check=never, show=never)
+    consent.agree(["openai:x"], limited=limited, yes=yes, check=never, show=never)
+    consent.agree(["vader", None], limited=False, yes=False, check=never, show=never)
     with pytest.raises(UnknownPlugin, match="Did you mean openai"):
-        spending.agree(["opnai:x"], limited=False, yes=False, check=never, show=never)
+        consent.agree(["opnai:x"], limited=False, yes=False, check=never, show=never)
 
 
 def test_a_plan_that_can_decide_nothing_says_so(
@@ -127,13 +125,13 @@ def test_an_unknown_command_offers_a_near_one(capsys: pytest.CaptureFixture[str]
 
 def test_a_line_of_progress_tells_what_matters() -> None:
     event = Progress(phase="ask", model="m", done=50, planned=200, cached=10, failed=2, cost_usd=0.25)
-    line = progress.describe(event, 10.0)
+    line = screen.describe(event, 10.0)
     for part in ("ask m", "50/200", "10 cached", "2 failed", "$0.2500", "30 s left"):
         assert part in line
 
 
 def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    draw = progress.Draw(every_s=0.0)
+    draw = screen.Draw(every_s=0.0)
     for done in range(3):
         draw(Progress(phase="ask", model="m", done=done + 1, planned=3))
     err = capsys.readouterr().err
@@ -142,19 +140,19 @@ def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixtur
 
 
 def test_another_run_of_a_session_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
-    draw = progress.Draw(every_s=0.0)
+    draw = screen.Draw(every_s=0.0)
     for done in (40, 2, 4):
         draw(Progress(phase="ask", model="m", done=done, planned=50))
     assert "-" not in capsys.readouterr().err
 
 
 def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import auditor.cli.tasks as tasks
+    import auditor.cli.frame as frame
 
-    def stop(argv: list[str]) -> int:
+    def stop(target: object, name: str, argv: list[str]) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tasks, "command", stop)
+    monkeypatch.setattr(frame, "invoke", stop)
     assert run(["tasks", "list"]) == 130
     assert "resume" in capsys.readouterr().err
 
@@ -193,12 +191,12 @@ def test_interrupted_names_the_command_that_goes_on(
 def test_a_full_disk_is_one_paragraph(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     import errno
 
-    import auditor.cli.tasks as tasks
+    import auditor.cli.frame as frame
 
-    def full(argv: list[str]) -> int:
+    def full(target: object, name: str, argv: list[str]) -> int:
         raise OSError(errno.ENOSPC, "No space left on device", "reports/x")
 
-    monkeypatch.setattr(tasks, "command", full)
+    monkeypatch.setattr(frame, "invoke", full)
     assert run(["tasks", "list"]) == 2
     err = capsys.readouterr().err
     assert "No space left" in err
@@ -250,7 +248,7 @@ def test_finding_a_run_by_name_or_path(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_command_to_run_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
-    from auditor.cli.main import complain
+    from auditor.cli.screen import complain
 
     line = 'pip install "llm-bias-auditor[datasets]" --and-something-long'
     complain("A long explanation of what is missing. " * 4, f"Run: {line}")
@@ -263,10 +261,10 @@ def test_a_command_to_run_is_not_broken(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_crash_exits_70_with_one_line_and_the_place_of_its_traceback(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def broken(argv: list[str]) -> int:
+    def broken(target: object, name: str, argv: list[str]) -> int:
         raise error
 
-    monkeypatch.setattr("auditor.cli.tasks.command", broken)
+    monkeypatch.setattr("auditor.cli.frame.invoke", broken)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert run(["tasks"]) == 70
     (kept,) = tmp_path.glob("audit-traceback-*.txt")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.cli.options import takes
+from auditor.cli.frame import takes
 from auditor.core import provenance
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan

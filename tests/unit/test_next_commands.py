@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.cli import common, progress
+from auditor.cli import common, screen
 from auditor.cli.main import run
 from auditor.core.errors import RunFolderError
 from auditor.core.record import read
@@ -180,7 +180,7 @@ def test_resume_of_a_run_that_is_not_complete_goes_on(elsewhere: Path, capsys: p
 
 
 def test_a_last_event_that_says_the_same_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
-    draw = progress.Draw(every_s=0.0)
+    draw = screen.Draw(every_s=0.0)
     for _ in range(2):
         draw(Progress(phase="generate", done=324, planned=324))
     draw(Progress(phase="ask", model="m", done=324, planned=324))

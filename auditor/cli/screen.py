@@ -1,12 +1,65 @@
-"""How far a run is, on stderr."""
+"""What commands write to: lines of results and complaints, the size of a terminal, how far a run is."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import textwrap
 import time
+from typing import TextIO, TypedDict
 
+from auditor.core.errors import AuditError
 from auditor.core.shown import encodable, inline, own
 from auditor.core.types import Progress
+
+EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
+INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goes on from there."
+
+
+class Screen(TypedDict):
+    """What is written to."""
+
+    width: int
+    encoding: str
+    color: bool
+
+
+def screen() -> Screen:
+    """Width, encoding and colour of what is written to: 100 columns without colour where it is no terminal."""
+    terminal = sys.stdout.isatty()
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return {
+        "width": shutil.get_terminal_size((100, 40)).columns if terminal else 100,
+        "encoding": sys.stdout.encoding,
+        "color": terminal and not plain,
+    }
+
+
+def say(*lines: object, to: TextIO | None = None) -> None:
+    """Print ``lines`` to stdout, or to another stream: each is one line there, whatever it holds."""
+    stream = sys.stdout if to is None else to
+    for line in lines:
+        stream.write(encodable(inline(line), stream.encoding) + "\n")
+
+
+def complain(message: object, below: str = "") -> None:
+    """One clear paragraph on stderr; below it, on a line of its own and unbroken, a command to run.
+
+    Lines after the first are set in: nothing in ``message`` looks like what stands ``below``.
+    """
+    text = inline(f"audit: {message}")
+    lines = textwrap.wrap(text, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    if below.startswith(" "):  # a quoted line with a mark below it
+        lines += ["    " + inline(line) for line in textwrap.dedent(below).split("\n")]
+    elif below:
+        lines.append(inline(below))
+    print("\n".join(encodable(line, sys.stderr.encoding) for line in lines), file=sys.stderr)
+
+
+def message_of(error: AuditError) -> tuple[str, str]:
+    """What `complain` takes of an error."""
+    return str(error).removesuffix(error.below).rstrip(), error.below
 
 
 class Draw:

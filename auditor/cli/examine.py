@@ -1,0 +1,237 @@
+"""``audit show``, ``verify``, ``replay`` and ``validity``: what is behind the findings of a run."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from auditor.cli import consent, frame
+from auditor.cli.common import find_intact, find_run, find_text_run, print_as, with_waivers
+from auditor.cli.frame import Words, option
+from auditor.cli.screen import Draw, say, screen
+from auditor.core.counting import plural
+from auditor.core.plan import Plan
+from auditor.core.shown import quoted
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case of RUN.")]
+AnyId = Annotated[
+    str | None, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case; without: a list of findings.")
+]
+
+
+def show(run: frame.RunArgument, id: AnyId = None, waivers: frame.WaiversFile = None) -> int:
+    """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
+    from auditor.core.record import read
+    from auditor.report.finding import list_findings, render_finding
+    from auditor.run.opinions import opinion
+    from auditor.run.result import load
+    from auditor.store.folder import RunFolder
+
+    path = find_intact(run)
+    record = with_waivers(RunFolder.open(path).record(), waivers)
+    if id is None:
+        sys.stdout.write(list_findings(read(record), **screen()))
+        return 0
+    if read(record).spec.kind == "tabular":
+        from auditor.report.tabular import finding_text
+
+        sys.stdout.write(finding_text(read(record), id, **screen()))
+        return 0
+    result = load(path)
+    result.record.update(with_waivers(result.record, waivers))
+    judged = partial(opinion, result.record, result.evidence)
+    sys.stdout.write(render_finding(read(result.record), result.evidence, id, judged=judged, **screen()))
+    return 0
+
+
+def verify(
+    run: frame.RunArgument,
+    head: Annotated[
+        str | None, typer.Option("--head", help="The head that was noted elsewhere when the run ended.")
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", help="Sign the head with this Ed25519 key (PEM) into RUN; extra sign.")
+    ] = None,
+    signed_by: Annotated[
+        Path | None,
+        typer.Option("--signed-by", help="The public key (PEM) that must have signed the head; extra sign."),
+    ] = None,
+) -> int:
+    """Check that plan, record, journals and report of RUN are as they were written; say what was checked.
+
+    Exit 1 where something was changed.
+    """
+    from auditor.store import signature
+    from auditor.store.verify import LIMITS, checked, compare_head, ends_of, verify_folder
+
+    path = find_run(run, outcomes=True)
+    problems = verify_folder(path)
+    if head is not None and not problems:
+        problems = compare_head(path, head)
+    if not problems and sign is not None:
+        say(f"Signed: {signature.sign(path, sign)}")
+    signed: list[str] = []
+    if not problems:
+        problems, signed = signature.check(path, signed_by)
+    say(*problems)
+    if problems:
+        for n, end in enumerate(ends_of(path), 1):
+            say(f"End {n} in the register: {end.time}, {end.status or 'no status'}.")
+        return 1
+    say(f"{path}: nothing that was checked was changed.", *checked(path), *signed, *_code(path), *_input(path))
+    say(*_head(path, head), *LIMITS)
+    return 0
+
+
+def _head(path: Path, noted: str | None) -> list[str]:
+    from auditor.core.provenance import head
+    from auditor.store.folder import RunFolder
+
+    folder = RunFolder.open(path)
+    if not folder.has_record():
+        return ["The run did not end, so it has no head yet."]
+    compared = "which is the one given" if noted is not None else "compared with none (--head)"
+    return [f"Head: {head(folder.record())}, {compared}."]
+
+
+def _code(path: Path) -> list[str]:
+    """Whether the code that is installed is that of the run: no fault of the folder, and good to know."""
+    from auditor.core.provenance import code_sha256
+    from auditor.core.record import read
+    from auditor.store.folder import RunFolder
+
+    folder = RunFolder.open(path)
+    code = read(folder.record()).provenance.code if folder.has_record() else None
+    if code is None:
+        return ["The run names no code of the tool."]
+    then, now = code.sha256, code_sha256()["sha256"]
+    if then == now:
+        return [f"The code of the tool was that which is installed here (SHA-256 {then})."]
+    return [f"The code of the tool was not that which is installed here: SHA-256 {then} then, {now} now."]
+
+
+def _input(path: Path) -> list[str]:
+    """For tables of recorded outcomes: whether the file that they were computed from is the one that was read."""
+    from auditor.run import outcomes
+    from auditor.store.folder import RunFolder
+
+    folder = RunFolder.open(path)
+    if not folder.has_record() or not outcomes.is_outcomes(folder.plan):
+        return []
+    file = Path(folder.plan["plan"]["data"])
+    same = outcomes.still_there(folder.record(), file)
+    if same is None:
+        return [f"{file}, the file of outcomes, is not at hand here."]
+    return [f"{file} is {'the' if same else 'NOT the'} file of outcomes that was read."]
+
+
+def replay(
+    run: frame.RunArgument,
+    id: Id,
+    replicates: Annotated[int, option("replicates", help="Times each prompt is asked.")] = 5,
+    format: frame.Format = "terminal",
+    model: consent.Models = None,
+    base_url: consent.Address = None,
+    yes: consent.Yes = False,
+) -> int:
+    """Ask the prompts of one finding of RUN again; the cache is not used."""
+    from auditor.run.result import replay as ask
+    from auditor.store.folder import RunFolder
+
+    replicates = Plan(replicates=replicates).replicates or replicates
+    path = find_text_run(run, "replay")
+    named = consent.Named.of_texts(RunFolder.open(path).record().get("spec") or {})
+    again = f"replay {quoted(path)} {quoted(id)}"
+    named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
+    answers = ask(path, id, replicates=replicates, observe=Draw())
+    return print_as(format, answers, _again(answers, replicates))
+
+
+def _again(replayed: dict[str, Any], replicates: int) -> list[str]:
+    from auditor.report.words import visible as clean
+
+    lines = [f"{replayed['id']} on {replayed['model']}: {plural(replicates, 'new answer')} to each prompt", ""]
+    for cell in replayed["cells"]:
+        edits = "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"
+        lines.append(f"{cell['role']:<10}{clean(edits)}")
+        for when in ("before", "now"):
+            labels = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"
+            lines.append(f"{'':<10}{when:<8}{labels}")
+    return lines
+
+
+def sample(
+    run: frame.RunArgument,
+    out: Annotated[Path, option("out", help="The sheet (.csv); instructions go beside it as .md.")],
+    n: Annotated[int, typer.Option("--n", help="How many valid variants are drawn.")] = 100,
+    seed: Annotated[int, option("seed")] = 7,
+    discarded: Annotated[
+        bool, typer.Option("--discarded", help="Mix in as many variants that the automatic check discarded.")
+    ] = False,
+) -> int:
+    """Draw variants of RUN into a sheet for two readers."""
+    from auditor.run import review
+    from auditor.store.folder import RunFolder
+
+    with RunFolder.open(find_text_run(run, "validity")) as folder:
+        folder.require_texts("reading variants")
+        rows = review.sample(folder, out, n=n, seed=seed, discarded=discarded)
+    lost = sum(row.discarded for row in rows)
+    lines = [f"{out}: {len(rows) - lost} valid" + (f" and {lost} discarded variants" if discarded else " variants")]
+    if len(rows) - lost < n:
+        lines.append(f"{n} were asked for; the run has no more valid ones.")
+    if discarded and lost < len(rows) - lost:
+        lines.append("The run has no more discarded ones.")
+    lines.append(f"Instructions for the readers: {out.with_suffix('.md')}")
+    lines.append(f"Then: audit validity import {quoted(run)} {quoted(out)}")
+    say(*lines)
+    return 0
+
+
+def take_in(
+    run: frame.RunArgument,
+    sheet: Annotated[Path, typer.Argument(metavar="SHEET", help="The filled sheet.")],
+    format: frame.Format = "terminal",
+) -> int:
+    """Read the filled SHEET into RUN: share of wrong variants, agreement of the readers."""
+    from auditor.run import review
+    from auditor.store.folder import RunFolder
+
+    with RunFolder.open(find_text_run(run, "validity")) as folder:
+        result = review.take_in(folder, sheet)
+        path = folder.path
+    lines = [line for name in ("valid", "discarded") if (arm := result[name]) is not None for line in _read(name, arm)]
+    lines.append(f"Written: {path / review.RESULT}. In the report: audit report {quoted(path)} --format terminal,html")
+    return print_as(format, result, lines, ordered=False)
+
+
+def _read(name: str, arm: dict[str, Any]) -> list[str]:
+    from auditor.core.record import part
+    from auditor.core.types import Estimate
+    from auditor.report.words import interval, percent
+
+    def share(key: str) -> str:
+        if not arm[key]:
+            return "no row was decided"
+        estimate = part(arm[key], Estimate)
+        return f"{interval(estimate)} of {estimate.n}"
+
+    kappa = f"{arm['kappa']:.2f}" if arm["kappa"] is not None else f"undefined ({arm['kappa_reason']})"
+    lines = [
+        f"{name} variants: {arm['n']} read, {arm['unsure']} unsure for a reader",
+        f"  wrong for both readers         {share('wrong_both')}",
+        f"  wrong for one or both readers  {share('wrong_any')}",
+        f"  wrong for reader 1             {share('wrong_reader_1')}",
+        f"  wrong for reader 2             {share('wrong_reader_2')}",
+        f"  same value                     {percent(arm['agreement'])} of {arm['n']}",
+        f"  Cohen's kappa (three values)   {kappa}",
+    ]
+    note = (arm["wrong_both"] or {}).get("note")
+    return [*lines, f"  The intervals (95 %, exact) take rows as independent; {note}."] if note else lines
+
+
+VALIDITY = Words({"sample": sample, "import": take_in})

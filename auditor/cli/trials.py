@@ -1,0 +1,260 @@
+"""``audit mitigate`` and ``audit choose``: texts of a run under changed prompts; which of several candidates."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli import consent, frame
+from auditor.cli.common import find_text_run, put
+from auditor.cli.consent import agree
+from auditor.cli.frame import option, takes
+from auditor.cli.screen import Draw, say
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError
+from auditor.core.options import MOST_TIMES
+from auditor.core.plan import Plan, resolve
+from auditor.core.shown import quoted
+from auditor.core.types import names
+
+if TYPE_CHECKING:
+    from auditor.run.choose import Compared
+    from auditor.run.mitigate import Prepared
+
+TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz", ".zip")
+
+
+@takes("mitigate", Plan)
+def mitigate(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="A finished run: a folder, its name, or latest; or a table of recorded answers."
+        ),
+    ],
+    with_: Annotated[
+        str | None,
+        typer.Option(
+            "--with", help="ignore, redact, rubric, reasoning, few-shot, with commas (default: all that can be tried)."
+        ),
+    ] = None,
+    prompt: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--prompt",
+            help="A prompt of yours: a text for the end of the system prompt, or a task file with the same answers; "
+            "may be repeated. Without --with it is tried alone.",
+        ),
+    ] = None,
+    other_model: Annotated[
+        list[str] | None, typer.Option("--other-model", help="Another model under the same prompt; may be repeated.")
+    ] = None,
+    replicates: Annotated[int, option("replicates", help="Times each prompt is asked.")] = 1,
+    map: Annotated[
+        Path | None,
+        typer.Option("--map", help="Of a table: what each column says (import.toml); its `format` names the prompt."),
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", help="Of a table: the prompt that the others are compared with.")
+    ] = None,
+    format: frame.PageFormat = "terminal",
+    dry_run: frame.DryRun = False,
+    base_url: consent.Address = None,
+    yes: consent.Yes = False,
+    **limits: object,
+) -> int:
+    """Ask the texts of RUN under changed prompts, and say what each does: differences, accuracy, cost."""
+    from auditor.run import mitigate as trying
+    from auditor.store.folder import RunFolder
+
+    if run.suffix.lower() in TABLES and run.is_file():
+        return _recorded(run, map, base, format)
+    path = find_text_run(run, "mitigate")
+    limits = dict(limits)
+    root = Path(str(limits.pop("out", None) or path.parent))
+    built_in = names(with_) if with_ is not None else () if prompt or other_model else None
+    wanted = trying.Wanted(built_in=built_in, prompts=tuple(prompt or ()), models=tuple(other_model or ()))
+    named = consent.Named.of_texts(RunFolder.open(path).plan.get("plan") or {})
+    named.consent(path, again=f"mitigate {quoted(path)}", yes=yes, named=None, base_url=base_url)
+    prepared = trying.prepare_trial(path, wanted, limits, replicates)
+    size = f"{plural(len(prepared.arms), 'prompt')}, {plural(len(prepared.cases), 'case')}"
+    size += f", at most {prepared.calls:,} calls"
+    if dry_run:
+        say(f"{size}. Nothing was asked.", *prepared.notes)
+        return 0
+    agree(
+        [*prepared.plan.models, *wanted.models],
+        limited=prepared.plan.limited,
+        yes=yes,
+        check=lambda: None,
+        show=lambda: size,
+    )
+    return _try_out(prepared, root / f"{path.name}-mitigated-{datetime.now(UTC):%Y%m%d-%H%M%S}", format)
+
+
+def resume_trial(folder: Path, limits: Mapping[str, object], consented: consent.Consented, format: str) -> int:
+    """Go on with the trial in ``folder``."""
+    from auditor.run import mitigate as trying
+    from auditor.store.folder import RunFolder
+    from auditor.store.verify import require_intact
+
+    trial = trying.again(folder)
+    path, wanted = folder / trial.run, trial.wanted
+    require_intact(path)
+    plan = RunFolder.open(path).plan.get("plan") or {}
+    named = consent.Named.of([*(plan.get("models") or ()), *wanted.models], [plan.get("base_url")])
+    named.consent(folder, again=f"resume {quoted(folder)}", **consented)
+    limits = trial.limits | {name: value for name, value in limits.items() if value is not None}
+    return _try_out(trying.prepare_trial(path, wanted, limits, trial.replicates, trial.most), folder, format)
+
+
+def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
+    """Ask, in ``folder``, print what it came to, and write its page."""
+    from auditor.report import html, mitigated
+    from auditor.run import mitigate as trying
+    from auditor.store.files import write_json
+
+    say(f"Folder: {folder}", to=sys.stderr)
+    trial = trying.try_out(prepared, folder, Draw())
+    document = mitigated.build(
+        f"Changed prompts on {trial.run}",
+        f"{trial.model}, {plural(trial.texts, 'text')}.",
+        trial.found,
+        [
+            (
+                s.mitigation, s.what, f"{s.answers:,}", f"{s.calls:,}", f"{s.unread:,}", f"{s.tokens_in:,}",
+                f"{s.tokens_out:,}", f"{s.cost_usd:.2f}" if s.cost_usd else "–", s.run,
+            )
+            for s in trial.spent
+        ],
+        trial.notes,
+    )  # fmt: skip
+    values = dataclasses.asdict(trial) | {"helps": trial.found.helps()}
+    write_json(folder / "mitigation.json", values)
+    (folder / "mitigation.html").write_text(html.write(document), encoding="utf-8")
+    put(values, format, document)
+    say(f"Report: {folder / 'mitigation.html'}", to=sys.stderr)
+    if all(s.complete for s in trial.spent):
+        return 0
+    say(f"Go on with: audit resume {quoted(folder)}", to=sys.stderr)
+    return 3
+
+
+def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> int:
+    """Compare the prompts of a table of recorded answers; nothing is asked."""
+    from auditor.contrib.imports import mapping, observe, tables
+    from auditor.measure import mitigation
+    from auditor.report import mitigated
+
+    if map is None or base is None:
+        raise ConfigError(
+            "A table of answers needs --map FILE (audit import FILE --write-map FILE; its `format` names the column of "
+            "the prompt) and --base NAME, the prompt that the others are compared with."
+        )
+    imported = observe.observe(tables.read([file]), mapping.load(map))
+    prompts = imported.table.formats.values
+    if base not in prompts or len(prompts) < 2:
+        raise ConfigError(f"--base {base!r}: the prompts in {file} are {', '.join(prompts)}.")
+    texts = imported.table.texts.values
+    golds = {texts[code]: label for code, label in imported.table.golds.items()}
+    comparison = mitigation.compare(imported.table, imported.question, base, golds)
+    document = mitigated.build(f"Prompts in {file.name}", f"{plural(len(texts), 'text')}.", comparison)
+    put(dataclasses.asdict(comparison) | {"helps": comparison.helps()}, format, document)
+    return 0
+
+
+@takes("choose", Plan)
+def choose(
+    candidates: Annotated[
+        int, typer.Option("--candidates", help="2: which of two, in both orders (default); 3 to 10: rank them.")
+    ] = 2,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            "--repeats",
+            min=1,
+            max=MOST_TIMES,
+            help="Times each order of a pair is asked; or rankings of a text (at least as many as places).",
+        ),
+    ] = 1,
+    format: frame.PageFormat = "terminal",
+    config: frame.Config = None,
+    yes: frame.Yes = False,
+    **options: object,
+) -> int:
+    """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
+    from auditor.run import choose as asking
+    from auditor.run.panels import task_of
+
+    plan = resolve(options, config)
+    agree(
+        plan.models,
+        limited=plan.limited,
+        yes=yes,
+        check=lambda: task_of(plan.task, candidates),
+        show=lambda: "Two calls for each pair of versions, or one for each ranking; set a limit to be sure.",
+    )
+    return _show(plan.task, asking.compare(plan, candidates, repeats, Draw()), format)
+
+
+def resume_panels(path: Path, limits: Mapping[str, object], format: str) -> int:
+    """Go on with the panels in ``path``."""
+    from auditor.run.choose import resume
+
+    plan, done = resume(path, dict(limits), Draw())
+    return _show(plan.task, done, format)
+
+
+def _show(task: str, done: Compared, format: str) -> int:
+    """Print what a run of panels came to, and write its page."""
+    from auditor.report import html, panels
+
+    document = panels.build(
+        f"{task}: {'which of two' if done.kind == 'choice' else 'rankings'}",
+        done.kind,
+        " ".join((f"{plural(done.texts, 'text')}.", *(_said(done, name) for name in done.seen))),
+        done.claims,
+        {m: {g: s.ranks[g] / n for g, n in s.of.items()} for m, s in done.seen.items()},
+        done.impact,
+    )
+    values: dict[str, object] = {
+        "path": str(done.path),
+        "kind": done.kind,
+        "complete": done.complete,
+        "texts": done.texts,
+        "claims": [claim.as_record() for claim in done.claims],
+        "seen": {model: one.as_record() for model, one in done.seen.items()},
+        "position": {model: done.position(model) for model in done.seen},
+        "impact": {
+            model: {row.count.category: None if row.ratio is None else float(row.ratio) for row in table.rows}
+            for model, table in done.impact.items()
+        },
+    }
+    (done.path / "report.html").write_text(html.write(document), encoding="utf-8")
+    put(values, format, document)
+    say(f"Report: {Path(done.path) / 'report.html'}", to=sys.stderr)
+    if not done.complete:
+        say(f"Incomplete: {done.reason}. Go on with: audit resume {quoted(done.path)}", to=sys.stderr)
+    return 0 if done.complete else 3
+
+
+def _said(done: Compared, model: str) -> str:
+    from auditor.run.panels import TIE
+
+    seen = done.seen[model]
+    lost = seen.answers.total() - seen.answers["ok"]
+    position = done.position(model)
+    parts = [f"{model}: {seen.answers.total():,} answers, {lost:,} of them refused or not readable"]
+    if position is not None:
+        parts.append(
+            f"the first place is taken {100 * position:+.0f} points more often than the last".replace("-", "−")
+        )
+    if done.kind == "choice":
+        parts.append(f"{seen.chosen[TIE]:,} ties")
+    return "; ".join(parts) + "."
