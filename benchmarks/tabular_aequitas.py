@@ -42,7 +42,7 @@ from tabular_subjects import MODELS, Subject, available, subject
 
 from auditor.tables.aequitas import run
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.result import TabularResult
+from auditor.tables.finds import TabularResult
 
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
 QUICK_CELLS = ("census/sex", "credit/age")

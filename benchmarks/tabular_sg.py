@@ -20,12 +20,12 @@ import numpy as np
 from common import Row
 from literal_sg import literal_sg
 
-from auditor.tables.column import Column
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
+from auditor.tables.method_options import SgOptions
 from auditor.tables.schema import Schema, uniform
 from auditor.tables.sg import Search, run
-from auditor.tables.sg_options import SgOptions
-from auditor.tables.sg_surrogate import Surrogate, fault_count
+from auditor.tables.sg_inputs import Surrogate, fault_count
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 FILES = {"census": SHARED / "adult/census_coded.csv.gz", "credit": SHARED / "german/credit_sample_adf.csv"}
@@ -101,7 +101,7 @@ def ours(
         np.random.default_rng(seed),
     )
     spent = time.process_time() - began
-    return result.counts["discriminatory"], spent, {**result.details, **result.counts}, result.found
+    return result.counts["discriminatory"], spent, {**result.details, **result.counts}, result.finds
 
 
 def cell(name: str, limit: int, seeds: Sequence[int]) -> list[Row]:

@@ -41,8 +41,8 @@ from tabular_aequitas import SLOW_TRIALS, literal
 from tabular_subjects import Subject, available, subject
 
 from auditor.tables.aequitas import run as aequitas
+from auditor.tables.coded import case_keys, first_of_each
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.keys import case_keys, first_of_each
 from auditor.tables.schema import uniform
 from auditor.tables.sg import run as sg
 

@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.tables.column import Column
+from auditor.tables.columns import Column
 from auditor.tables.schema import Schema
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -16,7 +16,7 @@ from auditor.agent.settings import PlannerOptions
 from auditor.cli.main import COMMANDS, overview, run
 from auditor.core.options import PlanModel
 from auditor.core.plan import Plan
-from auditor.tables.plan import MethodOptions, TabularPlan
+from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 WIDTH = 100
 # Commands that decide by their first word themselves, so their help does not list what follows.

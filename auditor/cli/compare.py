@@ -84,7 +84,7 @@ def _tables(paths: Sequence[Path]) -> TablesComparison | None:
 def _rows(paths: Sequence[Path]) -> RowsComparison | None:
     """The comparison of two searches over rows; None where neither run is one."""
     from auditor.store.folder import RunFolder
-    from auditor.tables import compare as beside
+    from auditor.tables import tabular_compare as beside
 
     kinds = [RunFolder.open(path).plan.get("kind") == "tabular" for path in paths]
     if not any(kinds):

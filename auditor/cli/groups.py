@@ -131,7 +131,7 @@ def augment(
     from auditor.run.augment import augment as collect
     from auditor.run.augment import write, write_rows
     from auditor.store.folder import RunFolder
-    from auditor.tables.augment import augment_rows, described
+    from auditor.tables.retraining import augment_rows, described
 
     path = find_intact(run)
     if RunFolder.open(path).plan.get("kind") == "tabular":

@@ -12,7 +12,7 @@ from auditor.cli.common import finish
 from auditor.cli.frame import option
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.tables.plan import TabularPlan
+from auditor.tables.tabular_plan import TabularPlan
 
 
 def import_(

@@ -16,7 +16,7 @@ from auditor.cli.screen import EXIT_USER, Draw, complain, say
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import quoted
-from auditor.tables.plan import MethodOptions, TabularPlan
+from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 Output = Annotated[Path, typer.Option("--output", help="File to write: .toml or .json.")]
 By = Annotated[str, typer.Option("--by", help="Who freezes the plan; recorded as given.")]
@@ -77,7 +77,7 @@ def _freeze_rows(
     """
     from auditor.cli import tabular
     from auditor.run import freeze
-    from auditor.tables.frozen import outlook
+    from auditor.tables.tabular_run import outlook
 
     _require_new(output)
     seen = outlook(tabular.plan_of(options, config))

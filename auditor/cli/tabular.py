@@ -18,7 +18,7 @@ from auditor.cli.screen import Draw, complain, say, screen
 from auditor.core.options import FILE, Group, Typed
 from auditor.core.shown import inline, quoted
 from auditor.core.types import names
-from auditor.tables.plan import MethodOptions, TabularPlan, read_settings
+from auditor.tables.tabular_plan import MethodOptions, TabularPlan, read_settings
 
 if TYPE_CHECKING:
     from auditor.tables import TabularPlan
@@ -49,11 +49,11 @@ def tabular(
       audit tabular schema DATA   write a schema to edit
       audit tabular resume RUN    go on with a run of --task or an http: model
     """  # noqa: D301 - the mark is click's own: lines below it are not joined
-    from auditor.tables import audit_table, frozen
+    from auditor.tables.tabular_run import audit_table, load_frozen, with_flags
 
     common.with_waivers({})  # a slip in the file is told before anything is asked
-    found = None if plan is None else frozen.load(plan)
-    chosen = plan_of(options, config) if found is None else frozen.with_flags(found, settings_of(options))
+    frozen = None if plan is None else load_frozen(plan)
+    chosen = plan_of(options, config) if frozen is None else with_flags(frozen, settings_of(options))
     _check_flags(chosen)
     _check_rule(fail_on, chosen.method)
     if dry_run:
@@ -68,7 +68,7 @@ def tabular(
         show=lambda: _outlook(chosen, "terminal"),
         limits=" or ".join(f"--{name.replace('_', '-')} N" for name in limits),
     )
-    return _finish(audit_table(chosen, observe=Draw(), frozen=found), format, fail_on, full=full)
+    return _finish(audit_table(chosen, observe=Draw(), frozen=frozen), format, fail_on, full=full)
 
 
 def settings_of(given: Mapping[str, object]) -> dict[str, object]:
@@ -122,7 +122,7 @@ def _check_flags(plan: TabularPlan) -> None:
 def _outlook(plan: TabularPlan, format: str) -> str:
     """What a plan will ask and can show, without asking."""
     from auditor.report import planned, words
-    from auditor.tables.frozen import outlook
+    from auditor.tables.tabular_run import outlook
 
     found = outlook(plan)
     if format == "json":

@@ -15,7 +15,7 @@ def lines(expected: Plain | ExpectedRows | ExpectedTexts | None) -> list[str]:
     Parameters
     ----------
     expected : mapping, ExpectedRows or ExpectedTexts, optional
-        What ``--dry-run`` counts for texts (`auditor.run.estimate`), or `auditor.tables.expect.expected`; plain as a
+        What ``--dry-run`` counts for texts (`auditor.run.estimate`), or `auditor.tables.outlook.expected`; plain as a
         frozen plan holds it.
     """
     if isinstance(expected, ExpectedRows):

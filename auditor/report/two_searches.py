@@ -1,4 +1,4 @@
-"""Two searches over rows side by side. From plain data; see `auditor.tables.compare`."""
+"""Two searches over rows side by side. From plain data; see `auditor.tables.tabular_compare`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Udeshi, Arora, Chattopadhyay, *Automated Directed Fairness Testing* (ASE 2018): a uniform global search
 (Algorithm 1), then a local search around what it found (Algorithms 2–4), and an estimate of the share of
 discriminatory rows from uniform samples (section 4.3). Cases found by searching never enter that estimate.
-Retraining (Algorithm 5) is in `auditor.tables.retrain`.
+Retraining (Algorithm 5) is in `auditor.tables.retraining`.
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ from dataclasses import replace
 import numpy as np
 
 from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.record.rows import ColumnSet, RowPair, Score
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, mean_interval
-from auditor.tables.aequitas_options import TRIAL_SIZE, TRIALS, Options
 from auditor.tables.aequitas_population import population_search
 from auditor.tables.aequitas_walk import Finds, Stop, global_search, local_search
-from auditor.tables.column import Codes
+from auditor.tables.coded import start_rows
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
-from auditor.tables.given import start_rows
-from auditor.tables.pairs import lattice, minimal_pairs
-from auditor.tables.result import Pair, Score, Subset, TabularResult
+from auditor.tables.finds import TabularResult, lattice, minimal_pairs
+from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
 from auditor.tables.schema import Schema, enumerate_rows, uniform
 
 PAIRS = 20  # exemplars
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
-ESTIMATE_SHARE = 0.2  # of a limited number of evaluations, at most
-FEWEST = 100  # rows below which a separate estimate is not worth its calls
 
 
 def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
@@ -37,7 +35,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
 
     Examples
     --------
-    >>> from auditor.tables.column import Column
+    >>> from auditor.tables.schema import Column
     >>> columns = (Column(name="sex", kind="integer", codes=2, protected=True),
     ...            Column(name="pay", kind="integer", codes=50, ordered=True))
     >>> schema = Schema(columns=columns)
@@ -48,7 +46,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
     """
     if not len(schema.protected_index):
         raise ConfigError("aequitas needs at least one protected column")
-    read = Options.read(options, schema)
+    read = AequitasOptions.read(options, schema)
     asked_before, estimate, notes = evaluator.evaluations, None, []
     if read.trials:
         estimate = _separate_estimate(evaluator, schema, read, rng)
@@ -94,7 +92,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
         lattice=subsets,
         pairs=pairs,
         details={**finds.details(), **details, "ended": reason},
-        found=found,
+        finds=found,
         status="partial" if partial else "complete",
         status_reason=reason if partial else "",
         notes=tuple(notes),
@@ -124,12 +122,12 @@ def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple
     return details, "all trials were made", False
 
 
-def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[tuple[Pair, ...], tuple[Subset, ...]]:
+def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[tuple[RowPair, ...], tuple[ColumnSet, ...]]:
     if not len(found):
         return (), ()
     try:
         pairs = minimal_pairs(evaluator, found[:PAIRS], limit=PAIRS)
-        subsets: tuple[Subset, ...] = ()
+        subsets: tuple[ColumnSet, ...] = ()
         if len(schema.protected_index) > 1:
             some = found[:LATTICE_CASES]
             if evaluator.affordable(len(some)) < len(some):  # those of which every answer is known
@@ -199,7 +197,7 @@ def _enumerated(evaluator: Evaluator, schema: Schema, level: float) -> Estimate:
 
 
 def _separate_estimate(
-    evaluator: Evaluator, schema: Schema, options: Options, rng: np.random.Generator
+    evaluator: Evaluator, schema: Schema, options: AequitasOptions, rng: np.random.Generator
 ) -> Estimate | None:
     """The estimate on rows of its own; None where a limit of evaluations leaves too little for it."""
     trials, size = options.trials, options.trial_size

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.tables.aequitas_walk import Finds
-from auditor.tables.column import Codes
+from auditor.tables.coded import case_keys, first_of_each
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Judged
-from auditor.tables.keys import case_keys, first_of_each
 from auditor.tables.schema import uniform
 
 FIRST, LARGEST = 16, 16384  # cases per batch

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural, verb
-from auditor.tables.aequitas_options import Options
-from auditor.tables.column import Codes
+from auditor.tables.coded import Seen, case_keys
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator, Judged
-from auditor.tables.keys import Seen, case_keys
+from auditor.tables.method_options import AequitasOptions
 from auditor.tables.schema import Schema, uniform
 
 CHUNK = 16384
@@ -43,7 +43,7 @@ class Finds:
         Distinct label vectors over all combinations among the finds.
     """
 
-    def __init__(self, schema: Schema, evaluator: Evaluator, options: Options) -> None:
+    def __init__(self, schema: Schema, evaluator: Evaluator, options: AequitasOptions) -> None:
         self.schema, self.evaluator, self.options = schema, evaluator, options
         self._seen, self._found = Seen(), Seen()
         self._rows: list[Codes] = []
@@ -171,7 +171,7 @@ class Probabilities:
         σ_v: probability that the chosen column is stepped down.
     """
 
-    def __init__(self, columns: int, options: Options) -> None:
+    def __init__(self, columns: int, options: AequitasOptions) -> None:
         self._options = options
         self.column = np.full(columns, 1 / columns)
         self.down = np.full(columns, 0.5)

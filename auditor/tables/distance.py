@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from auditor.core import yamlfile
 from auditor.core.errors import ConfigError, DataFileError, PluginError
-from auditor.tables.column import name
+from auditor.tables.columns import name
 
 RESOLUTION = 1e-9  # scores are kept as whole multiples of it
 

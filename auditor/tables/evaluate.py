@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
-from auditor.tables.column import Codes, Raw
+from auditor.core.record.rows import Raw
+from auditor.tables.coded import Given, Keys, Rows, crossed, row_keys, within
+from auditor.tables.columns import Codes
 from auditor.tables.distance import EXACT, Distance
-from auditor.tables.given import Given, Rows, crossed, within
-from auditor.tables.keys import Keys, row_keys
 from auditor.tables.schema import Asked, Schema
 
 Labels = NDArray[np.int64]
@@ -48,6 +48,10 @@ class Judged:
     discriminatory: NDArray[np.bool_]  # two possible rows of the case get different labels
     # the label differs only if rows that no person could have are counted: reported apart
     off_manifold: NDArray[np.bool_]
+
+    def part(self, cases: NDArray[np.intp]) -> Judged:
+        """Some of the cases."""
+        return Judged(**{name: getattr(self, name)[cases] for name in self.__slots__})
 
     @property
     def undecided(self) -> NDArray[np.bool_]:

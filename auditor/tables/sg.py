@@ -17,17 +17,14 @@ from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
-from auditor.tables.column import Codes
+from auditor.tables.coded import start_rows
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
-from auditor.tables.given import start_rows
-from auditor.tables.pairs import lattice, pairs_of
-from auditor.tables.result import TabularResult
+from auditor.tables.finds import TabularResult, lattice, pairs_of
+from auditor.tables.method_options import SgOptions
 from auditor.tables.schema import Schema, uniform
-from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Phase, seeds
-from auditor.tables.sg_options import SgOptions
-from auditor.tables.sg_path import Box, Path, PathGrower, Predicate, average_confidence
-from auditor.tables.sg_surrogate import Surrogate, fault_count
-from auditor.tables.solver import PathSolver
+from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Phase, Surrogate, fault_count, seeds
+from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
@@ -66,7 +63,7 @@ class Search:
         self.phases: list[Phase] = []
         self.labels: list[NDArray[np.int64]] = []
         self.possible: list[NDArray[np.bool_]] = []
-        self.found: list[bool] = []
+        self.hits: list[bool] = []
         self.off_manifold = self.undecided = 0
         self._seeds_tried = 0
         self.explained = self.neighbours = self.revisits = self.repeats = 0
@@ -125,7 +122,7 @@ class Search:
             self.phases.append(entry.phase)
             self.labels.append(judged.labels[i])
             self.possible.append(judged.possible[i])
-            self.found.append(found)
+            self.hits.append(found)
             self.frontier.learn(entry, found)
             if found and self.options.local_search:
                 hits.append(entry)
@@ -223,7 +220,7 @@ class Search:
     def result(self) -> TabularResult:
         """What was found."""
         cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
-        hit = np.array(self.found, dtype=bool)
+        hit = np.array(self.hits, dtype=bool)
         spent = self.evaluator.evaluations
         details = self._details(cases, hit)
         notes = ["Inputs were searched for, not drawn: their share says nothing about how often a label changes."]
@@ -249,7 +246,7 @@ class Search:
             lattice=lattice(self.schema, self.evaluator, judged),
             pairs=pairs_of(self.evaluator, cases[hit], judged, limit=20),
             details=details,
-            found=cases[hit],
+            finds=cases[hit],
             status="partial" if self.stopped and not done else "complete",
             status_reason=self.stopped if not done else "",
             notes=tuple(notes),

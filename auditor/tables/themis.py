@@ -4,30 +4,31 @@ S. Galhotra, Y. Brun, A. Meliou, *Fairness Testing: Testing Software for Discrim
 
 The default protocol draws rows uniformly, judges every combination of the columns for all of them at once,
 and stops on an interval that is valid whenever one stops. ``protocol="themis"`` follows the paper's
-algorithms row by row with its Wald rule (`auditor.tables.wald`), to lay figures side by side.
+algorithms row by row with its Wald rule (`auditor.tables.themis`), to lay figures side by side.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.record.rows import ColumnSet, RowPair, Score
+from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.confidence_sequences import METHOD, confidence_sequence
 from auditor.measure.intervals import clopper_pearson
-from auditor.tables.column import Codes
+from auditor.tables.coded import Given, Rows, binned, crossed, row_keys
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator, Judged
-from auditor.tables.given import Given
-from auditor.tables.pairs import lattice, minimal_pairs
-from auditor.tables.result import Pair, Score, Subset, TabularResult
-from auditor.tables.schema import Schema, enumerate_rows
-from auditor.tables.tally import KEEP_JUDGED, Tally
-from auditor.tables.themis_options import EXACT_METHOD, Sampler, ThemisOptions, sampler, walks
+from auditor.tables.finds import TabularResult, lattice, minimal_pairs
+from auditor.tables.method_options import EXACT_METHOD, Sampler, ThemisOptions, sampler, walks
+from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
+from auditor.tables.schema import Schema, enumerate_rows, uniform
 from auditor.tables.themis_search import search
-from auditor.tables.wald import literal_scores
 
 GIVEN_METHOD = "clopper-pearson, own rows"
 PAIRS = 20  # exemplars
@@ -96,8 +97,8 @@ def _result(
         "cache_hits": evaluator.cache_hits,
         "seconds": round(evaluator.seconds, 3),
     }
-    rows: tuple[Subset, ...] = ()
-    pairs: tuple[Pair, ...] = ()
+    rows: tuple[ColumnSet, ...] = ()
+    pairs: tuple[RowPair, ...] = ()
     if (first := tally.first) is not None:
         _, labels, possible = first
         differ = evaluator.differ(labels, possible)
@@ -132,8 +133,8 @@ def _result(
         lattice=rows,
         pairs=pairs,
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
-        found=cases,
-        found_given=rows_found,
+        finds=cases,
+        given_finds=rows_found,
         status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),
@@ -199,3 +200,142 @@ def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], 
 def _clopper_pearson(successes: int, n: int, level: float) -> tuple[float, float]:
     estimate = clopper_pearson(successes, n, level)
     return estimate.low, estimate.high
+
+
+NOTE = "not valid after stopping: with no change among the first rows the margin is 0"
+BATCH = 256
+
+
+def z_value(confidence: float) -> float:
+    """The two-sided normal quantile."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
+
+
+def stop_at(hits: NDArray[np.bool_], before: tuple[int, int], settings: ThemisOptions) -> int | None:
+    """Where the paper's rule stops inside a batch."""
+    r = before[0] + np.arange(1, len(hits) + 1)
+    p = (before[1] + np.cumsum(hits)) / r
+    margin = z_value(settings.confidence) * np.sqrt(p * (1 - p) / r)
+    done = ((r > settings.least) & (margin < settings.epsilon)) | (r >= settings.max_samples)
+    return int(np.argmax(done)) + 1 if done.any() else None
+
+
+def proportion(draw: Sampler, judge: Callable[[Rows], NDArray[np.bool_]], settings: ThemisOptions) -> tuple[int, int]:
+    """Rows used and hits among them, sampled until the rule stops."""
+    r = count = 0
+    while True:
+        hits = judge(draw(min(BATCH, settings.max_samples - r)))
+        used = stop_at(hits, (r, count), settings)
+        part = hits if used is None else hits[:used]
+        r, count = r + len(part), count + int(part.sum())
+        if used is not None:
+            return r, count
+
+
+def wald(count: int, r: int, settings: ThemisOptions, note: str = NOTE) -> Estimate:
+    """The score with the paper's margin."""
+    p = count / r
+    margin = z_value(settings.confidence) * (p * (1 - p) / r) ** 0.5
+    return Estimate(
+        value=p,
+        low=max(0.0, p - margin),
+        high=min(1.0, p + margin),
+        level=settings.confidence,
+        n=r,
+        n_skipped=0,
+        method=AFTER_STOPPING,
+        note=note,
+    )
+
+
+def literal_scores(
+    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
+) -> TabularResult:
+    """Group and causal score of the protected columns by Algorithms 1 and 2, constraints ignored."""
+    scores: list[Score] = []
+    notes = ["Raw figures by the paper's protocol: no control, no valid interval; constraints are ignored."]
+    draws = hits = 0
+    reason = ""
+    draw = sampler(schema, settings, rng)
+    population = "domain (uniform)" if settings.profile is None else "profile"
+    try:
+        draws, hits = proportion(draw, lambda rows: _changes(evaluator, rows), settings)
+        scores.append(
+            Score(name="causal", columns=schema.protected, estimate=wald(hits, draws, settings), population=population)
+        )
+        label, why = _label(evaluator, schema)
+        if label is None:
+            notes.append(f"No group score: {why}.")
+        else:
+            scores.append(_group(evaluator, schema, settings, draw, population, label))
+    except BudgetExceeded as error:
+        reason = str(error)
+    return TabularResult(
+        method="themis",
+        mode=settings.mode,
+        sampling="iid",
+        options=settings.plain(),
+        counts={
+            "generated": draws,
+            "discriminatory": hits,
+            "off_manifold": 0,
+            "evaluations": evaluator.evaluations,
+            "cache_hits": evaluator.cache_hits,
+            "seconds": round(evaluator.seconds, 3),
+        },
+        scores=tuple(scores),
+        status="partial" if reason else "complete",
+        status_reason=reason,
+        notes=tuple(notes),
+    )
+
+
+def _changes(evaluator: Evaluator, rows: Rows) -> NDArray[np.bool_]:
+    """Which rows get another label with other protected values."""
+    index = evaluator.schema.protected_index
+    own = row_keys(binned(rows)[:, index], evaluator.schema.cards[index])
+    changes: NDArray[np.bool_] = evaluator.each(evaluator.grid(rows))[np.arange(len(rows)), own]
+    return changes
+
+
+def _group(
+    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, draw: Sampler, population: str, label: int
+) -> Score:
+    """Algorithm 1: each combination of protected values with rows of its own."""
+    rates, sizes = [], []
+    for combo in schema.combos:
+
+        def judge(rows: Rows, combo: Codes = combo) -> NDArray[np.bool_]:
+            rows = crossed(rows, schema.protected_index, combo[None])
+            return np.asarray(evaluator.labels(rows) == label)
+
+        r, count = proportion(draw, judge, settings)
+        rates.append(count / r)
+        sizes.append(r)
+    value = max(rates) - min(rates)
+    return Score(
+        name="group",
+        columns=schema.protected,
+        population=population,
+        estimate=Estimate(
+            value=value,
+            low=max(0.0, value - 2 * settings.epsilon),
+            high=min(1.0, value + 2 * settings.epsilon),
+            level=settings.confidence,
+            n=min(sizes),
+            n_skipped=0,
+            method=AFTER_STOPPING,
+            note="each group's rate to ± epsilon by the paper's rule; " + NOTE,
+        ),
+    )
+
+
+def _label(evaluator: Evaluator, schema: Schema) -> tuple[int | None, str]:
+    """The label that is counted: the schema's, else the last one of a hundred rows; or why there is none."""
+    if schema.favourable is not None:
+        return evaluator.label_code(schema.favourable), ""
+    seen = np.unique(evaluator.labels(uniform(schema, 100, np.random.default_rng(7)))).tolist()
+    label = counted_label(evaluator, seen)
+    return label, "" if label is not None else uncounted(evaluator, seen)

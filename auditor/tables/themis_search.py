@@ -9,27 +9,28 @@ theorem assumes that all combinations exist; with constraints between columns it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.record.rows import Score, ScoreDetail
 from auditor.core.types import Estimate
 from auditor.measure.confidence_sequences import METHOD, confidence_sequence
-from auditor.tables.column import Codes
+from auditor.tables.coded import Rows, joined, within
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
-from auditor.tables.given import Rows, joined, within
-from auditor.tables.result import Score, TabularResult
+from auditor.tables.finds import TabularResult, plain
+from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, ThemisOptions, sampler, walks
+from auditor.tables.row_tally import Tally, counted_label, uncounted
 from auditor.tables.schema import Schema, enumerate_rows
-from auditor.tables.tally import Tally, counted_label, uncounted
-from auditor.tables.themis_options import EXACT_METHOD, ThemisOptions, sampler, walks
 
 Scalar = TypeVar("Scalar", bound=np.generic)
-MAX_COLUMNS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: n
         _walk(sorted(index), test, settings.prune, tests, minimal)
     except BudgetExceeded as error:
         reason = str(error)
-    undecided = sorted(s for s, t in tests.items() if t.score.detail.get("decided_by") == "estimate")
+    undecided = sorted(s for s, t in tests.items() if t.score.detail.decided_by == "estimate")
     total = 2 ** len(index) - 1
     notes = [
         f"{len(tests):,} of {total:,} sets were tested"
@@ -77,7 +78,7 @@ def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: n
     if undecided:
         named = ", ".join("{" + ", ".join(schema.names[i] for i in s) + "}" for s in undecided[:8])
         notes.append(f"The data do not decide about {named}; their estimates were compared with theta.")
-    if any(t.score.detail.get("capped") for t in tests.values()):
+    if any(t.score.detail.capped for t in tests.values()):
         notes.append(
             f"Sets with more than {settings.max_combos:,} combinations were tried on that many, drawn at random: "
             "their scores are lower bounds."
@@ -115,7 +116,7 @@ def _row(schema: Schema, chosen: tuple[int, ...], tested: Tested) -> dict[str, o
         "high": tested.score.estimate.high,
         "n": tested.score.estimate.n,
         "verdict": tested.verdict,
-        **tested.score.detail,
+        **plain(tested.score.detail),
     }
 
 
@@ -237,7 +238,7 @@ class _Sampled:
         causal = self._decide_causal(chosen)
         if self._settings.measure == "causal":
             return causal
-        bound = self._settings.prune and not self._schema.constraints and not causal.score.detail["capped"]
+        bound = self._settings.prune and not self._schema.constraints and not causal.score.detail.capped
         if bound and causal.score.estimate.high < self._settings.theta:
             return causal  # Theorem 4.3
         return self._decide_group(chosen, causal)
@@ -296,7 +297,7 @@ class _Sampled:
             columns=tuple(self._schema.names[i] for i in chosen),
             estimate=estimate,
             population="domain (uniform)" if settings.profile is None else "profile",
-            detail={"decided_by": decided, "capped": not self.bounded(chosen)},
+            detail=ScoreDetail(decided_by=decided, capped=not self.bounded(chosen)),
         )
         self._causal[chosen] = Tested(score, verdict)
         return self._causal[chosen]
@@ -330,7 +331,7 @@ class _Sampled:
     def _decide_group(self, chosen: tuple[int, ...], causal: Tested) -> Tested:
         settings, names = self._settings, causal.score.columns
         if not self.bounded(chosen):
-            detail = {"decided_by": "not tested", "capped": True}
+            detail = ScoreDetail(decided_by="not tested", capped=True)
             return Tested(replace(causal.score, population="", detail=detail), "not determined")
         tally = Tally(self._schema, self._evaluator, np.asarray(chosen, dtype=np.intp))
 
@@ -346,6 +347,6 @@ class _Sampled:
             return now.value, now.low, now.high
 
         _, verdict, decided = self._decide(more)
-        detail = {"decided_by": decided, "capped": False}
+        detail = ScoreDetail(decided_by=decided, capped=False)
         score = Score(name="group", columns=names, estimate=group(), population="domain (uniform)", detail=detail)
         return Tested(score, verdict)

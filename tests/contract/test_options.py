@@ -27,7 +27,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.options import PlanModel, choices
 from auditor.core.plan import Plan, resolve
 from auditor.run import freeze, front, plan_of, result
-from auditor.tables.plan import MethodOptions, TabularPlan
+from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANS = (Plan, TabularPlan, MethodOptions, PlannerOptions)

@@ -18,9 +18,9 @@ from auditor.core.errors import ConfigError
 from auditor.core.protocols import Model
 from auditor.models.budget import Budget
 from auditor.tables import TabularPlan, audit_table, load_task
-from auditor.tables.column import Column
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
-from auditor.tables.rows import RowClient, row_text
+from auditor.tables.row_client import RowClient, row_text
 from auditor.tables.schema import Schema
 
 pytestmark = pytest.mark.e2e

@@ -13,7 +13,7 @@ import pytest
 
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.retrain import retrain
+from auditor.tables.retraining import retrain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import tabular_aequitas
@@ -96,7 +96,7 @@ def test_table_5_retraining_lowers_the_share_of_a_tree() -> None:
         )
         for seed in (1, 2)
     ]
-    assert any(outcome.after.high < outcome.before.low for outcome in outcomes)
+    assert any(outcome.figures.after.high < outcome.figures.before.low for outcome in outcomes)
     for outcome in outcomes:
-        assert outcome.after.value <= outcome.before.high
-        assert outcome.accuracy_after.value > outcome.accuracy_before.low - 0.01
+        assert outcome.figures.after.value <= outcome.figures.before.high
+        assert outcome.figures.accuracy_after.value > outcome.figures.accuracy_before.low - 0.01

@@ -9,10 +9,11 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.tables.aequitas import run, share_estimate
-from auditor.tables.column import Column
+from auditor.tables.coded import case_keys
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.keys import case_keys
-from auditor.tables.retrain import majority, retrain
+from auditor.tables.finds import plain
+from auditor.tables.retraining import majority, retrain
 from auditor.tables.schema import Schema
 
 
@@ -43,7 +44,7 @@ def test_every_mode_finds_only_the_planted_boxes(mode: str) -> None:
     evaluator = Evaluator(box, PEOPLE)
     options = {"mode": mode, "global_n": 600, "local_n": 150, "generated": 3000, "max_seconds": 20}
     result = run(evaluator, PEOPLE, options, np.random.default_rng(2))
-    rows = result.found
+    rows = result.finds
     assert rows is not None
     low = (rows[:, 2] < 6) & (rows[:, 3] < 6)
     high = (rows[:, 2] >= 27) & (rows[:, 3] >= 27)
@@ -86,19 +87,19 @@ def test_the_retrained_model_is_better_on_the_held_out_estimate() -> None:
     schema, codes, labels = planted_data()
     untouched = LogisticRegression(max_iter=2000)
     outcome = retrain(untouched, schema, codes, labels, np.random.default_rng(3), search={"mode": "fully"}, sample=4000)
-    assert outcome.before.low > 0.1
-    assert outcome.after.high < outcome.before.low
-    assert outcome.accuracy_after.n == 750
-    assert outcome.accuracy_before.value > 0.9
+    assert outcome.figures.before.low > 0.1
+    assert outcome.figures.after.high < outcome.figures.before.low
+    assert outcome.figures.accuracy_after.n == 750
+    assert outcome.figures.accuracy_before.value > 0.9
     assert not hasattr(untouched, "coef_")
-    for i, portion in enumerate(outcome.portions, start=2):
+    for i, portion in enumerate(outcome.figures.portions, start=2):
         assert 2 ** (i - 2) <= portion.percent <= min(2 ** (i - 1), 100)
         assert portion.ties == portion.cases  # two sexes never have a majority
         assert portion.rows == 2 * portion.cases
-    kept = [p.kept for p in outcome.portions]
+    kept = [p.kept for p in outcome.figures.portions]
     assert all(kept[:-1])
-    assert kept[-1] is (outcome.stopped != "a portion did not lower the share")
-    record = outcome.to_record()
+    assert kept[-1] is (outcome.figures.stopped != "a portion did not lower the share")
+    record = plain(outcome.figures)
     assert "model" not in record
     assert record["after"]["n"] == 4000
 
@@ -109,9 +110,9 @@ def test_retraining_that_cannot_help_returns_the_model_before() -> None:
     schema, codes, labels = planted_data(200)
     outcome = retrain(DummyClassifier(strategy="prior"), schema, codes, labels, np.random.default_rng(3), sample=500)
     assert outcome.model is outcome.before_model
-    assert outcome.portions == ()
-    assert outcome.before.value == outcome.after.value == 0
-    assert outcome.stopped == "no discriminatory case was found"
+    assert outcome.figures.portions == ()
+    assert outcome.figures.before.value == outcome.figures.after.value == 0
+    assert outcome.figures.stopped == "no discriminatory case was found"
     with pytest.raises(ConfigError, match="same label"):
         retrain(DummyClassifier(), schema, codes, np.ones(200), np.random.default_rng(3))
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.tables.column import Column
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.result import TabularResult
+from auditor.tables.finds import TabularResult
+from auditor.tables.method_options import SgOptions
 from auditor.tables.schema import Schema, uniform
 from auditor.tables.sg import Search, run
-from auditor.tables.sg_options import SgOptions
 
 pytest.importorskip("lime")
 DEPTH, CODES = 6, 10
@@ -50,16 +50,16 @@ def test_sg_reaches_branches_that_uniform_sampling_misses() -> None:
     plain = uniform(SCHEMA, LIMIT, np.random.default_rng(1))
     assert depth(plain).max() < DEPTH - 1
     assert set(range(DEPTH + 1)) == set(depth(np.array(one.cases)).tolist())
-    assert sum(one.found) > 0
+    assert sum(one.hits) > 0
 
 
 def test_finds_are_those_behind_the_last_decision() -> None:
     rows = uniform(SCHEMA, 300, np.random.default_rng(0))
     rows[0, :DEPTH] = 9
     result = sg(data=rows, seed_source="data")
-    assert result.found is not None
-    assert len(result.found) >= 2  # of 64 in 10^6 cases
-    assert (depth(result.found) == DEPTH).all()
+    assert result.finds is not None
+    assert len(result.finds) >= 2  # of 64 in 10^6 cases
+    assert (depth(result.finds) == DEPTH).all()
 
 
 def test_a_model_that_ignores_the_group_yields_nothing() -> None:

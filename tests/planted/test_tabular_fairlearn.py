@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from auditor.tables import aequitas, themis
-from auditor.tables.column import Column
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.result import TabularResult
+from auditor.tables.finds import TabularResult
 from auditor.tables.schema import Schema, uniform
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from auditor.tables import themis
-from auditor.tables.column import Column
-from auditor.tables.constraints import Constraint
+from auditor.tables.columns import Column, Constraint
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.schema import Schema
 
@@ -207,7 +206,7 @@ def test_hidden_changes_are_in_the_lattice() -> None:
 
 
 def test_profiles_weigh_rows() -> None:
-    from auditor.tables.profile import Profile
+    from auditor.tables.coded import Profile
 
     schema = domain()
     always = Profile(name="p", weights={4: np.array([1.0, 0, 0, 0, 0])})
@@ -294,9 +293,9 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
 
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:
     """A row keeps its own age beside the ages that stand for the other bins, in the label and in its group."""
-    from auditor.tables.given import Given
-    from auditor.tables.infer import infer
-    from auditor.tables.reading import read_table
+    from auditor.tables.coded import Given
+    from auditor.tables.csv_table import read_table
+    from auditor.tables.row_data import infer
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
@@ -317,9 +316,9 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
 
 
 def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.tables.given import Given
-    from auditor.tables.infer import infer
-    from auditor.tables.reading import read_table
+    from auditor.tables.coded import Given
+    from auditor.tables.csv_table import read_table
+    from auditor.tables.row_data import infer
 
     table = read_table("people.csv")
     schema = replace(
@@ -333,9 +332,9 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
 
 @pytest.mark.parametrize("mode", ["score", "search"])
 def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str, float]], mode: str) -> None:
-    from auditor.tables.infer import infer
-    from auditor.tables.profile import load_profile
-    from auditor.tables.reading import read_table
+    from auditor.tables.coded import load_profile
+    from auditor.tables.csv_table import read_table
+    from auditor.tables.row_data import infer
 
     seen: set[float] = set()
 
@@ -354,7 +353,7 @@ def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str,
 
 
 def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.tables import TabularPlan, audit_table, compare
+    from auditor.tables import TabularPlan, audit_table, tabular_compare
 
     truth = sum(b > 7000 for b, _, _ in customers)
     sides = []
@@ -364,8 +363,8 @@ def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float
         )
         run = audit_table(plan)
         assert run.path is not None
-        sides.append(compare.read(run.path))
-    told = compare.compare(*sides)
+        sides.append(tabular_compare.read(run.path))
+    told = tabular_compare.compare(*sides)
     paired = next(s for s in told.scores if s.name == "apparent_causal")
     assert (paired.n_before, paired.only_before, paired.only_after) == (4000, truth, 0)
 
@@ -373,10 +372,10 @@ def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float
 def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, float]]) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
-    from auditor.tables.given import Given
-    from auditor.tables.infer import infer
-    from auditor.tables.reading import read_table
-    from auditor.tables.retrain import retrain
+    from auditor.tables.coded import Given
+    from auditor.tables.csv_table import read_table
+    from auditor.tables.retraining import retrain
+    from auditor.tables.row_data import infer
 
     fitted: list[Any] = []
 

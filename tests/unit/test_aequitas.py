@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from auditor.core.errors import ConfigError
 from auditor.tables import aequitas_walk
 from auditor.tables.aequitas import run, share_estimate
-from auditor.tables.aequitas_options import Options
 from auditor.tables.aequitas_population import Moves, mutate, witness
 from auditor.tables.aequitas_walk import Probabilities, step
-from auditor.tables.column import Column
-from auditor.tables.constraints import Constraint
+from auditor.tables.coded import case_keys
+from auditor.tables.columns import Column, Constraint
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.keys import case_keys
+from auditor.tables.method_options import AequitasOptions
 from auditor.tables.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -49,7 +48,7 @@ def search(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options:
 @pytest.mark.parametrize("mode", ["random", "semi", "fully", "population"])
 def test_finds_are_distinct_true_and_counted_once(mode: str) -> None:
     result = search(mode=mode, global_n=60, local_n=60, generated=500)
-    rows = result.found
+    rows = result.finds
     assert len(rows) == result.counts["discriminatory"] > 60
     assert len(np.unique(case_keys(SLAB, rows))) == len(rows)
     assert Evaluator(slab, SLAB).discriminatory(rows).all()
@@ -64,8 +63,8 @@ def test_finds_are_distinct_true_and_counted_once(mode: str) -> None:
 def test_the_same_generator_gives_the_same_result(mode: str) -> None:
     options = {"mode": mode, "global_n": 50, "local_n": 30, "generated": 300}
     one, again, other = search(seed=3, **options), search(seed=3, **options), search(seed=4, **options)
-    assert np.array_equal(one.found, again.found)
-    assert not np.array_equal(one.found, other.found)
+    assert np.array_equal(one.finds, again.finds)
+    assert not np.array_equal(one.finds, other.finds)
 
 
 def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,10 +181,10 @@ def test_immutable_columns_never_move() -> None:
     schema = Schema(columns=(SEX, column("a", 20, immutable=True), column("b", 20), column("c", 3)))
     given = np.array([[0, 9, 13, 0]], dtype=np.int32)
     result = search(schema=schema, mode="population", data=given, generated=40, ask="all")
-    descended = result.found[result.found[:, 1] == 9]
+    descended = result.finds[result.finds[:, 1] == 9]
     assert len(descended) > 3
     starts = np.array([[0, 9, 13, 0]], dtype=np.int32)
-    probabilities = Probabilities(len(schema.movable_index), Options())
+    probabilities = Probabilities(len(schema.movable_index), AequitasOptions())
     rng = np.random.default_rng(0)
     for _ in range(50):
         _, _, starts = step(starts, schema.movable_index, schema.cards, probabilities, rng)
@@ -206,7 +205,7 @@ def test_witness_pairs_save_calls() -> None:
     limit = Limit(evaluations=600)
     everything = search(rule, eight, mode="population", generated=10_000, budget=limit)
     pairs = search(rule, eight, mode="population", generated=10_000, budget=limit, ask="witness")
-    assert Evaluator(rule, eight).discriminatory(pairs.found).all()
+    assert Evaluator(rule, eight).discriminatory(pairs.finds).all()
     assert pairs.counts["discriminatory"] > 1.5 * everything.counts["discriminatory"]
     assert pairs.counts["undecided"] > 0
 
@@ -256,14 +255,14 @@ def test_batched_probabilities_equal_the_printed_updates() -> None:
         if hit:
             column_p[p] += 0.001
             column_p = [x / sum(column_p) for x in column_p]
-    batched = Probabilities(4, Options(mode="fully"))
+    batched = Probabilities(4, AequitasOptions(mode="fully"))
     for start in range(0, 400, 20):
         p, delta, hit = map(np.array, zip(*answers[start : start + 20], strict=True))
         batched.update(p, delta, hit)
     assert np.allclose(batched.down, down)
     assert np.allclose(batched.column, column_p, atol=2e-4)
     for mode, moved in (("semi", True), ("random", False)):
-        other = Probabilities(4, Options(mode=mode))  # type: ignore[arg-type]
+        other = Probabilities(4, AequitasOptions(mode=mode))  # type: ignore[arg-type]
         other.update(np.array([0, 1]), np.array([-1, 1]), np.array([True, True]))
         assert bool(other.down[0] > 0.5) is moved
         assert np.array_equal(other.column, [0.25] * 4)
@@ -287,7 +286,7 @@ def test_moves_stay_in_the_domain_and_move(seed: int, cards: list[int]) -> None:
     columns = schema.movable_index
     if not len(columns):
         return
-    chosen, delta, moved = step(rows, columns, schema.cards, Probabilities(len(columns), Options()), rng)
+    chosen, delta, moved = step(rows, columns, schema.cards, Probabilities(len(columns), AequitasOptions()), rng)
     assert ((moved >= 0) & (moved < schema.cards)).all()
     assert ((moved != rows).sum(axis=1) == 1).all()
     change = (moved - rows)[np.arange(30), columns[chosen]]
@@ -372,10 +371,10 @@ def test_the_share_is_estimated_within_what_its_rows_may_cost(combos: int, trial
         Column(name="p", kind="integer", codes=combos, protected=True),
         Column(name="x", kind="integer", codes=10),
     )
-    read = Options.read({}, Schema(columns=columns))
+    read = AequitasOptions.read({}, Schema(columns=columns))
     assert (read.trials, read.trial_size) == (trials, size)
-    assert Options.read({"trials": 400}, Schema(columns=columns)).trial_size == 1000
-    assert Options.read({"trials": 0}, Schema(columns=columns)).trials == 0
+    assert AequitasOptions.read({"trials": 400}, Schema(columns=columns)).trial_size == 1000
+    assert AequitasOptions.read({"trials": 0}, Schema(columns=columns)).trials == 0
 
 
 def test_a_smaller_estimate_of_the_share_is_told() -> None:

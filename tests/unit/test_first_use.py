@@ -113,7 +113,7 @@ class TestPythonNumbers:
 
 class TestTables:
     def test_a_huge_field_is_read(self, tmp_path: Path) -> None:
-        from auditor.tables.reading import read_table
+        from auditor.tables.csv_table import read_table
 
         before = csv.field_size_limit(131_072)
         file = tmp_path / "huge.csv"
@@ -125,7 +125,7 @@ class TestTables:
         assert [len(value) for value in table["note"]] == [200_000, 5]
 
     def test_a_wrong_row_is_named_by_the_line_it_begins_in(self, tmp_path: Path) -> None:
-        from auditor.tables.reading import read_table
+        from auditor.tables.csv_table import read_table
 
         file = tmp_path / "rows.csv"
         file.write_text('note,label\n"two\nlines",1\nonly\n', encoding="utf-8")

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.tables.column import Column
-from auditor.tables.constraints import Constraint
+from auditor.tables.columns import Column, Constraint
 from auditor.tables.schema import Schema
-from auditor.tables.sg_path import Box, PathGrower, Predicate, average_confidence
+from auditor.tables.sg_paths import Box, PathGrower, Predicate, average_confidence
 
 CARDS = (4, 3, 5)
 QUICK = settings(max_examples=60, deadline=None)
@@ -125,7 +124,7 @@ def test_the_closed_form_solves_and_is_nearest(path: list[Predicate], row: np.nd
 @settings(max_examples=25, deadline=None)
 def test_z3_and_the_closed_form_agree_on_boxes(path: list[Predicate], row: np.ndarray) -> None:
     pytest.importorskip("z3")
-    from auditor.tables.solver import Z3Solver
+    from auditor.tables.sg_paths import Z3Solver
 
     box = Box.of(path, CARDS)
     ours, theirs = box.clip(row), Z3Solver(schema_of()).closest(row, box, columns=range(3))
@@ -138,7 +137,7 @@ def test_z3_and_the_closed_form_agree_on_boxes(path: list[Predicate], row: np.nd
 @settings(max_examples=25, deadline=None)
 def test_tied_columns_get_a_possible_row_that_changes_fewest(path: list[Predicate], row: np.ndarray) -> None:
     pytest.importorskip("z3")
-    from auditor.tables.solver import PathSolver
+    from auditor.tables.sg_paths import PathSolver
 
     schema = schema_of(CARDS, "b <= c", "a == 3 implies c in [0, 1]")
     solver = PathSolver(schema, np.random.default_rng(0))
@@ -161,7 +160,7 @@ def test_tied_columns_get_a_possible_row_that_changes_fewest(path: list[Predicat
 
 def test_contradictions_have_no_solution_and_are_counted() -> None:
     pytest.importorskip("z3")
-    from auditor.tables.solver import PathSolver
+    from auditor.tables.sg_paths import PathSolver
 
     solver = PathSolver(schema_of(CARDS, "b <= c"), np.random.default_rng(0))
     row = np.zeros(3, dtype=np.int32)
@@ -174,7 +173,7 @@ def test_contradictions_have_no_solution_and_are_counted() -> None:
 
 def test_an_immutable_column_keeps_its_value_under_rules() -> None:
     pytest.importorskip("z3")
-    from auditor.tables.solver import PathSolver
+    from auditor.tables.sg_paths import PathSolver
 
     schema = Schema(
         columns=(

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError
 from auditor.tables import sg
-from auditor.tables.column import Column
-from auditor.tables.constraints import Constraint
+from auditor.tables.columns import Column, Constraint
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.result import TabularResult
+from auditor.tables.finds import TabularResult
+from auditor.tables.method_options import SgOptions
 from auditor.tables.schema import Schema, uniform
 from auditor.tables.sg import Search, run
-from auditor.tables.sg_inputs import Entry, Frontier, round_robin, seeds
-from auditor.tables.sg_options import SgOptions
-from auditor.tables.sg_surrogate import Surrogate, fault_count
+from auditor.tables.sg_inputs import Entry, Frontier, Surrogate, fault_count, round_robin, seeds
 
 pytest.importorskip("lime")
 SCHEMA = Schema(
@@ -189,7 +187,7 @@ def test_defaults_are_the_papers_and_its_protocol_can_be_overridden() -> None:
 
 def test_finds_are_real_distinct_and_counted_by_phase() -> None:
     result = search()
-    found = result.found
+    found = result.finds
     assert found is not None
     assert result.counts["generated"] == 120
     assert result.counts["discriminatory"] == len(found) > 40
@@ -212,9 +210,9 @@ def test_finds_are_real_distinct_and_counted_by_phase() -> None:
 
 def test_a_run_repeats_from_its_seed() -> None:
     a, b, c = search(5), search(5), search(6)
-    assert np.array_equal(a.found, b.found)
+    assert np.array_equal(a.finds, b.finds)
     assert a.details == b.details
-    assert not np.array_equal(a.found, c.found)
+    assert not np.array_equal(a.finds, c.finds)
 
 
 @pytest.mark.parametrize("protocol", ["default", "sg"])
@@ -295,7 +293,7 @@ def test_rules_hold_for_everything_generated() -> None:
     assert len(one.cases) == 80
     assert schema.on_manifold(np.array(one.cases)).all()
     assert one.solver.counts["z3"] > 0
-    assert sum(one.found) > 12  # 7 of 80 uniform rows
+    assert sum(one.hits) > 12  # 7 of 80 uniform rows
 
 
 def test_rules_that_contradict_each_other_are_named() -> None:

@@ -13,7 +13,7 @@ import pytest
 from auditor.cli.main import run as audit
 from auditor.core.types import FORMAT_VERSION
 from auditor.store.folder import RunFolder
-from auditor.tables.compare import _paired, _pairs
+from auditor.tables.tabular_compare import _paired, _pairs
 
 MODULE = """
 import numpy as np

@@ -9,12 +9,10 @@ import pytest
 
 from auditor.core.errors import BudgetExceeded, ConfigError, PluginError
 from auditor.tables import themis
-from auditor.tables.column import Column
-from auditor.tables.constraints import Constraint
+from auditor.tables.columns import Column, Constraint
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.pairs import lattice, minimal_pairs
-from auditor.tables.result import TabularResult
+from auditor.tables.finds import TabularResult, lattice, minimal_pairs
 from auditor.tables.schema import Schema, uniform
 
 
@@ -245,8 +243,8 @@ def test_pairs_are_minimal() -> None:
 
 
 def test_a_directed_search_carries_no_causal_score() -> None:
+    from auditor.core.record.rows import Score
     from auditor.core.types import Estimate
-    from auditor.tables.result import Score
 
     score = Score(
         name="causal",

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from auditor.cli.main import run as audit
 from auditor.core.shown import cell, csv_text
 from auditor.tables import infer_schema
-from auditor.tables.augment import augment_rows
-from auditor.tables.column import Column
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.infer import derivable, implications, infer
-from auditor.tables.pairs import Answers, answers_of, minimal_pairs, pairs_csv, witnesses
+from auditor.tables.finds import Answers, answers_of, minimal_pairs, pairs_csv, slices, witnesses
+from auditor.tables.retraining import augment_rows
+from auditor.tables.row_data import derivable, implications, infer
 from auditor.tables.schema import Schema
-from auditor.tables.slices import slices
 
 MODULE = """
 import numpy as np

@@ -15,8 +15,8 @@ from auditor.core import provenance
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.report.planned import lines
 from auditor.run import freeze
-from auditor.tables.expect import effect
-from auditor.tables.frozen import load
+from auditor.tables.outlook import effect
+from auditor.tables.tabular_run import load_frozen
 
 MODULE = """
 import numpy as np
@@ -68,7 +68,7 @@ def test_a_plan_of_rows_is_frozen_and_run(name: str, capsys: pytest.CaptureFixtu
     text = capsys.readouterr().out
     assert f"audit tabular --plan {name}" in text
     assert "54 cases" in text  # 6 * 9 rests of rows
-    found = load(Path(name))
+    found = load_frozen(Path(name))
     assert found.settings["method"] == "themis"
     assert found.inputs["rows"]["n"] == 60
     assert found.expected["evaluations"] == {"at_least": 229, "at_most": 229}  # 54 * 2, 60 * 2, and a trial
@@ -128,42 +128,42 @@ def test_plans_of_the_other_kind_and_changed_ones_are_refused(capsys: pytest.Cap
     texts = freeze.freeze({"plan": {"task": "sentiment"}, "inputs": {}, "fingerprints": {}})
     Path("texts.json").write_text(freeze.dumps(texts, ".json"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"audit run --plan texts\.json"):
-        load(Path("texts.json"))
+        load_frozen(Path("texts.json"))
     body = freeze.freeze({"plan": {"kind": "tabular", "colour": "red"}, "inputs": {}, "fingerprints": {}})
     Path("more.json").write_text(freeze.dumps(body, ".json"), encoding="utf-8")
     with pytest.raises(DataFileError, match="unknown setting 'colour'"):
-        load(Path("more.json"))
+        load_frozen(Path("more.json"))
     text = Path("plan.toml").read_text(encoding="utf-8")
     Path("plan.toml").write_text(text.replace("seed = 7", "seed = 8"), encoding="utf-8")
     with pytest.raises(DataFileError, match="changed after it was frozen"):
-        load(Path("plan.toml"))
+        load_frozen(Path("plan.toml"))
 
 
 def test_leave_to_open_a_pickle_is_never_frozen() -> None:
     assert frozen("--trust-pickle") == 0
-    assert "trust_pickle" not in load(Path("plan.toml")).settings
+    assert "trust_pickle" not in load_frozen(Path("plan.toml")).settings
 
 
 def test_limits_and_directed_searches_say_what_is_known() -> None:
     assert frozen("--max-evaluations", "40", "--set", "enumerate=false") == 0
-    expected = load(Path("plan.toml")).expected
+    expected = load_frozen(Path("plan.toml")).expected
     assert expected["cases"] == {"at_least": 20, "at_most": 20}
     assert expected["evaluations"]["at_most"] == 40
     assert expected["effect"]["n"] == 20
     assert frozen("--method", "sg", name="sg.toml") == 0
-    told = load(Path("sg.toml")).expected
+    told = load_frozen(Path("sg.toml")).expected
     assert told["effect_reason"].startswith("the cases are searched for")
     assert "no rate" in " ".join(lines(told))
     assert "Limits: max calls 2,000,000, max cost 2.5." in lines(
         {**told, "limits": {"max_calls": 2_000_000, "max_cost": 2.5}}
     )
     assert frozen("--mode", "search", name="s.toml") == 0
-    told = load(Path("s.toml")).expected
+    told = load_frozen(Path("s.toml")).expected
     tried = 1  # before the search
     assert told["cases"]["at_most"] * told["combinations"] + tried == told["evaluations"]["at_most"]
     options = ("--method", "aequitas", "--mode", "population", "--set", "generated=30", "--set", "trials=0")
     assert frozen(*options, name="a.toml") == 0
-    assert load(Path("a.toml")).expected["cases"] == {"at_least": 1, "at_most": 30}
+    assert load_frozen(Path("a.toml")).expected["cases"] == {"at_least": 1, "at_most": 30}
 
 
 @pytest.mark.parametrize("always_valid", [True, False])

@@ -98,9 +98,9 @@ def plan(model: str, **more: Any) -> TabularPlan:
 def test_a_server_decides_on_rows(place: tuple[Path, Server], model: str) -> None:
     server = place[1]
     run = audit_table(plan(model, method="aequitas", options={"mode": "population", "trials": 0, "generated": 60}))
-    assert run.result.found is not None
-    assert len(run.result.found)
-    for income, debt, _ in run.result.found.tolist():
+    assert run.result.finds is not None
+    assert len(run.result.finds)
+    for income, debt, _ in run.result.finds.tolist():
         assert 10 <= income - debt < 12
     asked = {tuple(row.values()) for row in server.rows}
     assert len(server.rows) == len(asked) == run.record["counts"]["calls"]

@@ -15,8 +15,9 @@ import pytest
 
 from auditor.cli.main import run as audit
 from auditor.core.types import Answer, Finding, Prompt, Response, Variant
-from auditor.tables.column import Column
-from auditor.tables.noise import Book, Dealt, Noise, against_noise, columns_of, measure, permuted
+from auditor.tables.columns import Column
+from auditor.tables.row_client import Book
+from auditor.tables.row_noise import Dealt, Noise, against_noise, columns_of, measure, permuted
 from auditor.tables.schema import Schema
 
 MODULE = """

@@ -18,7 +18,7 @@ from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, Plug
 from auditor.core.types import Progress
 from auditor.models.tables import RowProgram, load_table_model
 from auditor.tables import TabularPlan, audit_table, infer_schema
-from auditor.tables.themis_options import ThemisOptions
+from auditor.tables.method_options import ThemisOptions
 
 sklearn = pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")

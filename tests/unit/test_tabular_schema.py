@@ -12,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.tables.column import Column
-from auditor.tables.constraints import Constraint
-from auditor.tables.infer import infer
-from auditor.tables.keys import Seen, row_keys
-from auditor.tables.reading import read_table
-from auditor.tables.schema import Schema, cross, enumerate_rows, uniform
-from auditor.tables.schemafile import dump, load
-from auditor.tables.solver import check_realisable
+from auditor.tables.coded import Seen, row_keys
+from auditor.tables.columns import Column, Constraint
+from auditor.tables.csv_table import read_table
+from auditor.tables.row_data import infer
+from auditor.tables.schema import Schema, cross, dump_schema, enumerate_rows, load_schema, uniform
+from auditor.tables.sg_paths import check_realisable
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -125,9 +123,9 @@ def test_derived_columns_read_their_source() -> None:
 def test_a_schema_file_reads_back_equal(tmp_path: Path) -> None:
     schema = people("role == Husband implies sex == Male", "not (age < 28 and years > 20)")
     path = tmp_path / "schema.yaml"
-    path.write_text(dump(schema), encoding="utf-8")
-    assert load(path) == replace(schema, name=schema.name)
-    assert load(path).constraints[0].text == "role == Husband implies sex == Male"
+    path.write_text(dump_schema(schema), encoding="utf-8")
+    assert load_schema(path) == replace(schema, name=schema.name)
+    assert load_schema(path).constraints[0].text == "role == Husband implies sex == Male"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +151,7 @@ def test_schema_files_that_are_wrong(tmp_path: Path, text: str, error: type[Exce
     path = tmp_path / "schema.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(error, match=message):
-        load(path)
+        load_schema(path)
 
 
 def test_inference() -> None:
@@ -229,8 +227,8 @@ def test_truth_values_reach_the_model_as_such(tmp_path: Path) -> None:
     assert rows["own"].dtype == bool
     assert rows["own"].tolist() == [True, False, True]
     file = tmp_path / "s.yaml"
-    file.write_text(dump(schema), encoding="utf-8")
-    assert load(file).encode(table).tolist() == schema.encode(table).tolist()
+    file.write_text(dump_schema(schema), encoding="utf-8")
+    assert load_schema(file).encode(table).tolist() == schema.encode(table).tolist()
     old = Schema(columns=(Column(name="own", kind="category", codes=2, values=("False", "True")),))
     assert old.decode(old.encode(table))[:, 0].tolist() == ["True", "False", "True"]
 
@@ -248,8 +246,8 @@ def test_missing_values_reach_the_model_as_nan(tmp_path: Path) -> None:
     assert schema.row(codes[-1])["pay"] == "(missing)"
     assert schema.frame(codes)["age"].iloc[0] == 20
     file = tmp_path / "s.yaml"
-    file.write_text(dump(schema), encoding="utf-8")
-    assert load(file).encode(table).tolist() == codes.tolist()
+    file.write_text(dump_schema(schema), encoding="utf-8")
+    assert load_schema(file).encode(table).tolist() == codes.tolist()
     with pytest.raises(DataFileError, match=r"'pay' is much"):
         schema.encode({**table, "pay": np.array(["much"] * len(codes), dtype=object)})
 
@@ -314,7 +312,7 @@ def test_constraints_hold_where_they_should(rule: str, truth: object) -> None:
 @pytest.mark.parametrize(("rule", "truth"), RULES)
 def test_the_solver_reads_the_same_rules(rule: str, truth: object) -> None:
     z3 = pytest.importorskip("z3", reason="the extra `tabular` is not installed")
-    from auditor.tables.solver import formulas
+    from auditor.tables.sg_paths import formulas
 
     schema = people(rule)
     variables, bounds, rules = formulas(schema)
@@ -386,5 +384,5 @@ def test_the_real_files(tmp_path: Path) -> None:
     schema = infer(table, "credit", ["age"])
     assert schema.encode(table).shape == (1000, 20)
     file = tmp_path / "s.yaml"
-    file.write_text(dump(schema), encoding="utf-8")
-    assert load(file).columns == schema.columns
+    file.write_text(dump_schema(schema), encoding="utf-8")
+    assert load_schema(file).columns == schema.columns

@@ -29,8 +29,8 @@ from auditor.perturb.grammar.load import parse
 from auditor.report.compliance_fill import load as load_fill
 from auditor.run.freeze import load as load_plan
 from auditor.run.mitigations import from_file
-from auditor.tables import schemafile
 from auditor.tables.distance import read_distance
+from auditor.tables.schema import load_schema
 from auditor.tasks import load as load_task
 from auditor.tasks.controls import read as read_controls
 from auditor.tasks.seeds import read as read_seeds
@@ -41,7 +41,7 @@ BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
 )
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 READERS: list[tuple[str, Callable[[Path], Any]]] = [
-    ("x.yaml", schemafile.load),
+    ("x.yaml", load_schema),
     ("x.yaml", lambda path: read_distance(str(path), 0, 1)),
     ("x.yaml", lambda path: read_http(str(path))),
     ("x.yaml", load_task),

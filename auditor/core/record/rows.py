@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from auditor.core.record.parts import Counts, Part
 from auditor.core.types import Estimate
 
+Raw = str | int | float | bool  # a value of a row
 
-class SchemaTold(Part, frozen=True, kw_only=True):
+
+class SchemaFacts(Part, frozen=True, kw_only=True):
     """What a record says about a schema."""
 
     name: str = ""
@@ -26,18 +28,20 @@ class SchemaTold(Part, frozen=True, kw_only=True):
 class GroupRate(Part, frozen=True, kw_only=True):
     """How often a label is given to one group."""
 
-    group: dict[str, Any]
+    group: dict[str, Raw]
     rate: float
     n: int
 
 
-class ScoreDetail(Part, frozen=True, kw_only=True):
-    """What a score rests on."""
+class ScoreDetail(Part, frozen=True, kw_only=True, omit_defaults=True):
+    """What a score rests on: of a group score the label and the extremes, of a search what decided."""
 
     label: str = ""
-    favourable: bool = False
+    favourable: bool | None = None
     largest: GroupRate | None = None
     smallest: GroupRate | None = None
+    decided_by: str = ""  # interval, estimate, or "not tested"
+    capped: bool | None = None  # whether only some combinations were tried: a lower bound
 
 
 class Score(Part, frozen=True, kw_only=True):
@@ -46,12 +50,22 @@ class Score(Part, frozen=True, kw_only=True):
     name: str
     columns: tuple[str, ...]
     estimate: Estimate
-    population: str = ""
+    population: str = ""  # which rows it is about: ``domain (uniform)``, ``given rows``, ``profile``
     detail: ScoreDetail = ScoreDetail()
 
 
 class ColumnSet(Part, frozen=True, kw_only=True):
-    """One set of protected columns in the lattice."""
+    """One set of protected columns in the lattice.
+
+    Attributes
+    ----------
+    rows, changes, minimal : int
+        Rows that were judged; those whose label changes when some or all of the columns change; those of them that
+        no proper subset changes.
+    hidden : int, optional
+        Those of them that none of the columns changes alone, which no audit of one column at a time can see. Of the
+        last set, that of all protected columns, it is the number of hidden rows.
+    """
 
     columns: tuple[str, ...]
     rows: int
@@ -61,10 +75,10 @@ class ColumnSet(Part, frozen=True, kw_only=True):
 
 
 class RowPair(Part, frozen=True, kw_only=True):
-    """Two rows that differ in protected columns only, with different labels."""
+    """Two rows that differ in ``changed`` only, with different labels; no proper subset of it changes the label."""
 
-    row: dict[str, Any]
-    other: dict[str, Any]
+    row: dict[str, Raw]
+    other: dict[str, Raw]
     changed: tuple[str, ...]
     label: str
     other_label: str
@@ -126,49 +140,49 @@ class RowNoise(Part, frozen=True, kw_only=True):
 
 
 class Slice(Part, frozen=True, kw_only=True):
-    """Rows with some values, and how often their label changes."""
+    """Cases with some values, and how often their label changes."""
 
-    where: tuple[tuple[str, Any], ...]
+    where: tuple[tuple[str, str], ...]
     n: int
     changes: int
-    estimate: Estimate
-    rest: float
-    p: float
+    estimate: Estimate  # the interval holds for all slices together
+    rest: float  # the share among all other cases
+    p: float  # adjusted, of "not above the other cases"
 
 
 class Slices(Part, frozen=True, kw_only=True):
-    """The slices with the highest rates."""
+    """The slices with the highest lower limits."""
 
+    population: str = ""  # which cases: ``given rows`` or ``domain (uniform)``
     n: int
     changes: int
-    tested: int
-    population: str = ""
-    level: float = 0.95
-    evaluations: int = 0
+    tested: int  # slices that were looked at
+    level: float = 0.95  # of all intervals together
     shown: tuple[Slice, ...] = ()
+    evaluations: int = 0  # rows that the model was asked about for this
 
 
 class Portion(Part, frozen=True, kw_only=True):
     """One round of retraining."""
 
-    percent: float
-    cases: int
+    percent: float  # of the training rows
+    cases: int  # discriminatory cases taken, and rows added for them
     rows: int
-    ties: int
-    share: float
-    kept: bool
+    ties: int  # cases among them whose answers had no majority
+    share: float  # discriminatory share of the new model on the sample that decides
+    kept: bool  # whether it was below that of the model before
 
 
 class Retraining(Part, frozen=True, kw_only=True):
-    """What retraining came to."""
+    """What retraining came to: shares of discriminatory cases on one held-out sample, accuracies on held-out rows."""
 
     before: Estimate
     after: Estimate
     accuracy_before: Estimate
     accuracy_after: Estimate
-    available: int
-    stopped: str
     portions: tuple[Portion, ...] = ()
+    available: int  # discriminatory cases there were to add
+    stopped: str
     notes: tuple[str, ...] = ()
 
 
@@ -186,7 +200,7 @@ class Tabular(Part, frozen=True, kw_only=True):
     pairs: tuple[RowPair, ...] = ()
     details: Details = Details()
     notes: tuple[str, ...] = ()
-    schema: SchemaTold = SchemaTold()
+    schema: SchemaFacts = SchemaFacts()
     slices: Slices | None = None
     answers: RowAnswers | None = None
     noise: RowNoise | None = None

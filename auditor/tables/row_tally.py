@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural, verb
+from auditor.core.record.rows import GroupRate, Score, ScoreDetail
 from auditor.core.types import Estimate
-from auditor.tables.column import Codes
+from auditor.tables.coded import Rows, Seen, binned, joined, row_keys, within
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
-from auditor.tables.given import Rows, binned, joined, within
-from auditor.tables.keys import Seen, row_keys
-from auditor.tables.result import Score
 from auditor.tables.schema import Schema
 
 Interval = Callable[[int, int, float], tuple[float, float]]
@@ -206,7 +205,7 @@ class Tally:
 
     def group(
         self, level: float, interval: Interval | None, method: str, *, note: str = ""
-    ) -> tuple[Estimate, dict[str, object]] | None:
+    ) -> tuple[Estimate, ScoreDetail] | None:
         """Largest minus smallest share of favourable labels over the groups.
 
         Intervals hold for all groups together (Bonferroni); the upper end also respects that the group
@@ -247,20 +246,18 @@ class Tally:
             method=method,
             note="; ".join(part for part in (note, _left_out(small)) if part),
         )
-        extremes = {"largest": int(seen[rates.argmax()]), "smallest": int(seen[rates.argmin()])}
-        detail: dict[str, object] = {
-            "label": self.evaluator.label_name(label) if wanted is None else str(wanted),
-            "favourable": wanted is not None,
-        }
-        for key, at in extremes.items():
-            where = int(np.flatnonzero(seen == at)[0])
-            values = zip(self.index.tolist(), self.combos[at].tolist(), strict=True)
-            detail[key] = {
-                "group": {self.schema.names[i]: self.schema.columns[i].raw(c) for i, c in values},
-                "rate": float(rates[where]),
-                "n": int(rows[where]),
-            }
-        return estimate, detail
+
+        def extreme(at: int) -> GroupRate:
+            values = zip(self.index.tolist(), self.combos[seen[at]].tolist(), strict=True)
+            group = {self.schema.names[i]: self.schema.columns[i].raw(c) for i, c in values}
+            return GroupRate(group=group, rate=float(rates[at]), n=int(rows[at]))
+
+        return estimate, ScoreDetail(
+            label=self.evaluator.label_name(label) if wanted is None else str(wanted),
+            favourable=wanted is not None,
+            largest=extreme(int(rates.argmax())),
+            smallest=extreme(int(rates.argmin())),
+        )
 
     def scores(
         self, population: str, level: float, interval: Interval | None, method: str, *, prefix: str = ""

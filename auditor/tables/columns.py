@@ -1,22 +1,49 @@
-"""One column of a table: its codes, and raw values as numbers, as codes and as names."""
+"""Columns of a table, and rules between them: which values a row may have, and which rows a person could have.
+
+A column holds codes; raw values are numbers or names. One rule is one line::
+
+    relationship == Husband implies sex == Male
+    relationship in [Husband, Wife] implies marital == Married
+    not (age < 18 and job == Manager) or trainee == 1
+    loss <= gain
+
+Comparisons are ``== != < <= > >=``, ``in`` and ``not in``; a name that is a column stands for its value,
+anything else is a value (quotes are needed only around spaces and brackets). ``and`` binds stronger than
+``or``, ``or`` stronger than ``implies``.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
+from auditor.core.record.rows import Raw
 
 Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 Kind = Literal["integer", "category", "binned", "derived"]
-Raw = str | int | float | bool
 LACKING = "(missing)"
+COMPARE: dict[str, Callable[[Any, Any], object]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+BINARY = ("implies", "or", "and")  # weakest first
+_TOKEN = re.compile(r"""\s*(?:(==|!=|<=|>=|<|>|\(|\)|\[|\]|,)|"([^"]*)"|'([^']*)'|([^\s()\[\],<>=!]+))""")
+_RESERVED = (*COMPARE, *"()[],", *BINARY, "not", "in")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,3 +225,193 @@ def named(array: NDArray[np.generic]) -> NDArray[np.generic]:
     if array.dtype.kind in "iu":
         return array.astype(str)
     return np.array([name(v) for v in array.ravel()], dtype=str)
+
+
+class Among(NamedTuple):
+    """A column, by position, holds one of some codes."""
+
+    column: int
+    table: Mask  # shape (codes of the column,)
+
+
+class Versus(NamedTuple):
+    """Two columns, by position, compared."""
+
+    left: int
+    op: str
+    right: int
+
+
+class Joined(NamedTuple):
+    """Rules joined by ``and``, ``or``, ``implies``, or one behind ``not``."""
+
+    op: str
+    parts: tuple[Node, ...]
+
+
+Node = Among | Versus | Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One rule, kept as its text.
+
+    Examples
+    --------
+    >>> Constraint("sex == Male").text
+    'sex == Male'
+    """
+
+    text: str
+
+    def bind(self, columns: Sequence[Column]) -> Node:
+        """The rule as a tree over these columns."""
+        return _bind(self.text, tuple(columns))
+
+    def holds(self, codes: Codes, columns: Sequence[Column]) -> Mask:
+        """Whether each row satisfies the rule, shape (n,)."""
+        return _holds(self.bind(columns), codes, columns)
+
+
+@lru_cache(maxsize=512)
+def _bind(text: str, columns: tuple[Column, ...]) -> Node:
+    return _Reader(text, columns).read()
+
+
+def _holds(node: Node, codes: Codes, columns: Sequence[Column]) -> Mask:
+    if isinstance(node, Among):
+        return np.asarray(node.table[codes[:, node.column]])
+    if isinstance(node, Versus):
+        left, right = comparable(columns[node.left], columns[node.right])
+        return np.asarray(COMPARE[node.op](left[codes[:, node.left]], right[codes[:, node.right]]), dtype=bool)
+    a, *rest = (_holds(part, codes, columns) for part in node.parts)
+    if node.op in ("not", "implies"):
+        a = ~a
+    return a if not rest else a & rest[0] if node.op == "and" else a | rest[0]
+
+
+def comparable(left: Column, right: Column) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
+    """The values of two columns, as numbers where both hold numbers, else as texts."""
+    kind = float if left.numeric and right.numeric else str
+    one, other = (np.array([kind(v) for v in column.raw_values()], dtype=kind) for column in (left, right))
+    return one, other
+
+
+def columns_of(node: Node) -> set[int]:
+    """The columns that a rule mentions, by position."""
+    if isinstance(node, Among):
+        return {node.column}
+    if isinstance(node, Versus):
+        return {node.left, node.right}
+    return set().union(*map(columns_of, node.parts))
+
+
+class _Reader:
+    """A recursive-descent reader of one rule."""
+
+    def __init__(self, text: str, columns: Sequence[Column]) -> None:
+        self._text, self._columns, self._names = text, columns, [c.name for c in columns]
+        self._tokens: list[tuple[str, bool]] = []  # (token, quoted)
+        self._at = at = 0
+        while text[at:].strip():
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise self._error(f"cannot read {text[at:].strip()!r}")
+            quoted = match.group(2) if match.group(2) is not None else match.group(3)
+            self._tokens.append((match.group(1) or match.group(4), False) if quoted is None else (quoted, True))
+            at = match.end()
+
+    def read(self) -> Node:
+        node = self._binary()
+        if self._at < len(self._tokens):
+            raise self._wrong("the end")
+        return node
+
+    def _error(self, what: str) -> ConfigError:
+        return ConfigError(f"constraint {self._text!r}: {what}")
+
+    def _wrong(self, wanted: str) -> ConfigError:
+        here = repr(self._tokens[self._at][0]) if self._at < len(self._tokens) else "the end"
+        return self._error(f"expected {wanted}, found {here}")
+
+    def _take(self, *tokens: str) -> str | None:
+        if self._at < len(self._tokens) and self._tokens[self._at] in [(t, False) for t in tokens]:
+            self._at += 1
+            return self._tokens[self._at - 1][0]
+        return None
+
+    def _need(self, token: str) -> None:
+        if self._take(token) is None:
+            raise self._wrong(repr(token))
+
+    def _binary(self, level: int = 0) -> Node:
+        if level == len(BINARY):
+            return self._unary()
+        node, op = self._binary(level + 1), BINARY[level]
+        while self._take(op):
+            node = Joined(op, (node, self._binary(level if op == "implies" else level + 1)))
+        return node
+
+    def _unary(self) -> Node:
+        if self._take("not"):
+            return Joined("not", (self._unary(),))
+        if self._take("("):
+            node = self._binary()
+            self._need(")")
+            return node
+        return self._compare()
+
+    def _compare(self) -> Node:
+        name, _ = self._word("a column")
+        if name not in self._names:
+            raise self._error(f"there is no column {name!r}; columns: {', '.join(sorted(self._names))}")
+        left = self._names.index(name)
+        if self._take("not"):
+            self._need("in")
+            return Joined("not", (self._among(left),))
+        if self._take("in"):
+            return self._among(left)
+        op = self._take(*COMPARE)
+        if op is None:
+            raise self._wrong("== != < <= > >= or in")
+        value, quoted = self._word("a value or a column")
+        if quoted or value not in self._names:
+            return Among(left, self._codes(left, op, value))
+        right = self._names.index(value)
+        if op not in ("==", "!=") and not (self._columns[left].numeric and self._columns[right].numeric):
+            raise self._error(f"{name} {op} {value} needs two columns of numbers")
+        return Versus(left, op, right)
+
+    def _among(self, left: int) -> Node:
+        self._need("[")
+        table = self._codes(left, "==", self._word("a value")[0])
+        while self._take(","):
+            table |= self._codes(left, "==", self._word("a value")[0])
+        self._need("]")
+        return Among(left, table)
+
+    def _codes(self, at: int, op: str, value: str) -> Mask:
+        """Which codes of a column satisfy ``column op value``, shape (codes,)."""
+        column = self._columns[at]
+        if op in ("==", "!="):
+            code = column.code_of(value)
+            if code is None:
+                known = ", ".join(map(str, column.raw_values()[:12]))
+                raise self._error(f"column {column.name!r} has no value {value!r}; values: {known}")
+            same = np.arange(column.codes) == code
+            return np.asarray(same if op == "==" else ~same)
+        if not column.numeric:
+            raise self._error(f"column {column.name!r} holds names; {op} needs numbers")
+        try:
+            bound = float(value)
+        except ValueError as error:
+            raise self._error(f"column {column.name!r} {op} {value!r}: the value is not a number") from error
+        return np.asarray(COMPARE[op](np.array(column.raw_values(), dtype=float), bound), dtype=bool)
+
+    def _word(self, wanted: str) -> tuple[str, bool]:
+        if self._at < len(self._tokens):
+            token, quoted = self._tokens[self._at]
+            if quoted or token not in _RESERVED:
+                self._at += 1
+                return token, quoted
+        raise self._wrong(wanted)

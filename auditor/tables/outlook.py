@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from itertools import combinations
 
 from msgspec.structs import replace
@@ -12,16 +11,22 @@ from auditor.core.counting import plural
 from auditor.core.record.rows import ExpectedRows, Range, SeenEffect
 from auditor.measure.confidence_sequences import confidence_sequence
 from auditor.measure.intervals import clopper_pearson
-from auditor.tables.aequitas import ESTIMATE_SHARE, FEWEST
-from auditor.tables.aequitas_options import Options as AequitasOptions
-from auditor.tables.asking import SLICE_CASES, SLICE_ROWS
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.plan import METHODS, TabularPlan
+from auditor.tables.method_options import (
+    ESTIMATE_SHARE,
+    FEWEST,
+    MAX_COLUMNS,
+    AequitasOptions,
+    OptionSet,
+    SgOptions,
+    ThemisOptions,
+    walks,
+)
 from auditor.tables.schema import Schema
-from auditor.tables.sg_options import SgOptions
-from auditor.tables.themis_options import ThemisOptions, walks
-from auditor.tables.themis_search import MAX_COLUMNS
+from auditor.tables.tabular_plan import TITLES, TabularPlan
 
+SLICE_CASES = 20_000
+SLICE_ROWS = 4_000_000  # that slices may cost
 POWER = 0.8
 PAIRS = 80  # cases that are asked again at most, to show pairs
 WALKS = "how many rows a walk asks about hangs on what it finds"
@@ -32,72 +37,67 @@ ASKED_ONCE = (
 NOISY = "labels are tested against the noise of repeated answers, and how large it is only the run tells"
 TREES = "how many rows its neighbourhoods ask about hangs on the paths that it takes"
 WALKED = "every possible row is asked about: the scores are exact"
-Options = Mapping[str, object]  # of the method, with `data` and `profile`
-
-
-def check_options(plan: TabularPlan, schema: Schema, options: Options) -> None:
-    """Refuse options that the method does not have, or that are out of range, before anything is asked."""
-    if plan.method == "themis":
-        ThemisOptions.of(options)
-    elif plan.method == "aequitas":
-        AequitasOptions.read(options, schema)
-    else:
-        SgOptions.of(options)
 
 
 def expected(
-    plan: TabularPlan, schema: Schema, evaluator: Evaluator, given: int, options: Options, *, deterministic: bool = True
+    plan: TabularPlan,
+    schema: Schema,
+    evaluator: Evaluator,
+    rows: int,
+    options: OptionSet,
+    *,
+    deterministic: bool = True,
 ) -> ExpectedRows:
     """Cases, questions and the smallest share of changes that the plan can show.
 
     Parameters
     ----------
-    given : int
+    rows : int
         Rows of ``--data``.
     deterministic : bool
         Whether the model is declared to repeat itself. Where it is not, no effect is promised.
     """
     combos = len(schema.combos) if len(schema.protected_index) else 1
-    told = {"themis": _themis, "aequitas": _aequitas, "sg": _sg}[plan.method](schema, evaluator, given, options, combos)
+    if isinstance(options, ThemisOptions):
+        made = (_search if options.mode == "search" else _themis)(schema, evaluator, rows, options, combos)
+    elif isinstance(options, AequitasOptions):
+        made = _aequitas(schema, evaluator, options, combos)
+    else:
+        assert isinstance(options, SgOptions)
+        made = ExpectedRows(
+            cases=Range(at_least=1, at_most=min(options.limit, int(schema.cases))),
+            evaluations=Range(at_least=combos, reason=TREES),
+            effect_reason="the cases are searched for: they have no rate",
+        )
     if not deterministic:
-        told = replace(told, effect=None, effect_reason=NOISY if plan.replicates > 1 else ASKED_ONCE)
-    left, rows = evaluator.remaining, told.evaluations
-    if given:  # one row is tried first
-        rows = replace(rows, at_least=_more(rows.at_least), at_most=_more(rows.at_most))
-    if left is not None and (rows.at_most is None or rows.at_most > left):
-        rows = replace(rows, at_most=left, reason="the limit")
-    limits = {
-        "max_evaluations": plan.max_evaluations,
-        "max_calls": plan.max_calls,
-        "max_cost": plan.max_cost,
-        "max_seconds": plan.max_seconds,
-    }
+        made = replace(made, effect=None, effect_reason=NOISY if plan.replicates > 1 else ASKED_ONCE)
+    left, asked = evaluator.remaining, made.evaluations
+    if rows:  # one row is tried first
+        least, most = (None if n is None else n + 1 for n in (asked.at_least, asked.at_most))
+        asked = replace(asked, at_least=least, at_most=most)
+    if left is not None and (asked.at_most is None or asked.at_most > left):
+        asked = replace(asked, at_most=left, reason="the limit")
+    again = 0  # rows that a quick model is asked about again: for pairs, and for slices
+    if not evaluator.slow and left is None:
+        again = PAIRS * combos
+        again += SLICE_CASES * combos if plan.slices and combos <= SLICE_ROWS // SLICE_CASES else 0
+    limits = {name: getattr(plan, name) for name in ("max_evaluations", "max_calls", "max_cost", "max_seconds")}
     return replace(
-        told,
+        made,
         combinations=combos,
-        given_rows=given,
-        evaluations=rows,
-        again_at_most=0 if evaluator.slow or left is not None else _again(plan, combos),
+        given_rows=rows,
+        evaluations=asked,
+        again_at_most=again,
         limits={name: value for name, value in limits.items() if value is not None},
-        calls_at_most=rows.at_most * plan.replicates if plan.served and rows.at_most is not None else None,
+        calls_at_most=asked.at_most * plan.replicates if plan.served and asked.at_most is not None else None,
     )
 
 
-def _more(rows: int | None) -> int | None:
-    return None if rows is None else rows + 1
-
-
-def _again(plan: TabularPlan, combos: int) -> int:
-    """Rows that a quick model is asked about again: for pairs, and for slices."""
-    slices = SLICE_CASES * combos if plan.slices and combos <= SLICE_ROWS // SLICE_CASES else 0
-    return PAIRS * combos + slices
-
-
-def announced(plan: TabularPlan, told: ExpectedRows) -> list[str]:
+def announced(plan: TabularPlan, outlook: ExpectedRows) -> list[str]:
     """What a run says before it asks: the method, and what an estimate of the share costs beforehand."""
-    lines = [f"{METHODS[plan.method][1]} on {plan.model}"]
-    if drawn := told.estimate_cases:
-        rows = drawn * told.combinations
+    lines = [f"{TITLES[plan.method]} on {plan.model}"]
+    if drawn := outlook.estimate_cases:
+        rows = drawn * outlook.combinations
         lines.append(
             f"first the share, from {plural(drawn, 'uniform case')} or {plural(rows, 'row')} "
             "(--set trials=0: from the search's own first rows)"
@@ -122,8 +122,8 @@ def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     def interval(changes: int) -> tuple[float, float]:
         if always_valid:
             return confidence_sequence(changes, n, level)
-        found = clopper_pearson(changes, n, level)
-        return found.low, found.high
+        exact = clopper_pearson(changes, n, level)
+        return exact.low, exact.high
 
     low, high = interval(n // 2)
     return SeenEffect(
@@ -136,14 +136,11 @@ def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     )
 
 
-def _themis(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> ExpectedRows:
-    settings = ThemisOptions.of(options)
-    if settings.mode == "search":
-        return _search(schema, evaluator, settings)
-    own, cases = given * combos, int(schema.cases)
+def _themis(schema: Schema, evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
+    own, cases = rows * combos, int(schema.cases)
     if settings.protocol != "themis" and walks(evaluator, schema, settings):
-        rows = Range.exactly(cases * combos + own)
-        return ExpectedRows(cases=Range.exactly(cases), evaluations=rows, effect_reason=WALKED)
+        exact = Range.exactly(cases * combos + own)
+        return ExpectedRows(cases=Range.exactly(cases), evaluations=exact, effect_reason=WALKED)
     left = evaluator.remaining
     most = settings.max_samples if left is None else min(settings.max_samples, left // combos)
     least = min(max(settings.least, 1), most)
@@ -163,12 +160,12 @@ def _themis(schema: Schema, evaluator: Evaluator, given: int, options: Options, 
     )
 
 
-def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> ExpectedRows:
+def _search(schema: Schema, evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
     cards = [schema.columns[schema.index_of(name)].codes for name in settings.columns or schema.protected]
     sets = Range(at_least=1, at_most=2 ** len(cards) - 1)
     if walks(evaluator, schema, settings):
-        cases, rows = Range.exactly(int(schema.cases)), Range.exactly(int(schema.size))
-        return ExpectedRows(sets=sets, cases=cases, evaluations=rows, effect_reason=WALKED)
+        cases, every = Range.exactly(int(schema.cases)), Range.exactly(int(schema.size))
+        return ExpectedRows(sets=sets, cases=cases, evaluations=every, effect_reason=WALKED)
     most = None
     if len(cards) <= MAX_COLUMNS:
         chosen = (part for size in range(1, len(cards) + 1) for part in combinations(cards, size))
@@ -182,8 +179,8 @@ def _search(schema: Schema, evaluator: Evaluator, settings: ThemisOptions) -> Ex
     )
 
 
-def _aequitas(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> ExpectedRows:
-    read, cases = AequitasOptions.read(options, schema), int(schema.cases)
+def _aequitas(schema: Schema, evaluator: Evaluator, read: AequitasOptions, combos: int) -> ExpectedRows:
+    cases = int(schema.cases)
     walking = read.mode != "population"
     drawn, left = read.trials * read.trial_size, evaluator.remaining
     if left is not None:
@@ -207,12 +204,4 @@ def _aequitas(schema: Schema, evaluator: Evaluator, given: int, options: Options
         evaluations=Range(at_most=(most + drawn) * combos, reason=WALKS if walking and read.local_n else ""),
         effect=seen,
         effect_reason=reason,
-    )
-
-
-def _sg(schema: Schema, evaluator: Evaluator, given: int, options: Options, combos: int) -> ExpectedRows:
-    return ExpectedRows(
-        cases=Range(at_least=1, at_most=min(SgOptions.of(options).limit, int(schema.cases))),
-        evaluations=Range(at_least=combos, reason=TREES),
-        effect_reason="the cases are searched for: they have no rate",
     )

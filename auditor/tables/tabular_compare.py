@@ -31,8 +31,8 @@ from auditor.measure.compare import LEVEL, corrected, plan_differences
 from auditor.measure.compared import Cases, Change, Entry, RowsComparison, ScoreChange, SetChange, Tested
 from auditor.measure.paired import difference_of_rates, mcnemar
 from auditor.store.folder import RunFolder
-from auditor.tables.schemafile import load
-from auditor.tables.wald import NOTE
+from auditor.tables.schema import load_schema
+from auditor.tables.themis import NOTE
 
 EXACT = "both exact"
 PAIRED = "McNemar, exact, by row"
@@ -50,7 +50,7 @@ class Side:
 
     record: RunRecord
     judged: Mapping[str, Verdicts] = dataclasses.field(default_factory=dict)
-    found: frozenset[bytes] | None = None
+    finds: frozenset[bytes] | None = None
 
 
 def read(path: Path) -> Side:
@@ -61,11 +61,11 @@ def read(path: Path) -> Side:
         place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"], kept.get(f"{place}_values"))
         for place in sorted({name.partition("_")[0] for name in kept})
     }
-    found = None
+    finds = None
     if votes := arrays(path / VOTES):
         free = [i for i, name in enumerate(_columns(path)) if name not in _protected(record)]
-        found = frozenset(row.tobytes() for row in np.ascontiguousarray(votes["codes"][:, free]))
-    return Side(record=record, judged=judged, found=found)
+        finds = frozenset(row.tobytes() for row in np.ascontiguousarray(votes["codes"][:, free]))
+    return Side(record=record, judged=judged, finds=finds)
 
 
 def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
@@ -85,7 +85,7 @@ def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def _columns(path: Path) -> tuple[str, ...]:
-    return load(path / "schema.yaml").names
+    return load_schema(path / "schema.yaml").names
 
 
 def _protected(record: RunRecord) -> set[str]:
@@ -246,11 +246,11 @@ def _cases(first: Side, second: Side, same: bool) -> Cases:
     reason = ""
     if not same:
         reason = "the schemas are not the same"
-    elif first.found is None or second.found is None:
+    elif first.finds is None or second.finds is None:
         reason = "a run folder holds no cases"
-    if reason or first.found is None or second.found is None:
+    if reason or first.finds is None or second.finds is None:
         return Cases(before=counts[0], after=counts[1], both=None, reason=reason)
-    return Cases(before=len(first.found), after=len(second.found), both=len(first.found & second.found))
+    return Cases(before=len(first.finds), after=len(second.finds), both=len(first.finds & second.finds))
 
 
 def _entries(first: Side, second: Side) -> list[Entry]:

@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded, ConfigError, UserError
-from auditor.core.protocols import Model
-from auditor.core.types import Answer, Prompt, Request, Response, Variant, digest, id_of
-from auditor.models.budget import Budget
+from auditor.core.protocols import Model, Observer
+from auditor.core.types import Answer, Case, Progress, Prompt, Request, Response, Sampling, Variant, digest, id_of
+from auditor.models.budget import BOOK, Budget
 from auditor.models.cache import Cache
-from auditor.models.client import Client
+from auditor.models.client import Client, definitive
 from auditor.models.outcome import Key, unanswered
 from auditor.models.scalar import scalar
 from auditor.models.tables import TableModel
+from auditor.store.folder import RunFolder
 from auditor.tasks import kinds
 from auditor.tasks.answers import Style
 from auditor.tasks.task import Task
@@ -33,6 +33,7 @@ from auditor.tasks.task import Task
 BARE = "bare"  # the format name of an input that is sent as it is
 STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")
 T = TypeVar("T")
+Spell = Callable[[Sequence[str], Sequence[object]], str]  # columns and a row → the text that is sent
 
 
 def row_text(columns: Sequence[str], row: Sequence[object]) -> str:
@@ -90,6 +91,44 @@ class RowDecision:
         return Answer(status="ok", value=output)
 
 
+class Book:
+    """Every row that was asked, and every answer to it; in a run folder they are journaled too.
+
+    Parameters
+    ----------
+    suite : str
+        By which search, for the journal.
+    folder : RunFolder, optional
+        Of a run that goes on: its answers are `known`, and not asked again.
+    """
+
+    def __init__(self, suite: str = "", sampling: Sampling = "iid", folder: RunFolder | None = None) -> None:
+        self.suite, self.sampling, self.folder = suite, sampling, folder
+        self.rows: dict[str, Mapping[str, object]] = {}
+        self.answers: dict[str, dict[int, Response]] = defaultdict(dict)
+        self.known: dict[Key, Response] = {}
+        for response in folder.responses() if folder is not None else ():
+            if definitive(response):
+                self.known[response.prompt_sha256, response.replicate] = response
+                self.answers[response.prompt_sha256][response.replicate] = response
+
+    def row(self, variant: Variant, prompt: Prompt) -> None:
+        """Take note of a row before it is asked: the row as an input without edits."""
+        assert not isinstance(variant.input, str)
+        self.rows[prompt.sha256] = variant.input
+        if self.folder is not None:
+            name = variant.id.partition(".")[0]
+            case = Case(id=name, suite=self.suite, original=variant, variants=(), sampling=self.sampling)
+            self.folder.add_case(case, {})
+            self.folder.add_prompt(variant.id, prompt)
+
+    def response(self, response: Response) -> None:
+        """Take note of an answer."""
+        self.answers[response.prompt_sha256][response.replicate] = response
+        if self.folder is not None:
+            self.folder.add_response(response)
+
+
 class RowClient:
     """Asks a model about rows through a task's prompts.
 
@@ -102,13 +141,10 @@ class RowClient:
     columns : sequence of str
         Names of the columns, in the order of the rows.
     budget : Budget
-        Hard limits. Calls behind ``answered`` are charged to it at once, so that a resumed run keeps the
+        Hard limits. Calls behind the answers of ``book`` are charged to it at once, so that a resumed run keeps the
         limits of the whole run.
-    book : Path, optional
-        Where the budget keeps what was used (`Budget.keep`).
-    first_limit : int, optional
-        The limit on calls that the run began with, if it goes on with another one: `left` then says what it
-        said before, until that limit is reached, so that the search takes the same way again.
+    book : Book, optional
+        What is kept of rows and answers.
     per_case : int
         Rows that one case needs; a limit that leaves fewer is reached.
     cache : Cache or None
@@ -119,14 +155,10 @@ class RowClient:
         Times each row is asked; its label is then the answer of more than half of them.
     concurrency : int
         Calls in flight at most.
-    answered : mapping of (prompt sha256, replicate) to Response
-        What the run's journal has.
-    on_row : callable, optional
-        Gets (variant, prompt) before a row is asked: the row as an input without edits.
-    on_response : callable, optional
-        Gets each response once, when it must be kept.
-    spell : callable, optional
-        Columns and a row → the text that is sent; default: `row_text`.
+    spell : callable
+        Columns and a row → the text that is sent.
+    observe : Observer
+        Gets progress events.
 
     Attributes
     ----------
@@ -147,17 +179,14 @@ class RowClient:
         columns: Sequence[str],
         *,
         budget: Budget,
-        book: Path | None = None,
-        first_limit: int | None = None,
+        book: Book | None = None,
         per_case: int = 1,
         cache: Cache | None = None,
         format: str | None = None,
         replicates: int = 1,
         concurrency: int = 16,
-        answered: Mapping[Key, Response] | None = None,
-        on_row: Callable[[Variant, Prompt], object] | None = None,
-        on_response: Callable[[Response], None] | None = None,
-        spell: Callable[[Sequence[str], Sequence[object]], str] | None = None,
+        spell: Spell = row_text,
+        observe: Observer | None = None,
     ) -> None:
         if not task.kind.one_label:
             raise ConfigError(
@@ -169,27 +198,29 @@ class RowClient:
         if replicates < 1:
             raise ConfigError(f"--replicates must be at least 1, got {replicates}")
         self.model, self.task, self.columns = model, task, tuple(columns)
-        self.budget, self.replicates = budget, replicates
+        self.budget, self.replicates, self.book = budget, replicates, book or Book()
         self.format = BARE if model.style == "text" else format or task.default_format
         self.rows: Counter[str] = Counter()
         self.reported: set[str] = set()
-        self._first, self._per_case = first_limit, per_case
-        self._answered, self._used = dict(answered or {}), set[Key]()
-        paid = [r for r in self._answered.values() if not r.cached]
-        self._paid = len(paid)
+        self._per_case, self._spell, self._observe = per_case, spell, observe or (lambda event: None)
+        self._used = set[Key]()
+        paid = [r for r in self.book.known.values() if not r.cached]
+        self._paid, self._lost = len(paid), 0
         budget.charge(calls=self._paid, usd=sum(r.cost_usd or 0.0 for r in paid))
-        if book is not None:
-            budget.keep(book)
-        self._lost = budget.calls - self._paid  # calls of an earlier process without an answer in the journal
-        self._on_row = on_row
-        self._spell = spell or row_text
+        # The limit that the run began with: `left` says what it said then, until that limit is reached, so that the
+        # search takes the same way again.
+        self._first: int | None = None
+        if (folder := self.book.folder) is not None:
+            self._first = folder.plan.get("max_calls")
+            budget.keep(folder.path / BOOK)
+            self._lost = budget.calls - self._paid  # calls of an earlier process without an answer in the journal
         self.client = Client(
             model,
             cache=cache,
             budget=budget,
             concurrency=concurrency,
-            answered=self._answered,
-            on_response=on_response,
+            answered=self.book.known,
+            on_response=self._heard,
             keep=lambda text, format: task.read(text, model.style, format).status == "ok",
             give_up=bool(task.sha256),
         )
@@ -197,6 +228,26 @@ class RowClient:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="row-client", daemon=True)
         self._thread.start()
+
+    def journal(self, folder: RunFolder) -> None:
+        """Keep rows, answers and what is spent in the folder of a new run."""
+        self.book.folder = folder
+        self.budget.keep(folder.path / BOOK)
+
+    def _heard(self, response: Response) -> None:
+        self.book.response(response)
+        counts = self.client.counts
+        done = counts.answered + counts.cached + counts.replayed + counts.failed
+        self._observe(
+            Progress(
+                phase="ask",
+                model=self.model.name,
+                done=done,
+                cached=counts.cached,
+                failed=self.rows["failed"],
+                cost_usd=counts.cost_usd or None,
+            )
+        )
 
     def left(self) -> int | None:
         """How many further rows the limit on calls allows, not counting those that are known; None: no limit."""
@@ -216,8 +267,7 @@ class RowClient:
         Raises
         ------
         BudgetExceeded
-            A limit was reached, or the server was lost, before all rows were answered. What was answered
-            was handed to ``on_response``.
+            A limit was reached, or the server was lost, before all rows were answered.
         UserError
             The server answered nothing at all.
         """
@@ -226,11 +276,12 @@ class RowClient:
             text = self._spell(self.columns, row)
             prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
             name = f"{id_of('r', text)}.o"
-            if self._on_row is not None:
-                values = {c: scalar(v) for c, v in zip(self.columns, row, strict=True)}
-                self._on_row(Variant(id=name, input=values), prompt)
+            values = {c: scalar(v) for c, v in zip(self.columns, row, strict=True)}
+            self.book.row(Variant(id=name, input=values), prompt)
             requests += [Request(prompt=prompt, replicate=k, variant_id=name) for k in range(self.replicates)]
-        self._note(requests)
+        for key in {(r.prompt.sha256, r.replicate) for r in requests} & self.book.known.keys():
+            if not self.book.known[key].cached:  # counted as used, once
+                self._used.add(key)
         responses = self._do(self.client.ask(requests))
         stopped = self.client.stopped
         if stopped is not None and any(r.output is None for r in responses):
@@ -271,14 +322,6 @@ class RowClient:
 
     def _do(self, coroutine: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    def _note(self, requests: Sequence[Request]) -> None:
-        """Count journaled calls as used, once each."""
-        for request in requests:
-            key = (request.prompt.sha256, request.replicate)
-            known = self._answered.get(key)
-            if known is not None and not known.cached:
-                self._used.add(key)
 
     def _label(self, responses: Sequence[Response]) -> str | None:
         """The answer of more than half of the replicates; None, counted by its reason, without one."""

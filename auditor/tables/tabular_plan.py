@@ -15,14 +15,11 @@ from auditor.core.plan import Plan
 from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan
 
 if TYPE_CHECKING:
-    from auditor.tables.result import TabularResult
+    from auditor.tables.finds import TabularResult
+
 
 Method = Literal["themis", "aequitas", "sg"]
-METHODS: Mapping[str, tuple[str, str]] = {
-    "themis": ("auditor.tables.themis", "Themis"),
-    "aequitas": ("auditor.tables.aequitas", "Aequitas"),
-    "sg": ("auditor.tables.sg", "SG"),
-}
+TITLES: Mapping[Method, str] = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
 TEXT = Plan.flags()
 
 

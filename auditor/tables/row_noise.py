@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural
-from auditor.core.types import Estimate, Finding, Prompt, Response, Variant
+from auditor.core.types import Estimate, Finding, Response
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.multiplicity import holm
+from auditor.tables.row_client import Book
 from auditor.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from auditor.tables.rows import RowClient
+    from auditor.tables.row_client import RowClient
+
 
 LEVEL = 0.05
 CASES = 1_000  # that the test looks at
@@ -32,23 +34,6 @@ STOPPED = (
     "a search for sets asks about a row only until its label changes: the cases that are left whole are those without "
     "a change, so nothing was tested against the noise of repeated answers (--mode score asks about all rows of a case)"
 )
-
-
-class Book:
-    """Every row that was asked, and every answer to it."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, Mapping[str, object]] = {}
-        self.answers: dict[str, dict[int, Response]] = defaultdict(dict)
-
-    def row(self, variant: Variant, prompt: Prompt) -> None:
-        """Take note of a row that is asked."""
-        assert not isinstance(variant.input, str)
-        self.rows[prompt.sha256] = variant.input
-
-    def response(self, response: Response) -> None:
-        """Take note of an answer."""
-        self.answers[response.prompt_sha256][response.replicate] = response
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +57,7 @@ class Noise:
             "cases": 0 if together is None else together.blocks,
         }
 
-    def told(self, columns: Sequence[str], replicates: int, protected: Sequence[str]) -> str:
+    def note(self, columns: Sequence[str], replicates: int, protected: Sequence[str]) -> str:
         """How a set of columns was tested, or why it was not."""
         test = self.tests.get(tuple(columns))
         if test is None:
@@ -81,9 +66,9 @@ class Noise:
         if tuple(columns) != tuple(protected):
             within = f"{plural(test.blocks, 'set')} of rows that differ in {', '.join(columns)} alone"
         answers = plural(replicates, "answer")
-        told = f"tested against the noise of {answers} to each row, dealt anew within {within}"
+        how = f"tested against the noise of {answers} to each row, dealt anew within {within}"
         adjusted = f", adjusted {test.p_adjusted:.2g}" if len(self.tests) > 1 else ""
-        return f"{told}: p = {test.p_value:.2g}{adjusted}"
+        return f"{how}: p = {test.p_value:.2g}{adjusted}"
 
 
 class Dealt(NamedTuple):
@@ -208,7 +193,7 @@ def against_noise(
                 noise=noise.same_row,
                 p_value=None if test is None else test.p_value,
                 p_adjusted=None if test is None else test.p_adjusted,
-                notes=(*finding.notes, noise.told(columns, replicates, protected)),
+                notes=(*finding.notes, noise.note(columns, replicates, protected)),
                 verdict="not_determined" if drowned else finding.verdict,
             )
         )

@@ -1,0 +1,320 @@
+"""Rows as codes: given rows as they are, profiles to draw rows from, exact keys, and sets of keys.
+
+Bins serve searching and sampling, and never stand in for a value that somebody has.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core import yamlfile
+from auditor.core.errors import DataFileError
+from auditor.tables.columns import Codes, Column, numbers
+from auditor.tables.csv_table import read_table
+from auditor.tables.schema import Schema, cross, uniform
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Rows of a table, each with its own values."""
+
+    bins: Codes  # codes within the schema of the run: of binned columns, the bin
+    codes: Codes  # codes within ``schema``
+    # as that of the run, but of binned columns every value that a given row has is a code of its own.
+    # The schema of the run itself where no column is binned
+    schema: Schema
+    # binned column → the code in ``schema`` of the value that represents each bin
+    stand: Mapping[int, NDArray[np.int32]]
+
+    @classmethod
+    def of(cls, schema: Schema, frame: Mapping[str, object], *, where: str = "the data") -> Given:
+        """The rows of a table, read as `Schema.encode` reads them."""
+        bins = schema.encode(frame, where=where)
+        codes, columns, stand = bins.copy(), list(schema.columns), {}
+        for j, column in enumerate(schema.columns):
+            if column.kind == "binned":
+                own = numbers(np.asarray(frame[column.name]))
+                columns[j], stand[j], codes[:, j] = _widened(column, own)
+        if not stand:
+            return cls(bins, bins, schema, {})
+        return cls(bins, codes, replace(schema, columns=tuple(columns)), stand)
+
+    @classmethod
+    def none(cls, schema: Schema) -> Given:
+        """No row at all."""
+        codes = np.empty((0, schema.d), dtype=np.int32)
+        return cls(codes, codes, schema, {})
+
+    def __len__(self) -> int:
+        return len(self.bins)
+
+    def __getitem__(self, part: slice | NDArray[np.generic]) -> Given:
+        return replace(self, bins=self.bins[part], codes=self.codes[part])
+
+    def crossed(self, index: NDArray[np.intp], combos: Codes) -> Given:
+        """Rows with every combination, all rows with the first one first; as `domain.cross`.
+
+        A row keeps its own value where a combination has the bin of that value, and takes the value that represents
+        the bin elsewhere.
+        """
+        bins, codes = cross(self.bins, index, combos), np.tile(self.codes, (len(combos), 1))
+        for j in index.tolist():
+            told = bins[:, j]
+            if j not in self.stand:
+                codes[:, j] = told
+                continue
+            moved = told != np.tile(self.bins[:, j], len(combos))
+            codes[moved, j] = self.stand[j][told[moved]]
+        return replace(self, bins=bins, codes=codes)
+
+    def beside(self, codes: Codes) -> Given:
+        """Rows that are codes alone, to stand in one table with these."""
+        wide = codes.copy()
+        for j, stand in self.stand.items():
+            wide[:, j] = stand[codes[:, j]]
+        return replace(self, bins=codes, codes=wide)
+
+    def values(self, index: Sequence[int]) -> NDArray[np.float64]:
+        """Raw values of the binned columns among ``index``, shape (n, k); they mean the same in every table."""
+        chosen = [j for j in index if j in self.stand]
+        made = [np.array(self.schema.columns[j].values, dtype=float)[self.codes[:, j]] for j in chosen]
+        return np.stack(made, axis=1) if made else np.empty((len(self), 0))
+
+
+Rows = Codes | Given
+
+
+def crossed(rows: Rows, index: NDArray[np.intp], combos: Codes) -> Rows:
+    """Rows with every combination; see `domain.cross` and `Given.crossed`."""
+    return rows.crossed(index, combos) if isinstance(rows, Given) else cross(rows, index, combos)
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Parts of one table, or of one stream of rows, as one."""
+    first = next((part for part in parts if isinstance(part, Given)), None)
+    if first is None:
+        return np.concatenate([binned(part) for part in parts])
+    given = [part if isinstance(part, Given) else first.beside(part) for part in parts]
+    return replace(
+        first, bins=np.concatenate([part.bins for part in given]), codes=np.concatenate([part.codes for part in given])
+    )
+
+
+def binned(rows: Rows) -> Codes:
+    """The codes of rows within the schema of the run."""
+    return rows.bins if isinstance(rows, Given) else rows
+
+
+def within(schema: Schema, rows: Rows) -> tuple[Schema, Codes]:
+    """Rows as codes, and the schema that these codes are of: ``schema`` but for given rows."""
+    return (rows.schema, rows.codes) if isinstance(rows, Given) else (schema, rows)
+
+
+def _widened(column: Column, own: NDArray[np.float64]) -> tuple[Column, NDArray[np.int32], NDArray[np.int32]]:
+    """A column with every value of its own, the codes of the representatives, and those of the rows."""
+    stand = np.array(column.values, dtype=float)
+    values = np.unique(np.concatenate([stand, own]))
+    listed = [int(v) if v.is_integer() else v for v in values.tolist()]
+    wide = replace(column, kind="category", codes=len(listed), values=tuple(listed), edges=(), ordered=column.ordered)
+    at = [np.searchsorted(values, part).astype(np.int32) for part in (stand, own)]
+    return wide, at[0], at[1]
+
+
+def bins_note(schema: Schema) -> str:
+    """What a report says about binned columns; empty without one."""
+    binned = [c for c in schema.columns if c.kind == "binned"]
+    if not binned:
+        return ""
+    named = ", ".join(f"{c.name} ({c.codes})" for c in binned)
+    return (
+        f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
+        "these values they cannot show. Given rows in scores and slices were asked with the values that they have."
+    )
+
+
+def start_rows(options: Mapping[str, object]) -> Codes | None:
+    """Where a directed search starts from: codes under ``data``; None where there are none."""
+    data = options.get("data")
+    return data if isinstance(data, np.ndarray) else None
+
+
+Keys = NDArray[np.generic]  # int64, or void of fixed width
+
+
+INT64 = 2**63
+
+
+def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64]) -> Keys:
+    """One key per row; two rows have equal keys if and only if they are equal.
+
+    Parameters
+    ----------
+    codes : array of int, shape (n, k)
+        Codes ``0 <= codes[:, j] < cards[j]``: pass the columns that matter (``codes[:, schema.free_index]``
+        for cases).
+    cards : sequence of int, length k
+        Codes per column.
+
+    Returns
+    -------
+    array, shape (n,)
+        int64 in mixed radix (order = lexicographic order of rows) where the domain has at most 2^63 rows;
+        otherwise fixed-width bytes of dtype void, big-endian, in the same order. Both sort, and go through
+        `numpy.unique`.
+
+    Examples
+    --------
+    >>> row_keys(np.array([[0, 1], [2, 0]], dtype=np.int32), [3, 2])
+    array([1, 4])
+    """
+    sizes = [int(c) for c in cards]
+    if math.prod(sizes) <= INT64:
+        key = np.zeros(len(codes), dtype=np.int64)
+        for j, size in enumerate(sizes):
+            key *= size
+            key += codes[:, j]
+        return key
+    widths = [np.dtype(np.uint8 if s <= 2**8 else ">u2" if s <= 2**16 else ">u4") for s in sizes]
+    packed = np.empty((len(codes), sum(w.itemsize for w in widths)), dtype=np.uint8)
+    at = 0
+    for j, width in enumerate(widths):
+        column = np.ascontiguousarray(codes[:, j]).astype(width)
+        packed[:, at : at + width.itemsize] = column.view(np.uint8).reshape(len(codes), width.itemsize)
+        at += width.itemsize
+    return packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+
+
+def first_of_each(keys: Keys) -> NDArray[np.intp]:
+    """Positions of the first row of each distinct key, in row order.
+
+    Examples
+    --------
+    >>> first_of_each(np.array([5, 3, 5]))
+    array([0, 1])
+    """
+    return np.sort(np.unique(keys, return_index=True)[1])
+
+
+class Seen:
+    """A growing set of keys.
+
+    Kept as sorted runs whose lengths at least double, so that adding ``n`` keys to ``N`` costs
+    O(n log N) on average, in NumPy.
+
+    Examples
+    --------
+    >>> seen = Seen()
+    >>> seen.add(np.array([5, 3, 5])), seen.add(np.array([3, 4]))
+    (array([ True,  True, False]), array([False,  True]))
+    >>> len(seen)
+    3
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Keys] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def __contains__(self, key: object) -> bool:
+        return bool(self.has(np.array([key]))[0])
+
+    def has(self, keys: Keys) -> NDArray[np.bool_]:
+        """Which keys are in the set, shape (n,)."""
+        found = np.zeros(len(keys), dtype=bool)
+        for run in self._runs:
+            at = np.searchsorted(run, keys)
+            at[at == len(run)] = 0
+            found |= run[at] == keys
+        return found
+
+    def add(self, keys: Keys) -> NDArray[np.bool_]:
+        """Add keys; which of them were new, shape (n,): of equal new keys only the first."""
+        new = np.zeros(len(keys), dtype=bool)
+        if not len(keys):
+            return new
+        first = np.unique(keys, return_index=True)[1]
+        first = first[~self.has(keys[first])]
+        new[first] = True
+        run = keys[first]  # sorted: `unique` returned the positions in key order
+        while len(self._runs) and len(run) and len(self._runs[-1]) < 2 * len(run):
+            run = np.sort(np.concatenate([self._runs.pop(), run]))
+        if len(run):
+            self._runs.append(run)
+        return new
+
+
+def case_keys(schema: Schema, codes: Codes) -> Keys:
+    """Exact keys of the cases that rows belong to, shape (n,): the columns that are not protected."""
+    index = schema.free_index
+    return row_keys(codes[:, index], schema.cards[index])
+
+
+_RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """A distribution over rows."""
+
+    name: str  # for reports
+    # probability of each code, for the columns that are not uniform
+    weights: Mapping[int, NDArray[np.float64]]
+    rows: Given | None = None  # rows to draw from instead, as they are
+
+    def sample(self, schema: Schema, n: int, rng: np.random.Generator) -> Rows:
+        """Draw independent rows, shape (n, d)."""
+        if self.rows is not None:
+            return self.rows[rng.integers(0, len(self.rows), n)]
+        out = uniform(schema, n, rng)
+        for j, weight in self.weights.items():
+            out[:, j] = np.searchsorted(np.cumsum(weight)[:-1], rng.random(n), side="right")
+        return out
+
+
+def load_profile(path: str | Path, schema: Schema) -> Profile:
+    """Read a profile."""
+    path = Path(path)
+    if path.suffix not in (".yaml", ".yml"):
+        return Profile(name=path.name, weights={}, rows=Given.of(schema, read_table(path), where=str(path)))
+    value = yamlfile.load(path)
+    if not isinstance(value, dict) or not value:
+        raise DataFileError(f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`")
+    weights = {}
+    for name, entry in value.items():
+        if str(name) not in schema.names:
+            raise DataFileError(f"{path}: the schema has no column {name!r}; columns: {', '.join(schema.names)}")
+        j = schema.names.index(str(name))
+        weights[j] = _weights(schema.columns[j], entry, path)
+    return Profile(name=path.name, weights=weights)
+
+
+def _weights(column: Column, entry: object, path: Path) -> NDArray[np.float64]:
+    where = f"{path}, column {column.name!r}"
+    if not isinstance(entry, dict) or not all(
+        isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w < float("inf") for w in entry.values()
+    ):
+        raise DataFileError(f"{where}: expected values with weights of at least 0")
+    weight = np.zeros(column.codes)
+    for value, share in entry.items():
+        code = column.code_of(value)
+        match = _RANGE.fullmatch(str(value)) if code is None else None
+        if match and column.numeric:
+            raw = np.array(column.raw_values(), dtype=float)
+            inside = (raw >= float(match[1])) & (raw <= float(match[2]))
+            if inside.any():
+                weight[inside] += share / inside.sum()
+                continue
+        if code is None:
+            raise DataFileError(f"{where}: there is no value {value!r}")
+        weight[code] += share
+    if not weight.sum() > 0:
+        raise DataFileError(f"{where}: all weights are 0")
+    return np.asarray(weight / weight.sum())

@@ -1,0 +1,372 @@
+"""The path of one input through a decision tree, grown without growing the tree (SG, `get_path`).
+
+A CART tree is grown greedily from the top, so the nodes that an input passes depend on nothing off its path.
+`PathGrower` looks for the best split of those nodes only. Codes are whole numbers from small ranges, so a
+node is a histogram of codes per class, and the histogram of the side that is kept is its parent's less that
+of the side that is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.errors import ConfigError, MissingDependency
+from auditor.tables.columns import COMPARE, Among, Codes, Column, Joined, Node, columns_of, comparable
+from auditor.tables.schema import Schema, uniform
+
+MAX_CLASSES = 32
+SCORE_CLASSES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One decision on a path: ``code[column] <= cut`` if ``below``, else ``code[column] > cut``.
+
+    ``confidence`` is the share of the node's rows that take the same side, in (0, 1).
+
+    Examples
+    --------
+    >>> Predicate(2, True, 4, 0.75).toggled()
+    Predicate(column=2, below=False, cut=4, confidence=0.75)
+    """
+
+    column: int
+    below: bool
+    cut: int
+    confidence: float = 1.0
+
+    def toggled(self) -> Predicate:
+        """Its negation."""
+        return Predicate(self.column, not self.below, self.cut, self.confidence)
+
+    def holds(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which rows satisfy it, shape (n,)."""
+        return np.asarray((codes[:, self.column] <= self.cut) == self.below)
+
+
+Path = tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What each column may hold: ``low[j] <= code[j] <= high[j]``.
+
+    Examples
+    --------
+    >>> box = Box.of([Predicate(0, True, 4), Predicate(0, False, 1)], [10, 3])
+    >>> box.low, box.high, box.empty
+    ((2, 0), (4, 2), False)
+    """
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @classmethod
+    def of(cls, predicates: Iterable[Predicate], cards: Sequence[int]) -> Box:
+        """The box that a conjunction of predicates leaves of the domain."""
+        low, high = [0] * len(cards), [card - 1 for card in cards]
+        for p in predicates:
+            if p.below:
+                high[p.column] = min(high[p.column], p.cut)
+            else:
+                low[p.column] = max(low[p.column], p.cut + 1)
+        return cls(tuple(low), tuple(high))
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row lies in it: the predicates contradict each other."""
+        return any(low > high for low, high in zip(self.low, self.high, strict=True))
+
+    def clip(self, row: Codes) -> Codes | None:
+        """The row of the box nearest to ``row``, shape (d,): a column keeps its value or moves to a bound."""
+        if self.empty:
+            return None
+        return np.minimum(np.maximum(row, np.array(self.low, np.int32)), np.array(self.high, np.int32))
+
+    def draw(self, rng: np.random.Generator) -> Codes | None:
+        """A row drawn uniformly from the box, shape (d,)."""
+        if self.empty:
+            return None
+        return rng.integers(np.array(self.low), np.array(self.high) + 1).astype(np.int32)
+
+
+def average_confidence(path: Sequence[Predicate]) -> float:
+    """Mean confidence of a conjunction's predicates (1 for none)."""
+    return sum(p.confidence for p in path) / len(path) if path else 1.0
+
+
+class PathGrower:
+    """Grows paths over one domain."""
+
+    def __init__(self, cards: Sequence[int] | NDArray[np.int64], rng: np.random.Generator) -> None:
+        self._cards = np.asarray(cards, dtype=np.int64)
+        self._offsets = np.concatenate([[0], np.cumsum(self._cards)[:-1]])
+        self._total = int(self._cards.sum())
+        self._column = np.repeat(np.arange(len(self._cards)), self._cards)
+        self._rng = rng
+
+    def grow(self, row: Codes, rows: Codes, labels: NDArray[np.int64]) -> Path:
+        """The decisions that ``row`` meets in a CART tree (Gini, grown until pure)."""
+        classes, y = np.unique(labels, return_inverse=True)
+        if len(classes) > MAX_CLASSES:
+            cuts = np.quantile(labels, np.linspace(0, 1, SCORE_CLASSES + 1)[1:-1])
+            classes, y = np.unique(np.searchsorted(cuts, labels, side="right"), return_inverse=True)
+        k = len(classes)
+        flat = rows + self._offsets
+        hist = self._histogram(flat, y, k)
+        path: list[Predicate] = []
+        while (split := self._best_split(hist, np.bincount(y, minlength=k))) is not None:
+            column, cut = split
+            below = bool(row[column] <= cut)
+            kept = (flat[:, column] <= cut + self._offsets[column]) == below
+            count = int(np.count_nonzero(kept))
+            path.append(Predicate(column, below, cut, count / len(y)))
+            if count == 0:
+                break
+            if 2 * count >= len(y):
+                dropped = ~kept
+                hist = hist - self._histogram(flat[dropped], y[dropped], k)
+                flat, y = flat[kept], y[kept]
+            else:
+                flat, y = flat[kept], y[kept]
+                hist = self._histogram(flat, y, k)
+        return tuple(path)
+
+    def _histogram(self, flat: NDArray[np.int64], y: NDArray[np.intp], k: int) -> NDArray[np.int64]:
+        if k <= 4:
+            parts = [np.bincount(flat[y == c].ravel(), minlength=self._total) for c in range(k)]
+            return np.stack(parts) if parts else np.zeros((0, self._total), np.int64)
+        shifted = (flat + (y * self._total)[:, None]).ravel()
+        return np.bincount(shifted, minlength=k * self._total).reshape(k, self._total)
+
+    def _best_split(self, hist: NDArray[np.int64], totals: NDArray[np.intp]) -> tuple[int, int] | None:
+        n = int(totals.sum())
+        if np.count_nonzero(totals) < 2:
+            return None
+        left = np.cumsum(hist, axis=1) - totals[:, None] * self._column
+        present = hist.sum(axis=0) > 0
+        n_left = left.sum(axis=0)
+        at = np.flatnonzero(present & (n_left < n) & (n_left > 0))
+        if not len(at):
+            return None
+        below = left[:, at].astype(np.float64)
+        above = totals[:, None] - below
+        gain = (below**2).sum(axis=0) / n_left[at] + (above**2).sum(axis=0) / (n - n_left[at])
+        best = np.flatnonzero(gain >= gain.max() - 1e-9)
+        position = int(at[best[self._rng.integers(len(best))] if len(best) > 1 else best[0]])
+        column = int(self._column[position])
+        after = position + 1 + int(np.argmax(present[position + 1 :]))
+        first = int(self._offsets[column])
+        return column, (position - first + after - first) // 2
+
+
+CLASH_MS = 30_000  # for the question whether rules can hold together
+TIMEOUT_MS = 2000  # for one path
+
+
+class Whole(Protocol):
+    """A whole-number variable of Z3."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ge__(self, other: object, /) -> object: ...
+    def __lt__(self, other: object, /) -> object: ...
+    def __le__(self, other: object, /) -> object: ...
+    def __sub__(self, other: int, /) -> Whole: ...
+    def __rsub__(self, other: int, /) -> Whole: ...
+    def __radd__(self, other: int, /) -> Whole: ...
+    def __rmul__(self, other: int, /) -> Whole: ...
+
+
+def z3_module() -> ModuleType:
+    """The package z3; raises `MissingDependency`."""
+    try:
+        import z3  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError as error:
+        raise MissingDependency("solving constraints between columns", "z3-solver", "tabular") from error
+    module: ModuleType = z3
+    return module
+
+
+def formulas(schema: Schema) -> tuple[list[Whole], list[object], list[object]]:
+    """The schema for the solver: a variable for each column, their bounds, and the rules."""
+    z3 = z3_module()
+    variables = [z3.Int(f"c{i}") for i in range(schema.d)]
+    bounds = [z3.And(v >= 0, v < c.codes) for v, c in zip(variables, schema.columns, strict=True)]
+    return variables, bounds, [_formula(c.bind(schema.columns), variables, schema.columns) for c in schema.constraints]
+
+
+def _formula(node: Node, variables: Sequence[Whole], columns: Sequence[Column]) -> object:
+    z3 = z3_module()
+    if isinstance(node, Among):
+        return _among(variables[node.column], node.table)
+    if isinstance(node, Joined):
+        join = {"and": z3.And, "or": z3.Or, "implies": z3.Implies, "not": z3.Not}[node.op]
+        return join(*(_formula(part, variables, columns) for part in node.parts))
+    one, other = variables[node.left], variables[node.right]
+    left, right = columns[node.left], columns[node.right]
+    if left.kind == right.kind == "integer":
+        return COMPARE[node.op](left.low + left.step * one, right.low + right.step * other)
+    a, b = comparable(left, right)
+    holds = (_among(other, np.asarray(COMPARE[node.op](value, b))) for value in a)
+    return z3.And(*(z3.Implies(one == code, rule) for code, rule in enumerate(holds)))
+
+
+def _among(variable: Whole, table: NDArray[np.generic]) -> object:
+    """``table[variable]`` as a union of ranges."""
+    z3 = z3_module()
+    edge = np.flatnonzero(np.diff(np.concatenate([[False], table, [False]]).astype(np.int8)))
+    ranges = [z3.And(variable >= int(a), variable < int(b)) for a, b in zip(edge[::2], edge[1::2], strict=True)]
+    return z3.Or(*ranges) if ranges else z3.BoolVal(False)
+
+
+def clash(schema: Schema) -> list[str] | None:
+    """The texts of constraints that cannot hold together; None if a row satisfies all of them.
+
+    The set is made minimal: without any one of them the others can hold.
+    """
+    z3 = z3_module()
+    _, bounds, rules = formulas(schema)
+
+    def possible(chosen: list[int]) -> bool:
+        solver = z3.Solver()
+        solver.set("timeout", TIMEOUT_MS)
+        solver.add(*bounds, *(rules[i] for i in chosen))
+        return bool(solver.check() != z3.unsat)
+
+    kept = list(range(len(rules)))
+    if possible(kept):
+        return None
+    for i in list(kept):
+        fewer = [k for k in kept if k != i]
+        if not possible(fewer):
+            kept = fewer
+    return [schema.constraints[i].text for i in kept]
+
+
+def check_realisable(schema: Schema) -> None:
+    """Refuse a schema that no row satisfies: a thousand random rows settle it for most, otherwise the solver."""
+    if not schema.constraints or schema.on_manifold(uniform(schema, 1000, np.random.default_rng(7))).any():
+        return
+    if (rules := clash(schema)) is not None:
+        listed = "; ".join(f"({i}) {rule}" for i, rule in enumerate(rules, 1))
+        raise ConfigError(
+            f"no row satisfies the constraints of schema {schema.name!r}. These clash: {listed}. "
+            f"Change or remove one of them"
+        )
+
+
+class TimedOutError(Exception):
+    """Z3 gave up: the constraint is neither solved nor known to have no solution."""
+
+
+class Z3Solver:
+    """Finds the row of a box that satisfies a schema's rules and stays closest to another row.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Columns that some rule mentions.
+    """
+
+    def __init__(self, schema: Schema, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        self._z3, self._schema, self._timeout = z3_module(), schema, timeout_ms
+        self._variables, _, self._rules = formulas(schema)
+        self.columns = tuple(sorted({j for c in schema.constraints for j in columns_of(c.bind(schema.columns))}))
+
+    def closest(self, row: Codes, box: Box, columns: Sequence[int] | None = None) -> Codes | None:
+        """The sticky solution: fewest columns changed, then the smallest sum of code differences.
+
+        Columns that no rule mentions are solved in closed form, unless ``columns`` names them.
+        """
+        result = box.clip(row)
+        if result is None:
+            return None
+        z3, tied = self._z3, self.columns if columns is None else tuple(columns)
+        solver = z3.Optimize()
+        solver.set("timeout", self._timeout)
+        solver.add(*self._rules)
+        here = [(self._variables[j], int(row[j])) for j in tied]
+        for j in tied:
+            solver.add(self._variables[j] >= box.low[j], self._variables[j] <= box.high[j])
+        if tied:
+            solver.minimize(z3.Sum([z3.If(v == at, 0, 1) for v, at in here]))
+            solver.minimize(z3.Sum([z3.If(v >= at, v - at, at - v) for v, at in here]))
+        answer = solver.check()
+        if answer == z3.unsat:
+            return None
+        if answer != z3.sat:
+            raise TimedOutError
+        model = solver.model()
+        for j in tied:
+            result[j] = model.eval(self._variables[j], model_completion=True).as_long()
+        return result
+
+
+class PathSolver:
+    """Turns boxes into rows.
+
+    A conjunction of path predicates is a box, whose solution nearest to a row is found column by column.
+    Only if that row breaks one of the schema's rules is Z3 asked. Columns that are protected or immutable
+    keep their value unless a rule forces a protected one to change.
+
+    Attributes
+    ----------
+    counts : collections.Counter
+        ``closed_form``, ``z3``, ``contradictory`` and ``timed_out``.
+
+    Raises
+    ------
+    ConfigError
+        On construction: no row satisfies all of the schema's rules; the clashing ones are named.
+    """
+
+    def __init__(self, schema: Schema, rng: np.random.Generator) -> None:
+        self._schema, self._rng = schema, rng
+        self._fixed = [j for j, c in enumerate(schema.columns) if c.protected or c.immutable]
+        self._immutable = [j for j, c in enumerate(schema.columns) if c.immutable]
+        self.counts: Counter[str] = Counter(closed_form=0, z3=0, contradictory=0, timed_out=0)
+        self._z3: Z3Solver | None = None
+        if schema.constraints:
+            self._z3 = Z3Solver(schema)
+            check_realisable(schema)
+
+    def sticky(self, row: Codes, box: Box) -> Codes | None:
+        """The solution nearest to ``row``, shape (d,); None if there is none (or Z3 ran out of time)."""
+        return self._finish(box.clip(row), row, box)
+
+    def free(self, row: Codes, box: Box) -> Codes | None:
+        """A solution drawn at random from the box; protected and immutable columns as in ``row``."""
+        start = box.draw(self._rng)
+        if start is not None:
+            start[self._fixed] = row[self._fixed]
+            start = box.clip(start)
+        return self._finish(start, row, box)
+
+    def _finish(self, start: Codes | None, row: Codes, box: Box) -> Codes | None:
+        if start is None:
+            self.counts["contradictory"] += 1
+            return None
+        if self._z3 is None or self._schema.on_manifold(start[None])[0]:
+            self.counts["closed_form"] += 1
+            return start
+        pinned = self._pin(row, box)
+        try:
+            solution = self._z3.closest(start, pinned)
+        except TimedOutError:
+            self.counts["timed_out"] += 1
+            return None
+        self.counts["z3" if solution is not None else "contradictory"] += 1
+        return solution
+
+    def _pin(self, row: Codes, box: Box) -> Box:
+        low, high = list(box.low), list(box.high)
+        for j in self._immutable:
+            low[j] = high[j] = int(row[j])
+        return Box(tuple(low), tuple(high))

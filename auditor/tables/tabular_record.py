@@ -1,0 +1,321 @@
+"""The run record of a search over rows: estimates, findings with their verdicts, and the files of its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from auditor._version import __version__
+from auditor.core import userfile
+from auditor.core.counting import plural, verb
+from auditor.core.errors import DataFileError
+from auditor.core.provenance import code_sha256, surroundings
+from auditor.core.record.rows import Score, Slices
+from auditor.core.shown import csv_text
+from auditor.core.types import FORMAT_VERSION, ClaimVerdict, Finding, digest
+from auditor.measure.findings import as_records
+from auditor.run import freeze
+from auditor.store.folder import REPORT, RunFolder
+from auditor.tables.coded import bins_note, within
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.finds import TabularResult, answers_of, pairs_csv, plain, save_judged, save_votes
+from auditor.tables.retraining import Retrained
+from auditor.tables.row_data import load_task
+from auditor.tables.row_noise import Noise
+from auditor.tables.schema import Schema, dump_schema
+from auditor.tables.tabular_plan import TabularPlan
+from auditor.tables.themis import NOTE
+
+if TYPE_CHECKING:
+    from auditor.models.tables import TableModel
+    from auditor.tables.row_client import RowClient
+
+
+FILES = ("schema.yaml", "finds.csv", "pairs.csv", "votes.npz", "judged.npz", "retrained.skops")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "z3-solver", "lime")
+FEWEST_ROWS = 10  # rows below which a score is called neither shown nor bounded
+NAMES = {
+    "apparent_causal": "apparent causal score",
+    "apparent_group": "apparent group score",
+    "discriminatory_share": "share of cases whose label changes with a change",
+}
+
+
+class Outcome(NamedTuple):
+    """What a run came to, before it is written."""
+
+    plan: TabularPlan
+    evaluator: Evaluator
+    model: TableModel
+    asked: RowClient | None  # behind a task or a server
+    rows: int  # of ``--data``
+    result: TabularResult
+    findings: Sequence[Finding]
+    slices: Slices | None
+    retrained: Retrained | None
+    noise: Noise | None  # only of a model that is not declared to repeat itself
+
+
+def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> dict[str, object]:
+    """``run.json`` of a tabular run; rows and seconds are of the whole run: slices, pairs, retraining included."""
+    plan, result, asked = outcome.plan, outcome.result, outcome.asked
+    schema, evaluator, fingerprint = outcome.evaluator.schema, outcome.evaluator, outcome.model.fingerprint
+    # The report is left out: `audit report` writes it anew, and the register names its hash.
+    files = {} if folder is None else {"files": _files(folder, outcome)}  # asks about rows of pairs
+    ended = datetime.now(UTC)
+    seconds = round((ended - started).total_seconds(), 3)
+    counts = {**result.counts, "evaluations_in_all": evaluator.evaluations, "seconds": seconds}
+    reason = result.status_reason
+    of_model: dict[str, object] = {"counts": {"calls": evaluator.evaluations}}
+    answered: dict[str, object] = {}
+    if asked is not None:
+        left, of_model = asked.left(), _asked(asked)
+        if result.status == "partial" and left is not None and left < len(schema.combos):
+            reason = f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
+        lost = asked.statuses()
+        answered = {
+            "calls": asked.budget.calls,
+            "cached": asked.client.counts.cached,
+            "rows_asked": sum(lost.values()),
+            **{name: lost[name] for name in ("failed", "filtered", "refused", "unparsed")},
+            "not_judged": evaluator.not_judged,
+        }
+    record = {
+        "id": "in-memory" if folder is None else folder.id,
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "status": result.status,
+        "status_reason": reason,
+        "spec": plan.as_dict(),
+        "provenance": {
+            "started": started.isoformat(timespec="seconds"),
+            **surroundings(PACKAGES),
+            "model_fingerprint": fingerprint,
+            "plan_sha256": None if folder is None else folder.plan_sha256,
+            "code": code_sha256(),
+            **inputs_of(plan, schema, outcome.rows),
+            **files,
+            "ended": ended.isoformat(timespec="seconds"),
+            "seconds": seconds,
+        },
+        "controls": {},
+        "diagnoses": [],
+        "models": {plan.model: {"fingerprint": fingerprint, **of_model}},
+        "counts": counts | answered,
+        "estimates": [_estimate(plan.model, score) for score in (*result.scores, *result.minimal_sets)],
+        "findings": as_records(outcome.findings),
+        "tabular": _section(outcome) | {"counts": counts},
+    }
+    frozen = freeze.of_run({} if folder is None else folder.plan, plan.as_dict())
+    return record if frozen is None else record | {"frozen": frozen}
+
+
+def _section(outcome: Outcome) -> dict[str, object]:
+    """``tabular``: the result as it is, the schema, and what was asked beside the search."""
+    schema, asked, noise = outcome.evaluator.schema, outcome.asked, outcome.noise
+    notes = [*outcome.result.notes]
+    if note := bins_note(schema):
+        notes.append(note)
+    section = outcome.result.to_record() | {"schema": described(schema)}
+    if outcome.retrained is not None:
+        section["retraining"] = plain(outcome.retrained.figures)
+    if outcome.slices is not None:
+        section["slices"] = plain(outcome.slices)
+    if asked is not None:
+        section["answers"] = {
+            "task": outcome.plan.task and asked.task.name,
+            "format": asked.format,
+            "replicates": asked.replicates,
+            "rows": asked.statuses(),
+            "calls": asked.budget.calls,
+            "cached": asked.client.counts.cached,
+        }
+    if noise is not None:
+        section["noise"] = noise.to_record(schema.protected)
+        notes.append(noise.note(schema.protected, outcome.plan.replicates, schema.protected))
+    return section | {"notes": notes}
+
+
+def _asked(asked: RowClient) -> dict[str, object]:
+    """What was asked of a language model or a server."""
+    counts, changed = asked.client.counts, asked.model.changed
+    return {
+        "counts": {
+            "calls": asked.budget.calls,
+            **{name: getattr(counts, name) for name in ("cached", "replayed", "retries", "tokens_in", "tokens_out")},
+            "cost_usd": counts.cost_usd or None,
+            "rows": asked.statuses(),
+        },
+        "deterministic": asked.model.deterministic,
+        "style": asked.model.style,
+        "reported": sorted(asked.reported),
+        **({"parameters_changed": dict(changed)} if changed else {}),
+    }
+
+
+def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
+    """Write what a run folder holds beside the plan, the journal and the record; their hashes."""
+    evaluator, result = outcome.evaluator, outcome.result
+    schema = evaluator.schema
+    folder.write_text("schema.yaml", dump_schema(schema))
+    folder.write_text("finds.csv", finds_csv(schema, result))
+    if result.finds is not None and len(result.finds) and len(schema.protected_index):
+        answers = answers_of(evaluator, result.finds)
+        if answers is not None:
+            folder.write_text("pairs.csv", pairs_csv(evaluator, answers))
+            save_votes(folder.path / "votes.npz", evaluator, answers)
+    if result.judged:
+        save_judged(folder.path / "judged.npz", schema, result.judged)
+    if outcome.retrained is not None:
+        import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
+
+        sio.dump(outcome.retrained.model, folder.path / "retrained.skops")
+    return {name: userfile.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
+
+
+def write(folder: RunFolder, record: dict[str, object]) -> None:
+    """The record and its page."""
+    from auditor.report.html import HtmlReport
+
+    folder.write_run(record)
+    folder.write_text(REPORT, HtmlReport().render(folder.record()))
+
+
+def described(schema: Schema) -> dict[str, object]:
+    """What a report says about a schema."""
+    return {
+        "name": schema.name,
+        "columns": schema.d,
+        "protected": list(schema.protected),
+        "binned": [c.name for c in schema.columns if c.kind == "binned"],
+        "rows_in_domain": str(schema.size),
+        "cases_in_domain": str(schema.cases),
+        "constraints": [c.text for c in schema.constraints],
+        "sha256": digest(dump_schema(schema)),
+    }
+
+
+def finds_csv(schema: Schema, result: TabularResult) -> str:
+    """The distinct discriminatory cases as CSV, without the protected columns: given rows first, as they are."""
+    index = schema.free_index.tolist()
+    rows: list[list[object]] = [[schema.names[i] for i in index]]
+    for finds in (result.given_finds, result.finds):
+        if finds is not None:
+            holds, codes = within(schema, finds)
+            rows += [[holds.columns[i].raw(row[i]) for i in index] for row in codes.tolist()]
+    return csv_text(rows)
+
+
+def _estimate(model: str, score: Score) -> dict[str, object]:
+    return {
+        "name": score.name,
+        "model": model,
+        "format": "",
+        "attributes": list(score.columns),
+        "directions": None,
+        "kind": None,
+        "estimate": plain(score.estimate),
+        "population": score.population,
+    }
+
+
+def slice_findings(model: str, schema: Schema, subgroups: Slices, first: int) -> list[Finding]:
+    """The slices that are shown, as findings numbered from ``first``."""
+    every = (
+        f"{subgroups.tested:,} slices were looked at; the interval holds for all of them together at "
+        f"{subgroups.level * 100:g} %"
+    )
+    result = []
+    for number, one in enumerate(subgroups.shown, first):
+        where = " and ".join(f"{name} = {value}" for name, value in one.where)
+        finding = _claim(
+            model,
+            schema.protected,
+            number,
+            "slice",
+            f"the label of {one.changes:,} of {plural(one.n, 'row')} with {where} changes, {subgroups.population}",
+            (every, f"among all other rows the share is {one.rest:.2%}"),
+        )
+        result.append(replace(finding, verdict="shown", rate=one.estimate, p_adjusted=one.p))
+    return result
+
+
+def findings_of(model: str, delta: float | None, schema: Schema, result: TabularResult) -> list[Finding]:
+    """One claim for every score, and one for the finds of a directed search, which have no rate.
+
+    Parameters
+    ----------
+    delta : float, optional
+        The largest score that counts as bounded.
+    """
+    claims = [_of_score(model, delta, n, score) for n, score in enumerate((*result.scores, *result.minimal_sets), 1)]
+    if result.sampling != "iid":
+        n = int(result.counts["discriminatory"])
+        cases = f"{plural(n, 'distinct case')} {verb(n, 'was', 'were')} found"
+        text = f"{cases} whose label changes with {', '.join(schema.protected)}"
+        note = "searched for, not sampled: the number says nothing about how often this happens"
+        claim = _claim(model, schema.protected, len(claims) + 1, "finds", text, (note,))
+        claims.append(replace(claim, verdict="shown") if n else claim)
+    return claims
+
+
+def _claim(model: str, columns: tuple[str, ...], number: int, code: str, text: str, notes: tuple[str, ...]) -> Finding:
+    return Finding(
+        id=f"T{number}",
+        kind="claim",
+        code=f"tabular-{code}",
+        model=model,
+        attributes=columns,
+        verdict="not_determined",
+        text=text,
+        notes=notes,
+    )
+
+
+def _of_score(model: str, delta: float | None, number: int, score: Score) -> Finding:
+    """One claim with its verdict: shown, bounded below δ, or not determined."""
+    rate = score.estimate
+    few = rate.n < FEWEST_ROWS and not rate.method.startswith("enumeration")
+    notes = (f"{plural(rate.n, 'row')}: fewer than {FEWEST_ROWS} support no statement",) if few else ()
+    verdict: ClaimVerdict = "not_determined"
+    if NOTE in rate.note:  # the paper's own rule has no interval that a verdict could rest on
+        verdict = "not_tested"
+    elif not few and delta is not None and rate.high < delta:
+        verdict = "bounded"
+    elif not few and rate.low > 0:
+        verdict = "shown"
+    code = score.name.replace("_", "-")
+    text = f"{NAMES.get(score.name, score.name + ' score')} of {', '.join(score.columns)}, {score.population}"
+    return replace(_claim(model, score.columns, number, code, text, notes), verdict=verdict, rate=rate)
+
+
+def inputs_of(plan: TabularPlan, schema: Schema, rows: int) -> dict[str, object]:
+    """Hashes of what shapes the questions: rows, schema, profile, task with its prompts."""
+    inputs: dict[str, object] = {"schema": {"name": schema.name, "sha256": digest(dump_schema(schema))}}
+    if plan.data:
+        inputs["rows"] = {"source": plan.data, "n": rows, "sha256": _sha256(plan.data)}
+    if plan.profile is not None:
+        inputs["profile"] = {"source": plan.profile, "sha256": _sha256(plan.profile)}
+    if plan.distance.endswith((".yaml", ".yml")):
+        inputs["distance"] = {"source": plan.distance, "sha256": _sha256(plan.distance)}
+    if plan.task is not None:
+        inputs["task_sha256"] = load_task(plan.task).sha256
+    return inputs
+
+
+def _sha256(path: str) -> str:
+    try:
+        return userfile.sha256(path)
+    except OSError as error:
+        raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def plan_record(plan: TabularPlan, schema: Schema, model: TableModel, rows: int) -> dict[str, object]:
+    """``plan``, ``inputs`` and ``fingerprints``, as `auditor.run.freeze` takes them."""
+    return {
+        "plan": plan.as_dict(),
+        "inputs": inputs_of(plan, schema, rows),
+        "fingerprints": {plan.model: model.fingerprint},
+    }

@@ -1,0 +1,346 @@
+"""A tabular run from plan to report: what it will ask, its resumption, and plans that were frozen beforehand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, ModelFailed, RunFolderError
+from auditor.core.protocols import Observer
+from auditor.core.record.rows import ExpectedRows, Slices
+from auditor.core.types import Progress
+from auditor.run import freeze
+from auditor.run.freeze import Frozen
+from auditor.run.parts import require_server
+from auditor.store.folder import RunFolder
+from auditor.tables.coded import Given, Rows, binned, load_profile
+from auditor.tables.distance import read_distance
+from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.finds import TabularResult, slices
+from auditor.tables.method_options import OPTIONS, OptionSet
+from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
+from auditor.tables.row_data import load_rows, load_task
+from auditor.tables.row_noise import against_noise, columns_of, measure
+from auditor.tables.schema import Schema, dump_schema, uniform
+from auditor.tables.tabular_plan import TabularPlan, TabularRun, read_settings
+from auditor.tables.tabular_record import Outcome, findings_of, plan_record, record_of, slice_findings, write
+
+if TYPE_CHECKING:
+    from auditor.core.protocols import Model
+    from auditor.models.tables import TableModel
+    from auditor.tables.row_client import RowClient
+
+GIVEN = 500  # given rows from which on slices are about them
+KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
+
+
+def audit_table(plan: TabularPlan, *, observe: Observer | None = None, frozen: Frozen | None = None) -> TabularRun:
+    """Run one method on one model of rows.
+
+    Parameters
+    ----------
+    frozen : Frozen, optional
+        The plan that was frozen beforehand; what ``plan`` does otherwise is recorded.
+
+    Raises
+    ------
+    UserError
+        A file, option or model is wrong.
+    """
+    return _audit(plan, observe or _silent, None, frozen)
+
+
+def resume_table(
+    path: Path, *, observe: Observer | None = None, limits: Mapping[str, object] | None = None
+) -> TabularRun:
+    """Finish a run with a task or an ``http:`` model that was cut off: what was answered is not asked again.
+
+    Parameters
+    ----------
+    path : Path
+        The run folder.
+    limits : mapping, optional
+        New ``max_calls``, ``max_cost`` or ``max_seconds``; they are for the whole run.
+
+    Raises
+    ------
+    RunFolderError
+        It is no such run, or its schema is no longer what it was.
+    """
+    with RunFolder.open(path, write=True) as folder:
+        stored = folder.plan | {k: v for k, v in (limits or {}).items() if v is not None}
+        if stored.get("kind") != freeze.ROWS or not TabularPlan.from_dict(stored).served:
+            raise RunFolderError(
+                f"{path} is no tabular run with a task or an http: model; other tabular runs are just run again"
+            )
+        return _audit(TabularPlan.from_dict(stored), observe or _silent, folder, None)
+
+
+class Outlook(NamedTuple):
+    """A plan as far as it can be worked out without asking; ``record`` is as `auditor.run.freeze` takes it."""
+
+    record: Mapping[str, object]
+    expected: ExpectedRows
+
+
+def outlook(plan: TabularPlan) -> Outlook:
+    """Read data and schema, open the model, and say what will be asked. The model is asked nothing."""
+    question = read_plan(plan)
+    schema, rows = question.schema, question.rows
+    model, asked = open_model(plan, schema, None, _silent)
+    with closing(model):
+        evaluator = evaluator_of(plan, schema, model, asked, _silent)
+        steady = asked is None or asked.model.deterministic
+        will = expected(plan, schema, evaluator, len(rows), question.read, deterministic=steady)
+        return Outlook(plan_record(plan, schema, model, len(rows)), will)
+
+
+def load_frozen(path: Path) -> Frozen:
+    """Read a frozen plan of rows and check its hash."""
+    frozen = freeze.load(path)
+    if frozen.kind != freeze.ROWS:
+        raise ConfigError(f"{path} is a plan for texts. Run it with: audit run --plan {path}")
+    if unknown := sorted(set(frozen.settings) - TabularPlan.written() - {"kind"}):
+        raise DataFileError(f"{path}: plan: unknown setting {unknown[0]!r}")
+    return frozen
+
+
+def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> TabularPlan:
+    """The plan to run: as frozen, but for what was given beside it; options one by one."""
+    options = read_settings([frozen.settings["options"], flags["options"]])
+    return TabularPlan.from_dict({**frozen.settings, **flags, "options": options})
+
+
+class Question(NamedTuple):
+    """What a plan is about; ``options`` as a method takes them (rows and profile too), ``read`` as it reads them."""
+
+    schema: Schema
+    rows: Given
+    labels: NDArray[np.generic] | None
+    options: dict[str, object]
+    read: OptionSet
+
+
+def read_plan(plan: TabularPlan) -> Question:
+    """Schema, rows and options, checked before anything is asked."""
+    if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
+        raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
+    for name in ("data", "profile"):
+        if name in plan.options:
+            raise ConfigError(f"--set {name}: this is no option of a method. Name the file: --{name} FILE")
+    read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
+    schema, rows, labels = load_rows(plan)
+    # Scores are about the rows as they are; a search starts from the codes that stand for them.
+    data = rows if plan.method == "themis" else rows.bins
+    options: dict[str, object] = {"data": data if len(rows) else None, **plan.options}
+    if plan.profile is not None:
+        options["profile"] = load_profile(plan.profile, schema)
+    return Question(schema, rows, labels, options, OPTIONS[plan.method].read(options, schema))
+
+
+def _silent(event: Progress) -> None:
+    """Nobody watches."""
+
+
+def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: Frozen | None) -> TabularRun:
+    started = datetime.now(UTC)
+    tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
+    schema, rows, labels, options, read = read_plan(plan)
+    if folder is not None and folder.plan.get("schema_text") != dump_schema(schema):
+        raise RunFolderError(
+            f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
+        )
+    with ExitStack() as stack:
+        model, asked = open_model(plan, schema, folder, tell)
+        stack.callback(model.close)
+        if folder is None and plan.out:  # the plan names the model, so the model comes first
+            stored = {"schema_text": dump_schema(schema)} | _before(plan, schema, model, len(rows), frozen, tell)
+            folder = stack.enter_context(RunFolder.create(Path(plan.out), plan.as_dict() | stored))
+            if asked is not None:
+                asked.journal(folder)
+        evaluator = evaluator_of(plan, schema, model, asked, tell)
+        try_one(evaluator, rows, model)
+        for line in announced(plan, expected(plan, schema, evaluator, len(rows), read)):
+            tell(Progress(phase="tabular", done=0, message=line))
+        result: TabularResult = import_module(f"auditor.tables.{plan.method}").run(
+            evaluator, schema, options, np.random.default_rng(plan.seed)
+        )
+        result = dataclasses.replace(result, notes=(*schema.notes, *result.notes))
+        retrained = None
+        if plan.retrain:
+            from auditor.tables.retraining import retrain
+
+            tell(Progress(phase="tabular", done=0, message="retraining"))
+            if labels is None:
+                raise ConfigError("--retrain needs --data with the target column (--target NAME)")
+            rng = np.random.default_rng(plan.seed)
+            retrained = retrain(model.estimator, schema, rows, labels, rng, frame=model.frame)
+        findings = findings_of(plan.model, plan.delta, schema, result)
+        if (subgroups := slices_of(plan, evaluator, rows)) is not None:
+            findings += slice_findings(plan.model, schema, subgroups, len(findings) + 1)
+        noise = None
+        if asked is not None and not asked.model.deterministic:
+            sets = [columns_of(finding, schema.protected) for finding in findings]
+            noise = measure(asked.book, asked, schema, sets, plan.seed, complete=result.whole_cases)
+            findings = against_noise(findings, noise, plan.replicates, schema.protected)
+        outcome = Outcome(plan, evaluator, model, asked, len(rows), result, findings, subgroups, retrained, noise)
+        record = record_of(outcome, started, folder)
+        if folder is None:
+            return TabularRun(record=record, result=result)
+        write(folder, record)
+        return TabularRun(record=record, result=result, path=folder.path)
+
+
+def _before(
+    plan: TabularPlan, schema: Schema, model: TableModel, rows: int, frozen: Frozen | None, tell: Observer
+) -> dict[str, object]:
+    """What ``plan.json`` says beside the settings, before anything is asked: hashes, fingerprint, frozen plan."""
+    record = plan_record(plan, schema, model, rows)
+    about = {name: record[name] for name in ("inputs", "fingerprints")}
+    if frozen is None:
+        return about
+    reference = freeze.reference(frozen, record)
+    for row in reference["deviations"]:
+        tell(Progress(phase="deviation from the frozen plan", done=0, message=str(row["what"])))
+    return about | {"frozen": reference}
+
+
+def open_model(
+    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer
+) -> tuple[TableModel, RowClient | None]:
+    """The model of rows, and the client behind it where a task or a server is asked."""
+    if plan.served:
+        return _client(plan, schema, folder, tell)
+    from auditor.models.tables import load_table_model
+
+    for name in (*plan.given(), *(("per_model",) if plan.per_model else ())):
+        raise ConfigError(f"{plan.flag(name)} is for models behind a server; {plan.model} cannot use it.")
+    try:
+        return load_table_model(
+            plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds
+        ), None
+    except ConfigError as error:
+        hidden = [c for c in schema.columns if c.kind == "derived" and f"{c.source!r}" in str(error)]
+        if not hidden:
+            raise
+        one = hidden[0]
+        others = [name for name in schema.protected if name != one.name]
+        raise ConfigError(
+            f"model {plan.model} reads the column {one.source!r}, in whose place the schema has {one.name!r}, "
+            f"derived from it. Protect the column that the model reads: --protected "
+            f"{','.join([str(one.source), *others])}; or give a model that was trained on {one.name!r}"
+        ) from error
+
+
+def _client(
+    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer
+) -> tuple[TableModel, RowClient]:
+    from auditor import models
+    from auditor.models.budget import Budget
+    from auditor.models.cache import Cache
+    from auditor.models.http import HttpTemplate
+    from auditor.tables.row_client import Book, RowClient, RowDecision, predict_from_client, row_json, row_text
+
+    require_server(plan, [plan.model])
+    task = RowDecision() if plan.task is None else load_task(plan.task)
+    adapter: Model
+    if isinstance(task, RowDecision):
+        adapter = HttpTemplate(plan.model.partition(":")[2], rows=True)
+    else:
+        adapter = models.make(plan.model, base_url=plan.base_url, task=task, server=plan.server(plan.model))
+    cache = Cache() if plan.cache and adapter.cacheable else None
+    if cache is not None:
+        cache.tell(lambda said: tell(Progress(phase="cache", done=0, message=said)))
+    limits = ("max_calls", "max_cost", "max_seconds", "price_in", "price_out")
+    asked = RowClient(
+        adapter,
+        task,
+        schema.names,
+        budget=Budget(**{name: getattr(plan, name) for name in limits}),
+        book=Book(f"tabular.{plan.method}", "iid" if plan.method == "themis" else "directed", folder),
+        per_case=len(schema.combos),
+        cache=cache,
+        format=plan.prompt_format,
+        replicates=plan.replicates,
+        concurrency=plan.concurrency,
+        spell=row_json if plan.task is None else row_text,
+        observe=tell,
+    )
+    return predict_from_client(asked), asked
+
+
+def evaluator_of(
+    plan: TabularPlan, schema: Schema, model: TableModel, asked: RowClient | None, tell: Observer
+) -> Evaluator:
+    """What asks the model, with the limits and the distance of the plan."""
+
+    def watch(rows: int) -> None:
+        if asked is None:  # a client tells of its calls itself
+            tell(Progress(phase="rows asked", model=plan.model, done=rows, planned=plan.max_evaluations))
+
+    return Evaluator(
+        model.predict,
+        schema,
+        cache=model.slow,
+        keep=plan.max_evaluations is not None and plan.max_evaluations <= KEPT,
+        budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
+        frame=model.frame,
+        distance=read_distance(plan.distance, plan.distance_threshold, plan.distance_scale),
+        left=None if asked is None else asked.left,
+        watch=watch,
+    )
+
+
+def try_one(evaluator: Evaluator, rows: Given, model: TableModel) -> None:
+    """Ask about one row, and one that lacks a value, so that a model that cannot read them is named at once."""
+    if not len(rows):
+        return
+    columns = evaluator.schema.columns
+    lacking = [rows.bins[:, j] == column.codes - 1 for j, column in enumerate(columns) if column.may_lack]
+    # Slow and limited models meet such rows in the search: what may be asked belongs to it.
+    ask = [0] if evaluator.slow or evaluator.remaining is not None else [0, *(int(r.argmax()) for r in lacking)]
+    try:
+        for row in dict.fromkeys(ask):
+            evaluator.labels(rows[row : row + 1])
+    except BudgetExceeded:
+        return  # the method meets the limit itself and reports a partial result
+    except ModelFailed as error:
+        if not isinstance(error.__cause__, ValueError | TypeError | IndexError | KeyError):
+            raise
+        raise ConfigError(
+            f"model {model.name} cannot read a row of {len(columns)} columns ({', '.join(evaluator.schema.names)}): "
+            f"{error}. Does the schema have the columns it was trained on?"
+        ) from error
+
+
+def slices_of(plan: TabularPlan, evaluator: Evaluator, rows: Given) -> Slices | None:
+    """Subgroups with high rates, over given rows where there are enough, else over uniform ones.
+
+    Not for slow or limited models: what may be asked belongs to the search.
+    """
+    schema = evaluator.schema
+    few = len(schema.protected_index) == 0 or len(schema.combos) > SLICE_ROWS // SLICE_CASES
+    if plan.slices < 1 or evaluator.slow or evaluator.remaining is not None or few:
+        return None
+    rng = np.random.default_rng([plan.seed, 1])
+    own = len(rows) >= GIVEN
+    cases: Rows = rows[rng.permutation(len(rows))[:SLICE_CASES]] if own else uniform(schema, SLICE_CASES, rng)
+    before = evaluator.evaluations
+    judged = evaluator.judge(cases)
+    clear = ~judged.undecided
+    return slices(
+        schema,
+        binned(cases)[clear],
+        judged.discriminatory[clear],
+        population="given rows" if own else "domain (uniform)",
+        show=plan.slices,
+        evaluations=evaluator.evaluations - before,
+    )
