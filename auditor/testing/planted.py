@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from auditor.core.errors import BadRequest, CallError, ConfigError
@@ -100,50 +100,22 @@ class Planted(Model):
         self,
         spec: str = "",
         *,
-        interaction: Collection[str] = (),
-        additive: Mapping[str, float] | None = None,
-        threshold: float = 1.0,
-        wobble: float = 0.0,
-        fail: Mapping[str, float] | None = None,
-        refuse: Mapping[str, float] | None = None,
-        labels: Sequence[str] = ("positive", "negative"),
-        base: Literal["keywords", "hash", "constant"] = "keywords",
-        ignore: Collection[str] = (),
-        scores: bool = False,
-        seed: int = 0,
         style: Literal["text", "chat"] = "text",
         cacheable: bool = False,
         name: str | None = None,
+        **options: Any,
     ) -> None:
-        given: dict[str, Any] = {
-            "interaction": interaction,
-            "additive": additive or {},
-            "threshold": threshold,
-            "wobble": wobble,
-            "fail": fail or {},
-            "refuse": refuse or {},
-            "labels": labels,
-            "base": base,
-            "ignore": ignore,
-            "scores": scores,
-            "seed": seed,
-            "style": style,
-            "cacheable": cacheable,
-        } | _parse(spec)
-        chosen, cached = given.pop("style"), given.pop("cacheable")
-        rules = _Rules(**{key: _canonical(key, value) for key, value in given.items()})
-        _check(rules, chosen)
-        self._rules = rules
-        self._labels: tuple[str, ...] = tuple(rules.labels)
-        self._blanked = sorted(
-            (form for _, terms in rules.terms() for term in terms for form in _forms(term)),
-            key=lambda form: (-len(form), form),
-        )
+        chosen = {**options, "style": style, "cacheable": cacheable} | _parse(spec)
+        self.style: Literal["text", "chat"] = chosen.pop("style")
+        self.cacheable = bool(chosen.pop("cacheable"))
+        self._rules = _Rules(**{key: _canonical(key, value) for key, value in chosen.items()})
+        _check(self._rules, self.style)
+        self._labels: tuple[str, ...] = tuple(self._rules.labels)
+        forms = (form for _, terms in self._rules.terms() for term in terms for form in _forms(term))
+        self._blanked = sorted(forms, key=lambda form: (-len(form), form))
         self.name = name or (f"planted:{spec}" if spec else "planted")
-        self.style: Literal["text", "chat"] = chosen
-        self.deterministic = rules.wobble == 0
-        self.cacheable = bool(cached)
-        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **dataclasses.asdict(rules)}, size=16)
+        self.deterministic = self._rules.wobble == 0
+        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **dataclasses.asdict(self._rules)}, size=16)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer by the rules; see `auditor.core.protocols.Model`."""
@@ -196,17 +168,17 @@ class Planted(Model):
 class _Rules:
     """What a planted model goes by, as it is compared and fingerprinted."""
 
-    interaction: list[str]
-    additive: dict[str, float]
-    threshold: float
-    wobble: float
-    fail: dict[str, float]
-    refuse: dict[str, float]
-    labels: list[str]
-    base: str
-    ignore: list[str]
-    scores: bool
-    seed: int
+    interaction: list[str] = field(default_factory=list)
+    additive: dict[str, float] = field(default_factory=dict)
+    threshold: float = 1.0
+    wobble: float = 0.0
+    fail: dict[str, float] = field(default_factory=dict)
+    refuse: dict[str, float] = field(default_factory=dict)
+    labels: list[str] = field(default_factory=lambda: ["positive", "negative"])
+    base: str = "keywords"
+    ignore: list[str] = field(default_factory=list)
+    scores: bool = False
+    seed: int = 0
 
     def terms(self) -> tuple[tuple[str, Collection[str]], ...]:
         """The terms that rules name, by the option that names them."""
@@ -235,19 +207,17 @@ def _canonical(key: str, value: Any) -> Any:
     if key in ("interaction", "ignore"):
         return sorted(set(value))
     if key in ("additive", "fail", "refuse"):
-        return dict(sorted(value.items()))
+        return dict(sorted((value or {}).items()))
     return list(value) if key == "labels" else value
 
 
 def _check(rules: _Rules, style: str) -> None:
-    probabilities = {"wobble": rules.wobble} | {
-        f"{group} {term!r}": p
-        for group, chances in (("fail", rules.fail), ("refuse", rules.refuse))
-        for term, p in chances.items()
-    }
-    for what, p in probabilities.items():
-        if not 0 <= p <= 1:
-            raise ConfigError(f"model planted: {what} is {p}; expected a probability from 0 to 1")
+    chances = {"wobble": rules.wobble}
+    for group, terms in (("fail", rules.fail), ("refuse", rules.refuse)):
+        chances |= {f"{group} {term!r}": chance for term, chance in terms.items()}
+    for what, chance in chances.items():
+        if not 0 <= chance <= 1:
+            raise ConfigError(f"model planted: {what} is {chance}; expected a probability from 0 to 1")
     if not rules.threshold > 0:
         raise ConfigError(f"model planted: threshold is {rules.threshold}; expected more than 0")
     if len(set(rules.labels)) < 2 or len(set(rules.labels)) != len(rules.labels):
@@ -258,8 +228,8 @@ def _check(rules: _Rules, style: str) -> None:
         raise ConfigError(f"model planted: base is {rules.base!r}; expected keywords, hash or constant")
     if style not in ("text", "chat"):
         raise ConfigError(f"model planted: style is {style!r}; expected text or chat")
-    for group, terms in rules.terms():
-        for term in terms:
+    for group, named in rules.terms():
+        for term in named:
             if not all(_forms(term)):
                 raise ConfigError(f"model planted: {group} holds {term!r}, which is not a word")
 
@@ -304,17 +274,11 @@ def _flag(text: str) -> bool:
 
 
 _READERS: dict[str, Callable[[str], object]] = {
-    "interaction": _terms,
-    "ignore": _terms,
-    "additive": _weights,
-    "fail": _weights,
-    "refuse": _weights,
-    "threshold": float,
-    "wobble": float,
+    **dict.fromkeys(("interaction", "ignore"), _terms),
+    **dict.fromkeys(("additive", "fail", "refuse"), _weights),
+    **dict.fromkeys(("threshold", "wobble"), float),
+    **dict.fromkeys(("base", "style"), str),
+    **dict.fromkeys(("scores", "cacheable"), _flag),
     "seed": int,
     "labels": lambda text: tuple(label.strip() for label in text.split("|")),
-    "base": str,
-    "style": str,
-    "scores": _flag,
-    "cacheable": _flag,
 }

@@ -10,7 +10,7 @@ from random import Random
 from auditor.core.counting import plural
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Variant
-from auditor.testing.mutators import Failure, check_variant
+from auditor.testing.conformance import Failure, check_variant
 
 NAME = re.compile(r"(?:[\w-]+/)?[\w.-]+\.v\d+")
 SAMPLINGS = ("iid", "directed")
@@ -46,27 +46,27 @@ def check_suite(make: Callable[[], Suite], *, seed: int = 7, round_size: int = 1
     []
     """
     suite = make()
-    found: list[Failure] = []
+    failures: list[Failure] = []
     if not NAME.fullmatch(suite.name):
-        found.append(_failure(suite.name, "the name does not end in a version, as acme/titles.v1"))
-    first, second = _cases(suite, seed, round_size, found), _cases(make(), seed, round_size, [])
+        failures.append(_failure(suite.name, "the name does not end in a version, as acme/titles.v1"))
+    first, second = _cases(suite, seed, round_size, failures), _cases(make(), seed, round_size, [])
     if not first:
-        found.append(_failure(suite.name, "ask gives no case"))
+        failures.append(_failure(suite.name, "ask gives no case"))
     if first != second:
-        found.append(_failure(suite.name, "two suites with the same options and seed make other cases"))
+        failures.append(_failure(suite.name, "two suites with the same options and seed make other cases"))
     ids = [case.id for case in first]
-    found += [_failure(i, "two cases have this id") for i in sorted({i for i in ids if ids.count(i) > 1})]
+    failures += [_failure(i, "two cases have this id") for i in sorted({i for i in ids if ids.count(i) > 1})]
     for case in first:
-        found += [_failure(case.id, problem) for problem in _case(case)]
-        found += [_failure(v.id, problem) for v in case.variants for problem in _variant(case, v)]
+        failures += [_failure(case.id, problem) for problem in _case(case)]
+        failures += [_failure(v.id, problem) for v in case.variants for problem in _variant(case, v)]
     if (checks := suite.checks) is not None:
-        found += [
+        failures += [
             _failure(v.id, "the suite brings checks, but none of this variant")
             for case in first
             for v in case.variants
             if not _has(checks, v.id)
         ]
-    return found
+    return failures
 
 
 def _has(checks: Mapping[str, object], variant: str) -> bool:
@@ -82,7 +82,7 @@ def _failure(what: str, problem: str) -> Failure:
     return Failure(fixture=what, output=(), problem=problem)
 
 
-def _cases(suite: Suite, seed: int, size: int, found: list[Failure]) -> list[Case]:
+def _cases(suite: Suite, seed: int, size: int, failures: list[Failure]) -> list[Case]:
     rng = Random(seed)
     cases: list[Case] = []
     while len(cases) < MAX_CASES:
@@ -90,7 +90,7 @@ def _cases(suite: Suite, seed: int, size: int, found: list[Failure]) -> list[Cas
         if not asked:
             break
         if len(asked) > size:
-            found.append(_failure(suite.name, f"ask({size}) gives {plural(len(asked), 'case')}"))
+            failures.append(_failure(suite.name, f"ask({size}) gives {plural(len(asked), 'case')}"))
         cases += asked
         suite.tell([])
     return cases

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from judged import asked
 
 from auditor.core import waivers
 from auditor.core.record import read
@@ -26,7 +27,6 @@ from auditor.report import html, markdown, schema, terminal, two_runs
 from auditor.report.github import workflow_commands
 from auditor.report.page import Page
 from auditor.store.compact import short
-from auditor.testing.judged import asked
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"

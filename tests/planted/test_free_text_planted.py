@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from judged import shape
 
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Model, Reply
@@ -18,7 +19,6 @@ from auditor.measure import pairs, scores
 from auditor.measure.findings import SCORE
 from auditor.measure.observations import Observations
 from auditor.measure.text_metrics import Metrics
-from auditor.testing.judged import shape
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]

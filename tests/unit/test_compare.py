@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judged import asked
 
 from auditor.cli.main import run as cli
 from auditor.core.record import read
@@ -18,7 +19,6 @@ from auditor.measure.paired import mcnemar
 from auditor.report import terminal, two_runs
 from auditor.report.page import Page
 from auditor.store.compact import short
-from auditor.testing.judged import asked
 
 
 def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judged import table_of
 
 from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure.two_models import MIN_SEEDS, measure
 from auditor.report.sections import PAIRS, build
-from auditor.testing.judged import table_of
 
 
 def verdict(model: str, case: int, variant: int, changed: bool, *, format: str = "bare", **more: Any) -> Verdict:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judged import shape
 
 from auditor.core.plan import Plan
 from auditor.core.record import read
@@ -17,7 +18,6 @@ from auditor.measure.multiplicity import holm, holm_in_blocks
 from auditor.measure.observations import Observations
 from auditor.report.answer import _not_tested
 from auditor.run.enough import planned
-from auditor.testing.judged import shape
 from auditor.testing.planted import Planted
 
 levels = st.floats(1e-9, 1.0)

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from judged import shape
 
 from auditor.measure import pairs
 from auditor.measure.multiplicity import resamples_for, too_coarse
 from auditor.measure.observations import Observations
 from auditor.measure.text_metrics import Measured, Metrics
-from auditor.testing.judged import shape
 
 
 def test_free_text_draws_for_the_rows_of_all_models(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from auditor.core.types import Edit, Variant
 from auditor.perturb.gate.constructs import Constructs, edits_of
 from auditor.testing import GATE_FIXTURES, GateFixture, check_gate
-from auditor.testing.gates import gate_fixture
+from auditor.testing.conformance import gate_fixture
 from auditor.text.parse import MAX_CHARS, Parser
 
 PARSER = Parser()

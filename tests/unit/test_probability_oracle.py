@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from judged import table_of
 
 from auditor.core.registry import ORACLES
 from auditor.core.types import Answer, Case, Edit, Variant
 from auditor.measure.rates import exceeding
 from auditor.tasks.oracles.probability import ProbabilityOracle
-from auditor.testing.judged import table_of
 
 
 def case(number: int = 0) -> Case:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from judged import shape, table_of
 
 from auditor.core.types import Answer, Interaction, Verdict
 from auditor.measure.claim_words import hidden_text
@@ -13,7 +14,6 @@ from auditor.measure.findings import Settings, as_records, findings
 from auditor.measure.intervals import korn_graubard, mean_share, percent, with_interval
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import estimates, noise_floor
-from auditor.testing.judged import shape, table_of
 
 GENDER = ("gender", "male", "female")
 BACK = ("gender", "female", "male")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from judged import shape, table_of
 
 from auditor.contrib.hinter.statistics import Mutant, measures
 from auditor.core.types import Verdict
 from auditor.measure.anomaly import anomaly_indices
 from auditor.measure.fairness import group_fairness
 from auditor.run import tokens
-from auditor.testing.judged import shape, table_of
 
 
 def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from judged import shape, table_of
 
 from auditor.core.record import read
 from auditor.core.types import Verdict
@@ -13,7 +14,6 @@ from auditor.measure.observations import Shape
 from auditor.perturb.grammar import load
 from auditor.report import tokens as section
 from auditor.run.tokens import Tally, diagnose, of_swaps, of_terminals, of_terms
-from auditor.testing.judged import shape, table_of
 
 
 def family(rng: random.Random, k: int, n: int, rate: float, planted: float | None = None) -> list[Tally]:
