@@ -21,7 +21,7 @@ from auditor import models
 from auditor.core.types import Case, SourceText, Verdict
 from auditor.perturb import dictionaries, grammar
 from auditor.perturb.gate.agreement import problems
-from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
 
 SUBJECTS = ("vader", "textblob", "reviews")

@@ -14,8 +14,8 @@ import numpy as np
 from common import Row
 
 from auditor.perturb import grammar
-from auditor.perturb.grammar.generate import stream
-from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.grammar.cases import GrammarSuite
+from auditor.perturb.grammar.stream import stream
 
 RUNS = 3
 

@@ -33,7 +33,7 @@ from typing import Any
 
 from auditor import audit
 from auditor.perturb.grammar import load as load_grammar
-from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.run.augment import augment
 from auditor.store.folder import RunFolder
 

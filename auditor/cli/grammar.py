@@ -54,7 +54,7 @@ def sample(
     format: frame.Format = "terminal",
 ) -> int:
     """Print distinct sentences and one counterpart each, with what differs in brackets; no model is called."""
-    from auditor.perturb.grammar.suite import GrammarSuite
+    from auditor.perturb.grammar.cases import GrammarSuite
 
     if generation not in ("rand", "uniform"):
         raise ConfigError(f"--generation must be rand or uniform here; got {generation!r}.")
@@ -88,8 +88,7 @@ def _bracketed(case: Case) -> tuple[str, str]:
 def check(file: GrammarFile, format: frame.Format = "terminal") -> int:
     """Look for mistakes, and print the exact number of distinct sentences. Exit 1 where something is found."""
     from auditor.perturb import grammar
-    from auditor.perturb.grammar.load import focus
-    from auditor.perturb.grammar.nodes import HELP
+    from auditor.perturb.grammar.reader import HELP, focus
     from auditor.perturb.grammar.space import summary
 
     one = grammar.parse(file)
@@ -159,7 +158,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def _of_grammar(name: str, n: int, seed: int) -> _Reached:
-    from auditor.perturb.grammar.suite import GrammarSuite
+    from auditor.perturb.grammar.cases import GrammarSuite
 
     suite = GrammarSuite(grammar=name, generation="rand", cases=n, pairs=True, seed=seed)
     made = 0

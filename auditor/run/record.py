@@ -20,7 +20,7 @@ from auditor.run import control_record, freeze
 
 if TYPE_CHECKING:
     from auditor.measure.claims import Claim
-    from auditor.perturb.grammar.suite import GrammarSuite
+    from auditor.perturb.grammar.cases import GrammarSuite
     from auditor.run.loop import Loop
     from auditor.run.tally import Tally
 
@@ -336,7 +336,7 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
 def _tokens(loop: Loop) -> list[dict[str, object]]:
     """Error rates of words, for each model and format: terminals of a grammar, or the terms put in."""
     from auditor.measure.rates import Place
-    from auditor.perturb.grammar.suite import GrammarSuite
+    from auditor.perturb.grammar.cases import GrammarSuite
     from auditor.run import tokens
 
     table, rows, suite = loop.observed.table, [], loop.parts.suite

@@ -15,7 +15,7 @@ import pytest
 
 from auditor.core.types import Verdict
 from auditor.perturb import grammar
-from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.grammar.cases import GrammarSuite
 
 pytestmark = [pytest.mark.slow, pytest.mark.paper]
 CASES, SEEDS = 1_000, range(1, 6)

@@ -299,7 +299,7 @@ def shipped_masked(folder: Path) -> None:
     from tokenizers import models as kinds
     from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
-    from auditor.perturb.grammar.suite import GrammarSuite
+    from auditor.perturb.grammar.cases import GrammarSuite
 
     suite = GrammarSuite(grammar="fill-mask", generation="uniform", cases=800, per_case=1, order=1)
     cases = suite.ask(800, Random(0))

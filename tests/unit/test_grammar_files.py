@@ -239,7 +239,7 @@ def test_generated_sentences_have_few_agreement_problems(name: str) -> None:
     """ASTRAEA, RQ8: 97.4 % syntactically valid."""
     from random import Random
 
-    from auditor.perturb.grammar.suite import GrammarSuite
+    from auditor.perturb.grammar.cases import GrammarSuite
 
     suite = GrammarSuite(grammar=name, generation="uniform", cases=400, order=1, per_case=2)
     texts = [str(v.input) for c in suite.ask(400, Random(0)) for v in (c.original, *c.variants)]

@@ -14,7 +14,7 @@ import pytest
 from auditor.contrib.hinter.suite import HinterSuite
 from auditor.core.types import Case, Check, Edit, SourceText, Variant
 from auditor.perturb import dictionaries, grammar
-from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.run.controls import TRIED, is_placebo, placebos_again, with_placebos

@@ -11,7 +11,7 @@ import pytest
 from auditor import audit
 from auditor.core import data
 from auditor.models.rules import Rules
-from auditor.perturb.grammar.suite import GrammarSuite
+from auditor.perturb.grammar.cases import GrammarSuite
 
 
 @pytest.fixture(scope="module")

@@ -146,7 +146,7 @@ def test_terminals_are_named_by_rule_and_text() -> None:
 
 
 def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
-    from auditor.perturb.grammar.suite import GrammarSuite
+    from auditor.perturb.grammar.cases import GrammarSuite
 
     suite = GrammarSuite(grammar="sentiment:gendered-occupation", cases=40, generation="rand", order=1, per_case=None)
     cases = list(suite.ask(40, random.Random(0)))

@@ -25,7 +25,7 @@ from auditor.core.yamlfile import read_text
 from auditor.models.http_file import read as read_http
 from auditor.models.openai_server import json_object
 from auditor.models.recorded import Recorded
-from auditor.perturb.grammar.load import parse
+from auditor.perturb.grammar.reader import parse
 from auditor.report.compliance_fill import load as load_fill
 from auditor.run.freeze import load as load_plan
 from auditor.run.mitigations import from_file

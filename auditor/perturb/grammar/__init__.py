@@ -9,8 +9,8 @@ True
 from __future__ import annotations
 
 from auditor.perturb.grammar.check import Problem, check
-from auditor.perturb.grammar.load import available, load, parse
 from auditor.perturb.grammar.model import Alternative, Grammar, Rule, Terminal
+from auditor.perturb.grammar.reader import available, load, parse
 from auditor.perturb.grammar.space import Space, space
 
 __all__ = [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from auditor.perturb.grammar.model import Agree, Alternative, Grammar, Rule, Terminal
@@ -34,65 +36,52 @@ def check(grammar: Grammar) -> list[Problem]:
     >>> [p.message for p in check(Grammar(name="g", start="s", rules={"s": loop}))]
     ['the rule s never ends: s -> s']
     """
-    found = list(_symbols(grammar))
-    if not found:
-        found += _endless(grammar)
+    problems = list(_symbols(grammar))
+    if not problems:
+        problems += _endless(grammar)
     for rule in grammar.rules.values():
-        found += _weights(rule)
-        found += _sensitive(rule)
-        found += _duplicates(rule)
-    found += _unreachable(grammar)
-    return sorted(found, key=lambda p: (not p.fatal, p.line, p.message))
+        problems += [*_weights(rule), *_sensitive(rule), *_duplicates(rule)]
+    problems += _unreachable(grammar)
+    return sorted(problems, key=lambda p: (not p.fatal, p.line, p.message))
+
+
+def _fatal(line: int, message: str) -> Problem:
+    return Problem(line=line, message=message, fatal=True)
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _symbols(grammar: Grammar) -> Iterator[Problem]:
+    """Names that stand for nothing."""
     known = grammar.rules
-
-    def near(name: str) -> str:
-        import difflib
-
-        close = difflib.get_close_matches(name, known, n=1)
-        return f"; did you mean {close[0]}?" if close else ""
-
-    def undefined(name: str, line: int) -> Problem:
-        return Problem(line=line, message=f"the symbol {name} is not defined{near(name)}", fatal=True)
-
-    if grammar.start not in known:
-        yield undefined(grammar.start, grammar.start_line)
+    named = [(grammar.start, grammar.start_line), *((name, 0) for name in grammar.directed or ())]
+    views = () if grammar.view else grammar.views.values()  # inside a view, rules have fewer alternatives
+    for view in views:
+        named += [(view.start, view.lines["start"])] if view.start is not None else []
+        named += [(name, view.lines[name]) for name in view.only]
     for rule in known.values():
         for alternative in rule.alternatives:
             if not isinstance(alternative, Alternative):
                 continue
+            named += [(ref.rule, alternative.line) for ref in alternative.refs]
             names = {ref.name for ref in alternative.refs}
-            for ref in alternative.refs:
-                if ref.rule not in known:
-                    yield undefined(ref.rule, alternative.line)
             for part in alternative.parts:
                 if isinstance(part, Agree) and part.name not in names:
-                    yield Problem(
-                        line=alternative.line,
-                        message=f"a form agrees with {part.name}, which does not stand in the same alternative",
-                        fatal=True,
-                    )
-    for name in grammar.directed or ():
+                    message = f"a form agrees with {part.name}, which does not stand in the same alternative"
+                    yield _fatal(alternative.line, message)
+    for name, line in named:
         if name not in known:
-            yield undefined(name, 0)
-    # Inside a view, rules have fewer alternatives than other views refer to.
-    for view in () if grammar.view else grammar.views.values():
-        if view.start is not None and view.start not in known:
-            yield undefined(view.start, view.lines["start"])
+            yield _fatal(line, f"the symbol {name} is not defined{_near(name, known)}")
+    for view in views:
         for name, symbols in view.only.items():
-            if name not in known:
-                yield undefined(name, view.lines[name])
-                continue
-            offered = {r.rule for a in known[name].alternatives if isinstance(a, Alternative) for r in a.refs}
+            offered = _next(known[name]) if name in known else symbols
             for symbol in symbols:
                 if symbol not in offered:
-                    yield Problem(
-                        line=view.lines[name],
-                        message=f"no alternative of {name} refers to {symbol}{near(symbol)}",
-                        fatal=True,
-                    )
+                    message = f"no alternative of {name} refers to {symbol}{_near(symbol, known)}"
+                    yield _fatal(view.lines[name], message)
 
 
 def _endless(grammar: Grammar) -> Iterator[Problem]:
@@ -101,70 +90,49 @@ def _endless(grammar: Grammar) -> Iterator[Problem]:
     done: set[str] = set()
     reported: set[frozenset[str]] = set()
     for root in grammar.rules:
-        trail: list[str] = []
-        on_trail: set[str] = set()
-        stack: list[tuple[str, Iterator[str]]] = []
-
-        def enter(
-            name: str,
-            trail: list[str] = trail,
-            on_trail: set[str] = on_trail,
-            stack: list[tuple[str, Iterator[str]]] = stack,
-        ) -> None:
-            trail.append(name)
-            on_trail.add(name)
-            stack.append((name, iter(_next(grammar.rules[name]))))
-
-        if root not in done:
-            enter(root)
-        while stack:
-            name, following = stack[-1]
+        if root in done:
+            continue
+        trail = {root: iter(_next(grammar.rules[root]))}  # from the root down; what is left to visit of each
+        while trail:
+            name, following = next(reversed(trail.items()))
             step = next(following, None)
             if step is None:
-                stack.pop()
-                trail.pop()
-                on_trail.discard(name)
                 done.add(name)
-            elif step in on_trail:
-                loop = trail[trail.index(step) :]
+                del trail[name]
+            elif step in trail:
+                names = list(trail)
+                loop = names[names.index(step) :]
                 if frozenset(loop) not in reported:
                     reported.add(frozenset(loop))
                     how = " -> ".join([*loop, step])
-                    if any(n not in ends for n in loop):
-                        message = f"the rule {step} never ends: {how}"
-                    else:
-                        message = f"the rule {step} recurses without end, so its language has no size: {how}"
-                    yield Problem(line=grammar.rules[step].line, message=message, fatal=True)
+                    why = "recurses without end, so its language has no size" if ends.issuperset(loop) else "never ends"
+                    yield _fatal(grammar.rules[step].line, f"the rule {step} {why}: {how}")
             elif step not in done:
-                enter(step)
+                trail[step] = iter(_next(grammar.rules[step]))
 
 
 def _ending(grammar: Grammar) -> set[str]:
     """The rules from which a sentence can be finished."""
     ends: set[str] = set()
-    while True:
-        more = {
-            name
-            for name, rule in grammar.rules.items()
-            if name not in ends
-            and any(isinstance(a, Terminal) or all(r.rule in ends for r in a.refs) for a in rule.alternatives)
-        }
-        if not more:
-            return ends
-        ends |= more
+    size = -1
+    while size < len(ends):
+        size = len(ends)
+        for name, rule in grammar.rules.items():
+            if any(isinstance(a, Terminal) or all(r.rule in ends for r in a.refs) for a in rule.alternatives):
+                ends.add(name)
+    return ends
 
 
 def _next(rule: Rule) -> list[str]:
+    """The rules that a rule refers to."""
     return list(dict.fromkeys(ref.rule for a in rule.alternatives if isinstance(a, Alternative) for ref in a.refs))
 
 
 def _weights(rule: Rule) -> Iterator[Problem]:
     if not rule.alternatives:
-        yield Problem(line=rule.line, message=f"the rule {rule.name} has no alternatives", fatal=True)
-        return
-    total = math.fsum(a.weight for a in rule.alternatives)
-    if not total > 0:
-        yield Problem(line=rule.line, message=f"the weights of the rule {rule.name} sum to zero", fatal=True)
+        yield _fatal(rule.line, f"the rule {rule.name} has no alternatives")
+    elif not math.fsum(a.weight for a in rule.alternatives) > 0:
+        yield _fatal(rule.line, f"the weights of the rule {rule.name} sum to zero")
 
 
 def _sensitive(rule: Rule) -> Iterator[Problem]:
@@ -172,59 +140,39 @@ def _sensitive(rule: Rule) -> Iterator[Problem]:
         return
     terminals = rule.terminals
     if len(terminals) < 2:
-        yield Problem(
-            line=rule.line,
-            message=f"the sensitive rule {rule.name} has {len(terminals)} terminal, so nothing can replace it",
-            fatal=True,
-        )
+        count = f"has {len(terminals)} terminal, so nothing can replace it"
+        yield _fatal(rule.line, f"the sensitive rule {rule.name} {count}")
         return
     for terminal in terminals:
         if terminal.group is None:
-            yield Problem(
-                line=terminal.line,
-                message=f"the terminal {terminal.text!r} of the sensitive rule {rule.name} has no group",
-                fatal=True,
-            )
+            message = f"the terminal {terminal.text!r} of the sensitive rule {rule.name} has no group"
+            yield _fatal(terminal.line, message)
     if len(rule.groups) < 2:
-        yield Problem(
-            line=rule.line,
-            message=f"the sensitive rule {rule.name} has one group only ({', '.join(rule.groups)})",
-            fatal=True,
-        )
+        yield _fatal(rule.line, f"the sensitive rule {rule.name} has one group only ({', '.join(rule.groups)})")
     sizes = Counter(t.group for t in terminals)
     if rule.aligned and len(set(sizes.values())) > 1:
-        told = ", ".join(f"{g}: {n}" for g, n in sizes.items())
-        yield Problem(
-            line=rule.line, message=f"the groups of the aligned rule {rule.name} differ in size ({told})", fatal=True
-        )
+        listed = ", ".join(f"{g}: {n}" for g, n in sizes.items())
+        yield _fatal(rule.line, f"the groups of the aligned rule {rule.name} differ in size ({listed})")
 
 
 def _duplicates(rule: Rule) -> Iterator[Problem]:
-    seen: dict[tuple[str, str], Terminal] = {}
+    seen: dict[tuple[str, frozenset[tuple[str, str]]], Terminal] = {}
     for terminal in rule.terminals:
         # "deer" singular and "deer" plural are two terminals.
-        key = (terminal.text, ",".join(f"{k}={v}" for k, v in sorted(terminal.features.items())))
-        if key in seen:
-            first = seen[key]
-            same = first.group == terminal.group and first.label == terminal.label
+        first = seen.setdefault((terminal.text, frozenset(terminal.features.items())), terminal)
+        if first is not terminal:
+            same = (first.group, first.label) == (terminal.group, terminal.label)
+            message = f"the terminal {terminal.text!r} stands twice in the rule {rule.name} (also line {first.line})"
             yield Problem(
-                line=terminal.line,
-                message=f"the terminal {terminal.text!r} stands twice in the rule {rule.name} (also line {first.line})"
-                + ("" if same else ", in different groups"),
-                fatal=not same,
+                line=terminal.line, message=message + ("" if same else ", in different groups"), fatal=not same
             )
-        seen.setdefault(key, terminal)
 
 
 def _unreachable(grammar: Grammar) -> Iterator[Problem]:
-    import dataclasses
-
-    reached: set[str] = set(grammar.reachable())
-    for view in grammar.views.values():
-        if view.start is not None:
-            reached |= set(dataclasses.replace(grammar, start=view.start).reachable())
     if grammar.view:  # a view leaves rules out on purpose
         return
+    starts = [grammar.start, *(view.start for view in grammar.views.values() if view.start is not None)]
+    reached = {name for start in starts for name in dataclasses.replace(grammar, start=start).reachable()}
     for name, rule in grammar.rules.items():
         if name not in reached:
             yield Problem(line=rule.line, message=f"no start symbol leads to the rule {name}", fatal=False)

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from auditor.perturb.grammar.model import Grammar
-from auditor.perturb.grammar.shape import Choice, Derivation
+from auditor.perturb.grammar.model import Grammar, Terminal
 from auditor.perturb.grammar.space import Space
+from auditor.perturb.grammar.structures import Choice, Derivation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,9 +63,9 @@ class Meter:
     def result(self) -> Coverage:
         """What was reached so far."""
         rules = self.space.grammar.rules
-        unseen = []
-        for rule, number in sorted(self.terminals - self.seen):
-            unseen.append(f"{rule}: {getattr(rules[rule].alternatives[number], 'text', '')}")
+        unseen = [
+            f"{r}: {getattr(rules[r].alternatives[i], 'text', '')}" for r, i in sorted(self.terminals - self.seen)
+        ]
         return Coverage(
             terminals=len(self.terminals),
             terminals_covered=len(self.seen),
@@ -77,8 +77,6 @@ class Meter:
 
 def universe(grammar: Grammar) -> tuple[set[Choice], set[frozenset[Choice]]]:
     """All terminals, and all pairs of sensitive terminals that may replace each other."""
-    from auditor.perturb.grammar.model import Terminal
-
     terminals: set[Choice] = set()
     pairs: set[frozenset[Choice]] = set()
     for name in grammar.reachable():
@@ -87,11 +85,8 @@ def universe(grammar: Grammar) -> tuple[set[Choice], set[frozenset[Choice]]]:
         terminals |= {(name, i) for i, _ in own}
         if rule.attribute is None:
             continue
-        place: dict[int, int] = {}
-        count: dict[str, int] = {}
-        for i, a in own:
-            place[i] = count.get(a.group or "", 0)
-            count[a.group or ""] = place[i] + 1
+        groups = [a.group or "" for _, a in own]
+        place = {i: groups[:n].count(groups[n]) for n, (i, _) in enumerate(own)} if rule.aligned else {}
         for (i, a), (j, b) in itertools.combinations(own, 2):
             if a.group != b.group and (not rule.aligned or place[i] == place[j]):
                 pairs.add(frozenset(((name, i), (name, j))))

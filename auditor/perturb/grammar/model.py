@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-DEFAULT_VIEW = ""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Text:
@@ -48,10 +46,7 @@ Part = Text | Ref | Agree | Article
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alternative:
-    """One right-hand side that is more than a terminal.
-
-    ``weight`` is relative to the other alternatives of the rule (RAND as published: all equal).
-    """
+    """One right-hand side that is more than a terminal; ``weight`` is relative to the others (published: all equal)."""
 
     parts: tuple[Part, ...]
     weight: float = 1.0
@@ -108,7 +103,6 @@ class Rule:
     alternatives: tuple[Alternative | Terminal, ...]
     attribute: str | None = None
     aligned: bool = False
-    truth: bool = False
     source: str = ""
     line: int = 0
 
@@ -130,10 +124,8 @@ class View:
     ``only`` maps a rule to the symbols that its alternatives may refer to (ASTRAEA's G_bias).
     """
 
-    name: str
     start: str | None = None
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    line: int = 0
     lines: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -146,7 +138,7 @@ class Grammar:
     rules: Mapping[str, Rule]
     features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
-    view: str = DEFAULT_VIEW
+    view: str = ""
     task: str | None = None
     description: str = ""
     directed: tuple[str, ...] | None = None  # the rules that PROB weights (G_prob); None: all

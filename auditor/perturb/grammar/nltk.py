@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from auditor.core.errors import DataFileError
@@ -33,8 +35,8 @@ def parse_cfg(text: str, path: Path) -> Grammar:
 
     alternatives: dict[str, list[Alternative | Terminal]] = {}
     lines: dict[str, int] = {}
-    sensitive: dict[str, tuple[str, int]] = {}
-    truth: dict[str, tuple[str, int]] = {}
+    marks: dict[str, dict[str, str]] = {"%sensitive": {}, "%truth": {}}  # directive -> rule -> attribute or label
+    marked: list[tuple[str, str, int]] = []
     start, start_line = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
@@ -44,8 +46,9 @@ def parse_cfg(text: str, path: Path) -> Grammar:
             words = line.split()
             if words[0] == "%start" and len(words) == 2:
                 start, start_line = words[1], number
-            elif words[0] in ("%sensitive", "%truth") and len(words) == 3:
-                (sensitive if words[0] == "%sensitive" else truth)[words[1]] = (words[2], number)
+            elif words[0] in marks and len(words) == 3:
+                marks[words[0]][words[1]] = words[2]
+                marked.append((words[0], words[1], number))
             else:
                 raise fail(number, f"{line!r} is no directive")
             continue
@@ -58,79 +61,65 @@ def parse_cfg(text: str, path: Path) -> Grammar:
         alternatives.setdefault(left, []).extend(_right(right, number, fail))
     if not alternatives:
         raise fail(1, "there is no rule in the file")
-    for table, what in ((sensitive, "%sensitive"), (truth, "%truth")):
-        for rule, (_, number) in table.items():
-            if rule not in alternatives:
-                raise fail(number, f"{what} names {rule}, which is no rule")
+    for what, rule, number in sorted(marked, key=itemgetter(0)):
+        if rule not in alternatives:
+            raise fail(number, f"{what} names {rule}, which is no rule")
     rules = {}
-    for name, found in alternatives.items():
-        attribute = sensitive[name][0] if name in sensitive else None
-        label = truth[name][0] if name in truth else None
-        rules[name] = Rule(
-            name=name,
-            attribute=attribute,
-            truth=label is not None,
-            line=lines[name],
-            alternatives=tuple(
-                dataclasses.replace(a, attribute=attribute, group=a.text if attribute else None, label=label)
-                if isinstance(a, Terminal)
-                else a
-                for a in found
-            ),
+    for name, own in alternatives.items():
+        attribute, label = marks["%sensitive"].get(name), marks["%truth"].get(name)
+        made = (
+            dataclasses.replace(a, attribute=attribute, group=a.text if attribute else None, label=label)
+            if isinstance(a, Terminal)
+            else a
+            for a in own
         )
+        rules[name] = Rule(name=name, attribute=attribute, line=lines[name], alternatives=tuple(made))
     return Grammar(name=path.stem, start=start, start_line=start_line, rules=rules, features={"number": ("sg", "pl")})
 
 
-def _right(text: str, number: int, fail: object) -> list[Alternative | Terminal]:
-    assert callable(fail)
+def _right(text: str, number: int, fail: Callable[[int, str], DataFileError]) -> list[Alternative | Terminal]:
+    """The alternatives on the right-hand side of a rule."""
     out: list[Alternative | Terminal] = []
     symbols: list[str | Ref] = []
-    weight, at, used = 1.0, 0, 0
+    weight, at = 1.0, 0
     text = text.rstrip()
 
     def close() -> None:
-        nonlocal weight, symbols, used
         if not symbols:
             raise fail(number, "an alternative is empty")
-        if all(isinstance(s, str) for s in symbols):
-            out.append(Terminal(text=_join([str(s) for s in symbols]), weight=weight, line=number))
+        parts = tuple(_parts(symbols))
+        if all(isinstance(part, Text) for part in parts):
+            whole = "".join(part.text for part in parts if isinstance(part, Text))
+            out.append(Terminal(text=whole, weight=weight, line=number))
         else:
-            out.append(Alternative(parts=tuple(_parts(symbols)), weight=weight, line=number))
-        weight, symbols, used = 1.0, [], 0
+            out.append(Alternative(parts=parts, weight=weight, line=number))
 
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None or found.end() == at:
+        token = _TOKEN.match(text, at)
+        if token is None or token.end() == at:
             raise fail(number, f"cannot read {text[at : at + 20].strip()!r}")
-        at = found.end()
-        if found["bar"]:
+        at = token.end()
+        if token["bar"]:
             close()
-        elif found["weight"]:
+            weight, symbols = 1.0, []
+        elif token["weight"]:
             try:
-                weight = float(found["weight"])
+                weight = float(token["weight"])
             except ValueError:
-                raise fail(number, f"[{found['weight']}] is no probability") from None
-        elif found["quoted"]:
-            symbols.append(found["quoted"][1:-1])
+                raise fail(number, f"[{token['weight']}] is no probability") from None
+        elif token["quoted"]:
+            symbols.append(token["quoted"][1:-1])
         else:
-            used += 1
-            symbols.append(Ref(rule=found["name"], name=f"{found['name']}#{used}"))
+            used = sum(isinstance(symbol, Ref) for symbol in symbols)
+            symbols.append(Ref(rule=token["name"], name=f"{token['name']}#{used + 1}"))
     close()
     return out
 
 
-def _join(texts: list[str]) -> str:
-    joined = ""
-    for text in texts:
-        joined += text if not joined or text.startswith(_CLOSING) else f" {text}"
-    return joined
-
-
-def _parts(symbols: list[str | Ref]) -> list[Part]:
-    parts: list[Part] = []
+def _parts(symbols: list[str | Ref]) -> Iterator[Part]:
+    """Symbols with single spaces between them, and none before closing punctuation."""
     for i, symbol in enumerate(symbols):
-        glued = isinstance(symbol, str) and symbol.startswith(_CLOSING)
-        if i and not glued:
-            parts.append(Text(text=" "))
-        parts.append(Text(text=symbol) if isinstance(symbol, str) else symbol)
-    return parts
+        text = symbol if isinstance(symbol, str) else ""
+        if i and not text.startswith(_CLOSING):
+            yield Text(text=" ")
+        yield Text(text=text) if isinstance(symbol, str) else symbol

@@ -1,0 +1,237 @@
+"""What a counterpart of a generated sentence changes, and the edits that say so."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from auditor.core.types import Edit, EditKind, Variant
+from auditor.perturb.grammar.structures import Ints, Structure
+
+
+class Mutator:
+    """Replaces the terminals of one attribute by those of another group (Algorithm 1, Mutate_Input)."""
+
+    def __init__(self, structure: Structure, attributes: tuple[str, ...] | None = None) -> None:
+        self.structure = structure
+        self.attributes = tuple(a for a in structure.attributes if attributes is None or a in attributes)
+        self.cells = {a: [j for j, c in enumerate(structure.cells) if c.attribute == a] for a in self.attributes}
+        self.groups: dict[str, list[str]] = {}
+        self._group: dict[int, Ints] = {}  # cell -> group number of each entry
+        self._rank: dict[int, Ints] = {}  # cell -> place of each entry in its group
+        self._of: dict[int, list[Ints]] = {}  # cell -> entries of each group
+        for attribute, cells in self.cells.items():
+            names = list(dict.fromkeys(t.group or "" for j in cells for t in structure.cells[j].terminals))
+            self.groups[attribute] = names
+            for j in cells:
+                by_group: dict[str, list[int]] = {g: [] for g in names}
+                for i, terminal in enumerate(structure.cells[j].terminals):
+                    by_group[terminal.group or ""].append(i)
+                self._of[j] = [np.array(entries, dtype=np.int64) for entries in by_group.values()]
+                size = len(structure.cells[j].entries)
+                self._group[j] = np.empty(size, dtype=np.int64)
+                self._rank[j] = np.empty(size, dtype=np.int64)
+                for number, entries in enumerate(self._of[j]):
+                    self._group[j][entries] = number
+                    self._rank[j][entries] = np.arange(len(entries))
+
+    def pairs(self, index: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """One counterpart for each row of ``index``: one attribute, one other group, one of its terminals.
+
+        Returns
+        -------
+        rows : (k,) int array
+            The rows that have a counterpart.
+        after : (k, cells) int array
+        """
+        after = index.copy()
+        if not self.attributes:
+            return np.empty(0, dtype=np.int64), after[:0]
+        chosen = rng.integers(len(self.attributes), size=len(index))
+        for number, attribute in enumerate(self.attributes):
+            rows = np.flatnonzero(chosen == number)
+            cells = self.cells[attribute]
+            if len(self.groups[attribute]) < 2:
+                continue
+            source = self._group[cells[0]][index[rows, cells[0]]]
+            shift = rng.integers(1, len(self.groups[attribute]), size=len(rows))
+            target = (source + shift) % len(self.groups[attribute])
+            for j in cells:
+                after[rows, j] = self._replace(j, index[rows, j], target, rng)
+        changed = np.flatnonzero((after != index).any(axis=1))
+        return changed, after[changed]
+
+    def _replace(self, cell: int, index: Ints, target: Ints, rng: np.random.Generator) -> Ints:
+        out = index.copy()
+        for group, entries in enumerate(self._of[cell]):
+            rows = np.flatnonzero((target == group) & (self._group[cell][index] != group))
+            if not len(rows) or not len(entries):
+                continue
+            if self.structure.cells[cell].aligned:
+                out[rows] = entries[self._rank[cell][index[rows]]]
+            else:
+                out[rows] = entries[rng.integers(len(entries), size=len(rows))]
+        return out
+
+    def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, tuple[int, ...]]]:
+        """(group, entries) for every other group of ``attribute``; the entries are those of its first cell."""
+        cell = self.cells[attribute][0]
+        own = int(self._group[cell][index[cell]])
+        return [
+            (name, tuple(int(e) for e in self._of[cell][number]))
+            for number, name in enumerate(self.groups[attribute])
+            if number != own
+        ]
+
+    def same_group(self, cell: int, entry: int) -> list[int]:
+        """The other entries of a cell that name the same group."""
+        of = self._of[cell][int(self._group[cell][entry])]
+        return [int(e) for e in of if e != entry]
+
+    def source(self, index: tuple[int, ...], attribute: str) -> str:
+        """The group, or groups, of ``attribute`` that a derivation names."""
+        names = {self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]}
+        return "+".join(sorted(names))
+
+    def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> dict[int, int]:
+        """The new entry of each cell when all of ``attribute`` becomes ``group``.
+
+        ``pick`` in [0, terminals of the group) chooses the terminal; further cells take it modulo their
+        number of terminals. Aligned cells keep their place in the group.
+        """
+        number = self.groups[attribute].index(group)
+        out = {}
+        for j in self.cells[attribute]:
+            entries = self._of[j][number]
+            if not len(entries) or self._group[j][index[j]] == number:
+                continue
+            aligned = self.structure.cells[j].aligned
+            out[j] = int(entries[self._rank[j][index[j]] if aligned else pick % len(entries)])
+        return out
+
+
+class Swap(NamedTuple):
+    """One attribute becomes one group: the new entry of each cell concerned."""
+
+    attribute: str
+    group: str
+    cells: tuple[tuple[int, int], ...]
+
+
+def edits_of(
+    structure: Structure, before: Sequence[int], after: Sequence[int], *, placebo: bool = False
+) -> Iterator[Edit]:
+    """The edits that turn one derivation's sentence into another's of the same structure, in order.
+
+    Offsets are characters of the first sentence. Forms that follow from a terminal are of kind
+    ``agreement``.
+    """
+    for column, (start, end) in zip(structure.columns, structure.spans(before), strict=True):
+        if column.cell < 0:
+            continue
+        source, target = column.table[before[column.cell]], column.table[after[column.cell]]
+        if source == target:
+            continue
+        cell = structure.cells[column.cell]
+        old, new = (cell.entries[i[column.cell]].terminal for i in (before, after))
+        kind: EditKind = "placebo" if placebo else "marking" if old.group == "unmarked" else "swap"
+        yield Edit(
+            attribute=cell.attribute or cell.rule,
+            kind="agreement" if column.tied else kind,
+            source_group=old.group or "",
+            target_group=new.group or "",
+            source=source,
+            target=target,
+            where=(start, end),
+        )
+
+
+def same_groups(
+    structure: Structure, mutator: Mutator, index: tuple[int, ...], variants: Sequence[Variant]
+) -> dict[str, tuple[int, ...]]:
+    """Sentences and derivations that change the places which ``variants`` change, and no group."""
+    derivations: dict[str, tuple[int, ...]] = {}
+    columns = [(c, span) for c, span in zip(structure.columns, structure.spans(index), strict=True) if c.cell >= 0]
+    places = ({edit.where for edit in variant.edits if edit.kind != "agreement"} for variant in variants)
+    changed = (sorted({c.cell for c, span in columns if span in own and not c.tied}) for own in places)
+    for cells in dict.fromkeys(map(tuple, changed)):
+        others = {cell: mutator.same_group(cell, index[cell]) for cell in cells}
+        for pick in range(max(map(len, others.values()), default=0)):
+            after = list(index)
+            for cell, entries in others.items():
+                after[cell] = entries[pick % len(entries)] if entries else index[cell]
+            derivations.setdefault(structure.text(after), tuple(after))
+    return derivations
+
+
+def chosen_swaps(
+    mutator: Mutator, index: tuple[int, ...], rng: Random, *, order: int, limit: int | None, one: bool
+) -> list[tuple[Swap, ...]]:
+    """What to change in one derivation: single swaps first, then joint ones with all their parts.
+
+    Parameters
+    ----------
+    mutator, index
+        Of the structure, and the derivation.
+    rng : Random
+    order : int
+        The largest number of attributes changed together.
+    limit : int or None
+        Swaps for each set of attributes; None takes all.
+    one : bool
+        A single swap of one attribute, as published.
+    """
+    offers: dict[str, list[Swap]] = {}
+    for attribute in mutator.attributes:
+        if own := _offers(mutator, index, attribute, rng, limit, one=one):
+            offers[attribute] = own
+    if not offers:
+        return []
+    if one:
+        attribute = rng.choice(sorted(offers))
+        return [(rng.choice(offers[attribute]),)]
+    chosen: dict[frozenset[Swap], tuple[Swap, ...]] = {}
+    for attribute in sorted(offers):
+        for swap in offers[attribute]:
+            chosen[frozenset((swap,))] = (swap,)
+    for k in range(2, min(order, len(offers)) + 1):
+        for together in itertools.combinations(sorted(offers), k):
+            for swaps in _products([offers[a] for a in together], limit, rng):
+                for size in range(2, k + 1):
+                    for part in itertools.combinations(swaps, size):
+                        chosen.setdefault(frozenset(part), part)
+    return sorted(chosen.values(), key=len)
+
+
+def _products(offers: Sequence[Sequence[Swap]], limit: int | None, rng: Random) -> Iterator[tuple[Swap, ...]]:
+    """Up to ``limit`` different combinations, one swap of each."""
+    total = math.prod(map(len, offers))
+    for number in range(total) if limit is None or total <= limit else rng.sample(range(total), limit):
+        picked = []
+        for one in reversed(offers):
+            number, i = divmod(number, len(one))
+            picked.append(one[i])
+        yield tuple(reversed(picked))
+
+
+def _offers(
+    mutator: Mutator, index: tuple[int, ...], attribute: str, rng: Random, limit: int | None, *, one: bool
+) -> list[Swap]:
+    """Swaps of one attribute, spread over the groups; at most ``limit``."""
+    queues = []
+    for group, entries in mutator.others(index, attribute):
+        picks = list(range(max(1, len(entries))))
+        rng.shuffle(picks)
+        cells = dict.fromkeys(
+            tuple(sorted(mutator.toward(index, attribute, group, pick).items()))
+            for pick in (picks[:1] if one else picks)
+        )
+        queues.append([Swap(attribute, group, own) for own in cells if own])
+    rng.shuffle(queues)
+    spread = (s for row in itertools.zip_longest(*queues) for s in row if s is not None)
+    return list(itertools.islice(spread, limit or sum(map(len, queues))))

@@ -1,0 +1,171 @@
+"""Drawing sentences: RAND, PROB (ASTRAEA, Algorithms 1 and 2), and a bandit that goes on learning.
+
+RAND chooses among the alternatives of every rule by their weights (published: equal ones). PROB weights the
+alternatives by their error rates after the RAND phase, ``G_err / G_count``. The bandit draws the error rate of each
+alternative from its posterior before every few cases, and each verdict enters the next draw (Thompson 1933; Russo et
+al. 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from auditor.perturb.grammar.model import Grammar, Rule
+from auditor.perturb.grammar.space import Space
+from auditor.perturb.grammar.structures import Cell, Choice, Derivation, Ints
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Weights: TypeAlias = Mapping[str, Floats]  # rule -> the probability of each of its alternatives
+Tally: TypeAlias = Mapping[Choice, int]
+
+
+def base_weights(grammar: Grammar) -> dict[str, Floats]:
+    """The probabilities of RAND: the weights of the file, each rule summing to one."""
+    out = {}
+    for name in grammar.reachable():
+        weights = np.array([a.weight for a in grammar.rules[name].alternatives], dtype=np.float64)
+        out[name] = weights / weights.sum()
+    return out
+
+
+def error_weights(
+    grammar: Grammar, counts: Tally, errors: Tally, *, mix: float = 0.0, power: float = 1.0
+) -> dict[str, Floats]:
+    """The probabilities of PROB: proportional to the error rate of each alternative (Algorithm 2).
+
+    Parameters
+    ----------
+    grammar : Grammar
+        Its ``directed`` names the rules that are weighted (G_prob); None weights all.
+    counts, errors : mapping of (rule, alternative) to int
+        Cases that hold the alternative, and those among them that violate.
+    mix : float
+        In [0, 1]: the share of RAND that is mixed in, for when the directed language is used up.
+    power : float
+        Of the error rates; 1 as published, more aims more narrowly.
+
+    Returns
+    -------
+    dict of str to array
+        A rule none of whose alternatives erred keeps the weights of RAND.
+    """
+
+    def rates(rule: Rule, seen: Floats, erred: Floats) -> Floats:
+        share: Floats = np.divide(erred, seen, out=np.zeros(len(seen)), where=seen > 0)
+        return share**power
+
+    return _directed(grammar, counts, errors, mix, rates)
+
+
+def bandit_weights(
+    grammar: Grammar, counts: Tally, errors: Tally, rng: np.random.Generator, *, mix: float = 0.0
+) -> dict[str, Floats]:
+    """Probabilities of the alternatives for the next few cases; arguments as of `error_weights`, of both phases.
+
+    Every rate is drawn from its Beta(1 + errors, 1 + cases without) posterior. In a sensitive rule the highest one
+    gets all the weight; in other rules the squares of the rates are the weights, so that sentences differ.
+    """
+
+    def rates(rule: Rule, seen: Floats, erred: Floats) -> Floats:
+        offered = np.array([a.weight > 0 for a in rule.alternatives])
+        drawn = rng.beta(1 + erred, 1 + seen - erred) * offered
+        best: Floats = (drawn == drawn.max()).astype(np.float64)
+        return best if rule.attribute is not None else drawn**2
+
+    return _directed(grammar, counts, errors, mix, rates)
+
+
+def _directed(
+    grammar: Grammar, counts: Tally, errors: Tally, mix: float, rates: Callable[[Rule, Floats, Floats], Floats]
+) -> dict[str, Floats]:
+    """The weights of RAND, in rules that may be directed those of ``rates`` (of cases, and of cases that erred)."""
+    out = base_weights(grammar)
+    for name, weights in out.items():
+        if grammar.directed is not None and name not in grammar.directed:
+            continue
+        seen, erred = (
+            np.array([tally.get((name, i), 0) for i in range(len(weights))], dtype=np.float64)
+            for tally in (counts, errors)
+        )
+        # A zero weight in the file leaves an alternative out on purpose.
+        aim = rates(grammar.rules[name], seen, erred) * (weights > 0)
+        if aim.sum() > 0:
+            out[name] = (1 - mix) * aim / aim.sum() + mix * weights
+    return out
+
+
+class Sampler:
+    """Draws derivations of ``space`` with given probabilities of the alternatives.
+
+    Examples
+    --------
+    >>> from auditor.perturb import grammar
+    >>> s = grammar.space(grammar.load("sentiment"))
+    >>> rng = np.random.default_rng(7)
+    >>> all(s.text(d) for d in Sampler(s).draw(3, rng))
+    True
+    """
+
+    def __init__(self, space: Space, weights: Weights | None = None) -> None:
+        self.space = space
+        self.weights = base_weights(space.grammar) if weights is None else weights
+        cells: dict[int, tuple[float, Floats]] = {}
+        self._cells: list[list[Floats]] = []
+        shares = []
+        for structure in space.structures:
+            share = float(np.prod([self.weights[rule][i] for rule, i in structure.choices]))
+            cumulated = []
+            for cell in structure.cells:
+                if id(cell) not in cells:
+                    cells[id(cell)] = self._cell(cell)
+                mass, cdf = cells[id(cell)]
+                share *= mass
+                cumulated.append(cdf)
+            shares.append(share)
+            self._cells.append(cumulated)
+        total = float(np.sum(shares))
+        self.shares = np.array(shares) / total
+        self._cdf = np.cumsum(self.shares)
+        self._cdf[-1] = 1.0
+
+    def _cell(self, cell: Cell) -> tuple[float, Floats]:
+        chances = np.array([np.prod([self.weights[r][i] for r, i in e.path]) for e in cell.entries])
+        mass = float(chances.sum())
+        cdf = np.cumsum(chances / mass) if mass > 0 else np.ones(len(chances))
+        if mass > 0:  # rounding must not select what has no weight
+            cdf[np.flatnonzero(chances)[-1] :] = 1.0
+        return mass, cdf
+
+    def chance(self, derivation: Derivation) -> float:
+        """The probability of one derivation."""
+        which, index = derivation
+        value = float(self.shares[which])
+        for cdf, i in zip(self._cells[which], index, strict=True):
+            value *= float(cdf[i] - (cdf[i - 1] if i else 0.0))
+        return value
+
+    def block(self, n: int, rng: np.random.Generator) -> Iterator[tuple[int, Ints, Ints]]:
+        """``n`` derivations by structure: (structure, places in the order of drawing, (k, cells) indices)."""
+        which = np.searchsorted(self._cdf, rng.random(n), side="right")
+        order = np.argsort(which, kind="stable")
+        used, starts = np.unique(which[order], return_index=True)
+        for structure, (start, end) in zip(used, pairwise([*starts, n]), strict=True):
+            places = order[start:end]
+            cells = self._cells[structure]
+            index = np.empty((len(places), len(cells)), dtype=np.int64)
+            for j, cdf in enumerate(cells):
+                index[:, j] = np.searchsorted(cdf, rng.random(len(places)), side="right")
+            yield int(structure), places, index
+
+    def draw(self, n: int, rng: np.random.Generator) -> list[Derivation]:
+        """``n`` independent derivations, in the order of drawing."""
+        out: list[Derivation] = [(0, ())] * n
+        for structure, places, index in self.block(n, rng):
+            for place, row in zip(places.tolist(), index.tolist(), strict=True):
+                out[place] = (structure, tuple(row))
+        return out
