@@ -153,8 +153,6 @@ class _Reader:
     def fail(self, node: Node, what: str) -> NoReturn:
         raise DataFileError(f"{self.path}, line {_line(node)}: {what}. {HELP}")
 
-    # -- plain values -------------------------------------------------------
-
     def fields(self, node: Node, what: str) -> Fields:
         """The fields of a mapping, each once."""
         if _kind(node) != "mapping":
@@ -205,8 +203,6 @@ class _Reader:
         if not 0 <= value < 1e12:
             self.fail(node, f"{what}: {value:g} is not between 0 and 1e12")
         return value
-
-    # -- the grammar --------------------------------------------------------
 
     def grammar(self) -> Grammar:
         top = self.fields(self.root, "the file")
