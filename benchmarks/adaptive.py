@@ -27,9 +27,9 @@ from common import Row
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText
 from auditor.models.reviews import Reviews
-from auditor.run.confirm import confirm
+from auditor.run.again import confirm
+from auditor.run.build import Parts, StoredCases, prepare
 from auditor.run.loop import Loop
-from auditor.run.parts import Parts, StoredCases, prepare
 from auditor.testing.planted import Planted
 
 BUDGETS = (500, 1000, 2000)
@@ -115,7 +115,7 @@ def run(loop: Loop, *, charged: bool) -> Mapping[Any, Mapping[str, Any]]:
         if not charged:
             loop.status_reason = ""
             loop.parts.budget.max_calls = None
-            loop.clients[0].stopped = None
+            loop.tallies[0].client.stopped = None
         return await confirm(loop)
 
     return asyncio.run(work())

@@ -25,9 +25,9 @@ from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.simulate import shift, spread
 from auditor.run.audit import run_sync
+from auditor.run.build import Parts, prepare
 from auditor.run.choose import Seen, _of, _take
 from auditor.run.panels import CHOICE, FIRST, RANKING, SECOND, Panel, panels, task_of
-from auditor.run.parts import Parts, prepare
 from auditor.run.rounds import source
 
 PAIR = {"female": 0.5, "male": -0.5}

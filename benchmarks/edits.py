@@ -113,7 +113,7 @@ def written(edits: Iterable[Edit]) -> set[str]:
 def versions(plan: Plan, passed_over: Counter[str]) -> Iterator[tuple[str, Variant, Arm, bool]]:
     """Case, version, arm and whether the gate keeps it, of edits and placebos of the embedded texts."""
     loaded = tasks.load(plan.task)
-    suite, gate, _, _, placebos = stages(plan, loaded, list(loaded.seeds()), {})
+    suite, gate, _, placebos = stages(plan, loaded, list(loaded.seeds()), {})
     rng = Random(plan.seed)
     while cases := suite.ask(64, rng):
         cases, checks = gated(plan, cases, gate, placebos, {})

@@ -29,8 +29,8 @@ from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
 from auditor.run import observed
+from auditor.run.build import prepare
 from auditor.run.dryrun import versions
-from auditor.run.parts import prepare
 
 Scale = Literal["share", "log_odds", "number"]
 PLANNED = {

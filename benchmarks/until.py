@@ -34,8 +34,8 @@ from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spre
 from auditor.measure.verdicts import decide
 from auditor.run import observed
 from auditor.run.audit import run_sync
+from auditor.run.build import Parts, prepare
 from auditor.run.observed import Observed, score_of
-from auditor.run.parts import Parts, prepare
 from auditor.run.rounds import FEW, source
 from auditor.run.state import State
 from auditor.run.until import DECIDED, Until

@@ -14,7 +14,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 
 if TYPE_CHECKING:
-    from auditor.run.parts import Parts
+    from auditor.run.build import Parts
     from auditor.run.result import Result
 
 DIGITS = 9

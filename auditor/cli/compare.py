@@ -36,7 +36,7 @@ def compare(
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
     from auditor.measure import compare as comparing
     from auditor.report import ll144_report, two_runs, two_searches
-    from auditor.run import stored
+    from auditor.run import observed
 
     words = names(fail_on or ())
     for word in words:
@@ -54,7 +54,7 @@ def compare(
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
         fresh = any(e.kind != "slice" and e.fate in words for e in rows.entries)
         return int(fresh or any(s.change in words for s in rows.scores))
-    sides = [stored.side(path) for path in paths]
+    sides = [observed.side(path) for path in paths]
     texts = comparing.compare(*sides)
     document = two_runs.build(texts, [side.record for side in sides])
     put(dataclasses.asdict(texts), format, document, out, full=full)

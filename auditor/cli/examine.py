@@ -27,7 +27,7 @@ def show(run: frame.RunArgument, id: AnyId = None, waivers: frame.WaiversFile = 
     """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
     from auditor.core.record import read
     from auditor.report.finding import list_findings, render_finding
-    from auditor.run.opinions import opinion
+    from auditor.run.free import opinion
     from auditor.run.result import load
     from auditor.store.folder import RunFolder
 
@@ -147,7 +147,7 @@ def replay(
     named = consent.Named.of_texts(RunFolder.open(path).record().get("spec") or {})
     again = f"replay {quoted(path)} {quoted(id)}"
     named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
-    answers = ask(path, id, replicates=replicates, observe=Draw())
+    answers = ask(path, id, replicates=replicates)
     return print_as(format, answers, _again(answers, replicates))
 
 

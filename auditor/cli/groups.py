@@ -46,7 +46,7 @@ def groups(
 
     Without RUN, --model is asked 150 distinct sentences with each of the 43 occupations of the fill-mask grammar.
     """
-    from auditor.run.groups import group_report
+    from auditor.run.observed import group_report
     from auditor.store.folder import RunFolder
 
     own = {"task": task, "limit": cases} | options

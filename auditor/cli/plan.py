@@ -31,7 +31,7 @@ def _freeze(output: Output, by: By = "", reason: Reason = "", config: frame.Conf
     """
     from auditor import run as pipeline
     from auditor.run import freeze
-    from auditor.run.enough import planned
+    from auditor.run.dryrun import planned
 
     _require_new(output)
     parts = planned(resolve(options, config))

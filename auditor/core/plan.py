@@ -19,7 +19,7 @@ from auditor.core.errors import AuditError, ConfigError
 from auditor.core.options import FILE, Amount, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
 from auditor.core.shared_plan import ASKED, CHANGED, CHOOSE, LIMITS, MAKE, MEASURED, OUTPUT, RUN, TEXTS, SharedPlan
 
-SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.plugins`
+SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.stages`
 REFERENCES = ("equal", "bls")
 UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
 HOSTED = ("openai", "langchain")  # kinds of models that a provider sells answers of

@@ -93,7 +93,7 @@ def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
     Parameters
     ----------
     first, second : Side
-        What `auditor.run.stored.side` read.
+        What `auditor.run.observed.side` read.
     seed : int
         For the permutation test of two samples.
 

@@ -1,31 +1,20 @@
 """The pipeline of an audit of texts: its parts, the loop over rounds, confirmation, dry run and replay."""
 
-from auditor.run.audit import plan_of, plan_record, require_same_inputs, root_folder, run_audit, run_sync
-from auditor.run.confirm import confirm, label_text, lattice_cells
+from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
+from auditor.run.build import Parts, plan_of, prepare
 from auditor.run.dryrun import estimate
-from auditor.run.loop import Loop, Tally, silent
-from auditor.run.parts import BARE, Parts, StoredCases, formats_for, prepare
-from auditor.run.replay import replay
-from auditor.run.rounds import ROUND
+from auditor.run.loop import Loop
+from auditor.run.state import Tally, silent
 
 __all__ = [
-    "BARE",
-    "ROUND",
     "Loop",
     "Parts",
-    "StoredCases",
     "Tally",
-    "confirm",
     "estimate",
-    "formats_for",
-    "label_text",
-    "lattice_cells",
     "plan_of",
     "plan_record",
     "prepare",
-    "replay",
     "require_same_inputs",
-    "root_folder",
     "run_audit",
     "run_sync",
     "silent",

@@ -18,8 +18,8 @@ from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
 from auditor.measure.observations import Shape, log_odds, shape_of
 from auditor.models.outcome import unanswered
-from auditor.run import controls
-from auditor.run.audit import plan_of
+from auditor.run.build import plan_of
+from auditor.run.observed import outcomes
 from auditor.run.stages import dictionaries_of
 
 UNASKED = "not asked"
@@ -109,7 +109,7 @@ class Answers:
         self.outcomes = tuple(
             dict.fromkeys(c["label"] for c in record["claims"] if c["family"] == "net" and c["label"])
         )
-        compared = controls.outcomes(self.task, {})
+        compared = outcomes(self.task, {})
         self._score_of = compared[0] if len(compared) == 1 else None
         self._verdicts: dict[tuple[str, str, str], Verdict] = {(v.variant_id, v.model, v.format): v for v in verdicts}
 

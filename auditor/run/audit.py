@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from auditor.core.counting import plural
-from auditor.core.errors import BudgetExceeded, ConfigError, UserError
-from auditor.core.plan import Plan
+from auditor.core.errors import BudgetExceeded, ConfigError, RunFolderError, UserError
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import Progress, Response
+from auditor.core.types import Progress
 from auditor.models.budget import BOOK
-from auditor.run.confirm import confirm
-from auditor.run.loop import Loop, silent
-from auditor.run.parts import Parts
+from auditor.run.again import confirm
+from auditor.run.build import Parts
+from auditor.run.loop import Loop
+from auditor.run.state import Answered, silent
 from auditor.store.base import RunStore
+
+R = TypeVar("R")
 
 
 async def run_audit(
-    parts: Parts,
-    folder: RunStore,
-    *,
-    observe: Observer = silent,
-    answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
+    parts: Parts, folder: RunStore, *, observe: Observer = silent, answered: Answered | None = None
 ) -> dict[str, object]:
     """Run an audit to its record.
 
@@ -35,7 +34,7 @@ async def run_audit(
     ----------
     parts : Parts
         What `prepare` built.
-    folder : RunFolder or None
+    folder : RunStore
         Where everything is journaled; ``plan.json`` is there already.
     observe : Observer
         Gets progress events.
@@ -57,43 +56,44 @@ async def run_audit(
     if folder.path is not None:  # a run in memory keeps no book
         parts.budget.keep(folder.path / BOOK)
     try:
-        return await _run(parts, folder, observe, answered)
+        return await to_record(Loop(parts, folder, observe=observe, answered=answered))
     finally:
         parts.budget.close()
 
 
-async def _run(
-    parts: Parts, folder: RunStore, observe: Observer, answered: Mapping[str, Mapping[tuple[str, int], Response]] | None
-) -> dict[str, Any]:
-    from auditor.run import vocabulary
-    from auditor.run.record import build
+async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
+    """Run ``loop`` to its record, and write that; what is interrupted has one too.
+
+    A run that is one of several (``alone`` off) asks about nothing again, and may have got no answer.
+    """
+    from auditor.run.run_record import build
 
     started, clock = datetime.now(UTC), time.monotonic()
-    loop = Loop(parts, folder, observe=observe, answered=answered)
     confirmed: dict[tuple[str, str, str], dict[str, object]] = {}
 
-    def record() -> dict[str, Any]:
-        made = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
-        return vocabulary.add(made, loop)
+    def write() -> dict[str, object]:
+        record = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
+        loop.folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
+        loop.folder.write_run(record)
+        return record
 
     try:
         await loop.run()
-        confirmed = await confirm(loop)
+        if alone:
+            confirmed = await confirm(loop)
     except asyncio.CancelledError:
         loop.status_reason = "Interrupted."
-        folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
-        folder.write_run(record())
+        write()
         raise
     finally:
-        for model in (*parts.models, *filter(None, [parts.judge])):
+        for model in (*loop.parts.models, *filter(None, [loop.parts.judge])):
             await model.aclose()
-    _refuse_if_nothing_was_answered(loop)
-    observe(Progress(phase="report", done=0, planned=1))
-    result = record()
-    folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
-    folder.write_run(result)
-    observe(Progress(phase="report", done=1, planned=1))
-    return result
+    if alone:
+        _refuse_if_nothing_was_answered(loop)
+    loop.observe(Progress(phase="report", done=0, planned=1))
+    record = write()
+    loop.observe(Progress(phase="report", done=1, planned=1))
+    return record
 
 
 def in_batches(parts: Parts, folder: RunStore) -> Parts:
@@ -140,34 +140,22 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
             f"{apart}{language}Give texts about people (--data), other attributes (--attributes) or your own terms "
             "(--dictionary)."
         )
-    for tally, client in zip(loop.tallies, loop.clients, strict=True):
-        stopped = client.stopped
+    for tally in loop.tallies:
+        stopped = tally.client.stopped
         if stopped is None or isinstance(stopped, BudgetExceeded):
             continue
         if len(tally.seen) == tally.counts["failed"]:
             raise UserError(f"{tally.model.name} answered nothing: {loop.why(stopped)}")
 
 
-def run_sync(make: Callable[[], Any]) -> Any:
+def run_sync(make: Callable[[], Coroutine[Any, Any, R]]) -> R:
     """Run a coroutine to its end, also from inside a running event loop (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(make())
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(lambda: asyncio.run(make())).result()
-
-
-def root_folder(plan: Plan) -> Path:
-    """The folder that holds the run folders."""
-    return Path(plan.out)
-
-
-def plan_of(spec: Mapping[str, object]) -> Plan:
-    """The plan in the ``spec`` of a run record."""
-    return Plan.from_dict({name: spec[name] for name in Plan.settings() if name in spec})
 
 
 def plan_record(parts: Parts) -> dict[str, object]:
@@ -182,9 +170,6 @@ def plan_record(parts: Parts) -> dict[str, object]:
 
 def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to resume when texts, task, dictionaries, parser or model are no longer what the plan says."""
-    import json
-
-    from auditor.core.errors import RunFolderError
 
     def flat(value: object) -> object:
         return json.loads(json.dumps(value, sort_keys=True))

@@ -22,11 +22,11 @@ from auditor.measure.families import claims
 from auditor.measure.observations import Observations, shape_of
 from auditor.models.client import Client, definitive
 from auditor.run.audit import plan_record, require_same_inputs, run_sync
-from auditor.run.loop import silent
+from auditor.run.build import Parts, prepare
 from auditor.run.observed import question
 from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
-from auditor.run.parts import Parts, prepare
 from auditor.run.rounds import source
+from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 from auditor.tasks import Task
 
@@ -95,7 +95,7 @@ def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silen
             )
     made = plan_record(parts) | {"panels": {"kind": kind, "candidates": candidates, "repeats": repeats}}
     with RunFolder.create(Path(plan.out), made) as folder:
-        return run_sync(lambda: _compare(parts, folder, kind, candidates, repeats, observe))  # type: ignore[no-any-return]
+        return run_sync(lambda: _compare(parts, folder, kind, candidates, repeats, observe))
 
 
 def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent) -> tuple[Plan, Compared]:

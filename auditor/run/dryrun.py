@@ -1,136 +1,160 @@
-"""What a plan will ask, without asking."""
+"""What a plan will ask, without asking; attributes of which it has too few texts to decide anything."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts, Power
-from auditor.core.types import Case, Check, Prompt, Variant, is_beside, is_wording
+from auditor.core.types import Case, Check, Progress, Prompt, SourceText, Usage, Variant, is_beside, is_wording
+from auditor.measure.contrasts import Versions
 from auditor.measure.enough import texts_needed
-from auditor.measure.observations import Observations, carrier_of
+from auditor.measure.net import pairs
+from auditor.measure.observations import Observations, attributes_of, carrier_of
 from auditor.report import words
 from auditor.run.audit import run_sync
-from auditor.run.controls import CANARIES, CANARY_REPLICATES, control_pairs
-from auditor.run.loop import Loop, Tally, silent
-from auditor.run.parts import Parts, StoredCases
+from auditor.run.build import CANARIES, CANARY_REPLICATES, Parts, prepare, prompt_of
+from auditor.run.loop import Loop
+from auditor.run.observed import question
 from auditor.run.rounds import ROUND, source
+from auditor.run.run_controls import has_canaries
+from auditor.run.state import Tally, silent
 
 if TYPE_CHECKING:
     from auditor.models.prices import Price
 
 FEW = "too_few_texts"  # in the inputs of a plan: attributes that are left out for want of texts
+MOST = 500  # texts that are looked at to tell whether there are enough; of more, a sample
 COUNTED = (
     "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
 )  # fmt: skip
 
 
-def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
-    """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
-    from auditor.core.types import Usage
+@dataclass(kw_only=True)
+class _Prompts:
+    """The different prompts of one model."""
 
-    loop = Loop(dataclasses.replace(parts, models=[], judge=None), observe=observe)
-    tallies = [loop.tally(model) for model in parts.models]
-    table = Observations()
-    seen: list[set[str]] = [set() for _ in tallies]
-    once: list[set[str]] = [set() for _ in tallies]  # of these, prompts that are asked without replicates
-    tokens = [0] * len(tallies)
-    pairs = 0
-    carried: dict[str, Counter[str]] = {}
+    tally: Tally
+    seen: set[str] = field(default_factory=set)
+    once: set[str] = field(default_factory=set)  # of these, prompts that are asked without replicates
+    tokens: int = 0
 
-    def add(text: str, *, wording: bool = False) -> None:
-        for i, tally in enumerate(tallies):
-            for name in tally.formats:
-                bare = tally.model.style == "text"
-                prompt = parts.task.bare(text) if bare else parts.task.render(text, name)
-                if not wording:
-                    once[i].discard(prompt.sha256)
-                if prompt.sha256 not in seen[i]:
-                    seen[i].add(prompt.sha256)
-                    tokens[i] += _tokens(prompt)
-                    if wording:
-                        once[i].add(prompt.sha256)
+    def add(self, parts: Parts, text: object, *, once: bool = False) -> None:
+        for name in self.tally.formats:
+            prompt = prompt_of(parts.task, text, self.tally.model.style, name)
+            if not once:
+                self.once.discard(prompt.sha256)
+            if prompt.sha256 not in self.seen:
+                self.seen.add(prompt.sha256)
+                self.tokens += _tokens(prompt)
+                if once:
+                    self.once.add(prompt.sha256)
 
-    async def count() -> None:
-        nonlocal pairs
-        async for case, checks in _cases(parts):
-            loop.count(case, checks)
-            parts.task.about(case.original.input)
-            asked = _asked(loop, case, checks)
-            for attribute, carrier in {
-                (v.attributes[0], carrier_of(v.edits)) for v in asked if v.order == 1 and not is_beside(v)
-            }:
-                carried.setdefault(attribute, Counter())[carrier] += 1
-            for variant in asked:
-                add(str(variant.input), wording=is_wording(variant) or loop.once(case))
-                table.version(case.id, variant.edits)
-            pairs += sum(checks[variant.id].status != "invalid" for variant in case.variants if not is_wording(variant))
-
-    run_sync(count)
-    if parts.plan.protocol == "default":
-        for pair in control_pairs(parts.task):
-            for text in pair.texts:
-                add(text)
-    counts = loop.counts
-    models: dict[str, ExpectedModel] = {}
-    each = parts.task.calls  # of a conversation: one for each turn, and one for tools
-    for tally, hashes, single, tokens_in in zip(tallies, seen, once, tokens, strict=True):
-        calls = len(hashes) * tally.replicates - len(single) * (tally.replicates - 1)
-        out = (
-            0
-            if tally.model.style == "text"
-            else max(parts.task.max_tokens(name) for name in tally.formats) * calls * each
-        )
+    def expected(self, parts: Parts, cases: int) -> ExpectedModel:
+        """What asking them comes to, with the first ones again as canaries."""
+        tally, task, bare = self.tally, parts.task, self.tally.model.style == "text"
+        each = task.calls  # of a conversation: one for each turn, and one for tools
+        calls = len(self.seen) * tally.replicates - len(self.once) * (tally.replicates - 1)
+        out = 0 if bare else max(task.max_tokens(name) for name in tally.formats) * calls * each
+        prompts = max(1, len(self.seen))
+        total_in, canaries = round(self.tokens * calls / prompts), 0
+        if has_canaries(parts, tally.model):
+            times = 2 if cases > ROUND else 1
+            canaries = min(CANARIES, cases) * len(tally.formats) * CANARY_REPLICATES * times
+            total_in += round(canaries * self.tokens / prompts)
+            out += 0 if bare else round(canaries * out / max(1, calls))
         price = _price(parts, tally.model)
-        total_in = round(tokens_in * calls / max(1, len(hashes)))
-        canaries = 0
-        if _has_canaries(parts, tally.model):
-            times = 2 if counts["cases"] > ROUND else 1
-            canaries = min(CANARIES, counts["cases"]) * len(tally.formats) * CANARY_REPLICATES * times
-            total_in += round(canaries * tokens_in / max(1, len(hashes)))
-            out += 0 if tally.model.style == "text" else round(canaries * out / max(1, calls))
         cost = None if price is None else price.usd(Usage(tokens_in=total_in, tokens_out=out))
-        if tally.model.style == "text":
-            total_in, cost = 0, 0.0
-        models[tally.model.name] = ExpectedModel(
-            prompts=len(hashes),
+        return ExpectedModel(
+            prompts=len(self.seen),
             replicates=tally.replicates,
             calls=calls * each,
             calls_canary=canaries * each,
-            tokens_in=total_in,
+            tokens_in=0 if bare else total_in,
             tokens_out=out,
-            cost_usd=cost,
+            cost_usd=0.0 if bare else cost,
         )
+
+
+def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
+    """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
+    loop = Loop(dataclasses.replace(parts, models=[], judge=None), observe=observe)
+    prompts = [_Prompts(tally=loop.tally(model)) for model in parts.models]
+    table = Observations()
+    compared = 0
+    carried: dict[str, Counter[str]] = {}
+
+    def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
+        nonlocal compared
+        parts.task.about(case.original.input)
+        real = (v for v in asked if v.order == 1 and not is_beside(v))
+        for attribute, carrier in {(v.attributes[0], carrier_of(v.edits)) for v in real}:
+            carried.setdefault(attribute, Counter())[carrier] += 1
+        for variant in asked:
+            for one in prompts:
+                one.add(parts, variant.input, once=is_wording(variant) or loop.once(case))
+            table.version(case.id, variant.edits)
+        compared += sum(checks[v.id].status != "invalid" for v in case.variants if not is_wording(v))
+
+    _walk(loop, take)
+    for text in (text for pair in parts.task.controls for text in pair if parts.plan.protocol == "default"):
+        for one in prompts:
+            one.add(parts, text)
+    tallies = [one.tally for one in prompts]
     return ExpectedTexts(
-        seeds=parts.seeds or counts["cases"],
-        **{k: counts[k] for k in COUNTED},
+        seeds=parts.seeds or loop.counts["cases"],
+        **{k: loop.counts[k] for k in COUNTED},
         carried={attribute: dict(sorted(by.items())) for attribute, by in sorted(carried.items())},
         not_english=parts.facts.get("seeds", {}).get("not_english", 0),
-        models=models,
-        judge=None if parts.judge is None else _judge(parts, parts.judge, pairs, tallies),
+        models={one.tally.model.name: one.expected(parts, loop.counts["cases"]) for one in prompts},
+        judge=None if parts.judge is None else _judge(parts, parts.judge, compared, tallies),
         left_out=" ".join(left_out(parts)),
         power=_power(parts, table, tallies),
     )
 
 
+def _walk(loop: Loop, take: Callable[[Case, Sequence[Variant], Mapping[str, Check]], None]) -> None:
+    """Hand out each case of a plan, what is asked of it before any answer is in, and the checks of its variants."""
+
+    async def go() -> None:
+        rounds, rng = source(loop.parts), Random(loop.plan.seed)
+        try:
+            while True:
+                cases, checks = await rounds.next(rng)
+                if not cases:
+                    return
+                for case in cases:
+                    loop.count(case, checks)
+                    every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
+                    take(case, [v for v in every if v is case.original or loop.asked(checks[v.id])], checks)
+        finally:
+            rounds.close()
+
+    run_sync(go)
+
+
 def left_out(parts: Parts) -> list[str]:
     """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
-    plan, told = parts.plan, parts.facts.get(FEW, {})
+    plan, few = parts.plan, parts.facts.get(FEW, {})
     said = [left] if (left := plan.left_out()) else []
-    if told:
-        named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in told.items()])
+    if few:
+        named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in few.items()])
         said.append(
             f"Left out, since they have too few texts to decide anything: {named}. --attributes asks about them."
         )
-    needed, given = texts_needed(), parts.seeds
+    needed, texts = texts_needed(), parts.seeds
     plain = (plan.suite, plan.protocol) == ("mutation", "default")
-    if plain and parts.task.labels and given is not None and given * (plan.wordings or 1) < needed:
+    if plain and parts.task.labels and texts is not None and texts * (plan.wordings or 1) < needed:
         said.append(
-            f"This plan can decide little: {given} texts show no difference of 30 points between labels, and {needed} "
+            f"This plan can decide little: {texts} texts show no difference of 30 points between labels, and {needed} "
             "would; only what changes nearly all answers can be shown."
         )
     return said
@@ -139,7 +163,6 @@ def left_out(parts: Parts) -> list[str]:
 def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> Power:
     """What the net claims of the plan can show; none are made of free text or under another protocol."""
     from auditor.measure.power import reach
-    from auditor.run.observed import question
 
     task = parts.task
     if parts.plan.protocol != "default" or task.kind.text:
@@ -150,54 +173,18 @@ def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> Power
     return reach(table, asked, families, parts.plan.seed)
 
 
-async def _cases(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]]:
-    """The cases of a plan, with what the validity gate says of their variants."""
-    rounds = source(parts)
-    rng = Random(parts.plan.seed)
-    try:
-        while True:
-            cases, checks = await rounds.next(rng)
-            if not cases:
-                return
-            for case in cases:
-                yield case, checks
-    finally:
-        rounds.close()
-
-
 def versions(parts: Parts) -> Observations:
     """The versions that a plan asks about, in a table without answers."""
-    loop = Loop(dataclasses.replace(parts, models=[], judge=None), observe=silent)
     table = Observations()
 
-    async def fill() -> None:
-        async for case, checks in _cases(parts):
-            loop.count(case, checks)
-            if case.source is not None:
-                table.sources[case.id] = case.source
-            for variant in _asked(loop, case, checks):
-                table.version(case.id, variant.edits, variant.id)
+    def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
+        if case.source is not None:
+            table.sources[case.id] = case.source
+        for variant in asked:
+            table.version(case.id, variant.edits, variant.id)
 
-    run_sync(fill)
+    _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
     return table
-
-
-def _asked(loop: Loop, case: Case, checks: Mapping[str, Check]) -> list[Variant]:
-    """The versions of ``case`` that are asked about before any answer is in."""
-    every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
-    return [v for v in every if v is case.original or loop.asked(checks[v.id])]
-
-
-def _has_canaries(parts: Parts, model: Model) -> bool:
-    """Whether the first prompts are asked again: as `auditor.run.loop.Loop` has it."""
-    plan = parts.plan
-    return (
-        not model.deterministic
-        and plan.protocol == "default"
-        and not plan.batch
-        and not parts.task.kind.text
-        and not isinstance(parts.suite, StoredCases)
-    )
 
 
 def _price(parts: Parts, model: Model) -> Price | None:
@@ -210,24 +197,23 @@ def _price(parts: Parts, model: Model) -> Price | None:
     return half(price)
 
 
-def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> ExpectedJudge:
+def _judge(parts: Parts, model: Model, compared: int, tallies: Sequence[Tally]) -> ExpectedJudge:
     """The most that the judge is asked: both orders of each pair, and of the pairs with known answers.
 
     Answers that are alike are not asked about, and an answer may be shorter than its format allows.
     """
-    from auditor.core.types import Usage
     from auditor.models.judge import both
     from auditor.tasks import load
 
     task = load("judge")
 
     def tokens(text: str) -> int:
-        return _tokens(task.bare(text) if model.style == "text" else task.render(text))
+        return _tokens(prompt_of(task, text, model.style))
 
-    compared = pairs * sum(len(tally.formats) for tally in tallies)
-    calls = 2 * (compared + len(task.controls))
-    answers = sum(2 * pairs * parts.task.max_tokens(name) * 2 for tally in tallies for name in tally.formats)
-    tokens_in = 2 * compared * tokens(both("", "")) + answers
+    shown = compared * sum(len(tally.formats) for tally in tallies)
+    calls = 2 * (shown + len(task.controls))
+    answers = sum(2 * compared * parts.task.max_tokens(name) * 2 for tally in tallies for name in tally.formats)
+    tokens_in = 2 * shown * tokens(both("", "")) + answers
     tokens_in += sum(tokens(text) for pair in task.controls for text in pair)
     tokens_out = calls * task.max_tokens(task.default_format)
     price = parts.budget.price_of(model)
@@ -236,7 +222,7 @@ def _judge(parts: Parts, model: Model, pairs: int, tallies: Sequence[Tally]) -> 
         tokens_in = tokens_in if model.style == "chat" else 0
         tokens_out, cost = (tokens_out if model.style == "chat" else 0), 0.0
     return ExpectedJudge(
-        model=model.name, pairs=compared, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=cost
+        model=model.name, pairs=shown, calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=cost
     )
 
 
@@ -251,3 +237,53 @@ def _tokens(prompt: Prompt) -> int:
     tools = sum(round(len(str(tool.plain())) / 3.5) for tool in prompt.tools)
     users = [n for n, m in enumerate(prompt.messages) if m.role == "user"]
     return sum(sum(sizes[: n + 1]) + tools for n in users)
+
+
+def planned(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[SourceText] | None = None,
+    observe: Observer = silent,
+) -> Parts:
+    """`prepare`, without the attributes of which a hosted model would be asked in vain, where the plan names none.
+
+    What is left out, and a plan that can decide nothing, is told to ``observe``.
+    """
+    parts = prepare(plan, models=models, seeds=seeds)
+    if plan.small and plan.attributes is None and not plan.groups and parts.texts:
+        lacking, others = count(parts)
+        if lacking and others:
+            seen = parts.facts["seeds"]
+            parts = prepare(plan.but(attributes=others), models=parts.models, seeds=parts.texts)
+            parts.facts |= {"seeds": seen, FEW: lacking}
+    for line in left_out(parts):
+        observe(Progress(phase="plan", done=0, message=line))
+    return parts
+
+
+def count(parts: Parts) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
+    """The attributes with too few texts for a difference of 30 points, and the others.
+
+    Of the former the texts of the clearest claim, and how many that needs.
+    """
+    texts = list(parts.texts)
+    if len(texts) > MOST:
+        texts = Random(parts.plan.seed).sample(texts, MOST)
+    ratio = len(parts.texts) / len(texts)
+    table = versions(prepare(parts.plan, models=parts.models, seeds=texts))
+    columns = table.columns()
+    asked = question(parts.task, parts.plan, parts.dictionaries, {}, dict.fromkeys(parts.task.labels or (), 1))
+    layout = Versions(table, columns).where(np.ones(len(columns.version_text), dtype=bool))
+    lacking: dict[str, dict[str, int]] = {}
+    names = attributes_of(table)
+    for attribute in names:
+        claims = [(0.0, 0, texts_needed())]
+        for pair in pairs(layout.names(attribute), attribute, asked):
+            contrast, _ = layout.contrast(attribute, pair.group, pair.against)
+            needed = pair.needed("number" if asked.number else "share")
+            claims.append((contrast.sides * ratio / needed, round(len(contrast.text) * ratio), needed))
+        enough, here, needed = max(claims[1:] or claims)
+        if enough < 1:
+            lacking[attribute] = {"texts": here, "needed": needed}
+    return dict(sorted(lacking.items())), tuple(name for name in names if name not in lacking)

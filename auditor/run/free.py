@@ -1,4 +1,4 @@
-"""Tasks whose answers are amounts or texts: what is kept while answers stream by, and what they come to."""
+"""Answers that are amounts or texts: what the judge of texts is asked while they stream by, and what they come to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.core.types import Answer, Case, Check, Finding, is_wording
+from auditor.core.types import Answer, Case, Check, Finding, Prompt, Response, is_wording
+from auditor.measure.claims import Claim
+from auditor.report.finding import Opinion, Question
+from auditor.run.state import Answers, State, Tally
+from auditor.tasks.task import Task
 
 if TYPE_CHECKING:
-    from auditor.measure.claims import Claim
-    from auditor.run.state import State
-    from auditor.run.tally import Tally
+    from auditor.models.judge import PairJudge
+    from auditor.store.evidence import Evidence
+
+ORDERS = (("original", "variant"), ("variant", "original"))
 
 NOT_CONFIRMED = (
     "joint changes are not asked again one by one: answers of this kind differ by degrees, and what several attributes "
@@ -19,17 +24,8 @@ NOT_CONFIRMED = (
 )
 
 
-def is_free(loop: State) -> bool:
-    """Whether answers are amounts or texts and are compared as such."""
-    return loop.parts.task.kind.by_degrees and loop.plan.oracle != "probability"
-
-
 async def prefer(
-    loop: State,
-    tally: Tally,
-    cases: Sequence[Case],
-    checks: Mapping[str, Check],
-    answers: Mapping[str, Mapping[str, Sequence[Answer]]],
+    loop: State, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Answers
 ) -> None:
     """Let the judge compare the first answer for each variant with the first one for its original."""
     if loop.judge is None:
@@ -41,20 +37,19 @@ async def prefer(
     pairs: list[tuple[str, str]] = []
     for case in cases:
         for name in tally.formats:
-            given = answers[name]
-            first = _first_text(given.get(case.original.id, ()))
+            own = answers[name]
+            first = _first_text(own.get(case.original.id, ()))
             for variant in case.variants:
                 if is_wording(variant):
                     continue
-                text = _first_text(given.get(variant.id, ()))
+                text = _first_text(own.get(variant.id, ()))
                 if first is None or text is None or checks[variant.id].status == "invalid":
                     continue
                 terms = masked_terms(variant.edits)
                 keys.append((name, variant.id))
                 pairs.append((mask(first, terms), mask(text, terms)))
     names = [about(variant_id, tally.model.name, name) for name, variant_id in keys]
-    told = await loop.judge.prefer(pairs, names)
-    for (name, variant_id), value in zip(keys, told, strict=True):
+    for (name, variant_id), value in zip(keys, await loop.judge.prefer(pairs, names), strict=True):
         if value is not None:
             loop.observed.prefer(variant_id, value, model=tally.model.name, format=name)
     loop.stop(loop.judge.client, what=f"The judge {loop.judge.model.name} was stopped: ")
@@ -78,18 +73,19 @@ class FreeText(NamedTuple):
 
 
 def study(loop: State, claims: Sequence[Claim]) -> FreeText | None:
-    """Findings and the section of the record; None where answers are labels.
+    """Findings and the section of the record; None where answers are labels, or are compared by their probability.
 
     Under other protocols than the default one there are figures, and no findings.
     """
-    if not is_free(loop):
+    kind = loop.parts.task.kind
+    if not kind.by_degrees or loop.plan.oracle == "probability":
         return None
-    made = _scores(loop, claims) if loop.parts.task.kind.number else _texts(loop)
-    found = made.findings if loop.plan.protocol == "default" else []
-    return made._replace(findings=[dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(found, 1)])
+    made = _scores(loop, claims) if kind.number else _texts(loop)
+    seen = made.findings if loop.plan.protocol == "default" else []
+    return made._replace(findings=[dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(seen, 1)])
 
 
-def pair_judge(loop: State) -> Any | None:
+def pair_judge(loop: State) -> PairJudge | None:
     """The judge of a run with its client: it shares budget, cache and journal with the models that are audited."""
     parts, folder = loop.parts, loop.folder
     model = parts.judge
@@ -139,8 +135,7 @@ def _scores(loop: State, claims: Sequence[Claim]) -> FreeText:
         "noise": {t.model.name: noise_of_numbers(observed.table, t.model.name) for t in loop.tallies},
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
-    found = findings.of_claims(claims, (observed.table, observed.directed))
-    return FreeText(claims, found, {"scores": section})
+    return FreeText(claims, findings.of_claims(claims, (observed.table, observed.directed)), {"scores": section})
 
 
 def _texts(loop: State) -> FreeText:
@@ -148,36 +143,31 @@ def _texts(loop: State) -> FreeText:
     from auditor.contrib import free_text
     from auditor.measure import findings
 
-    found, section = _pairs(loop)
+    changed, section = _pairs(loop)
     sections: dict[str, object] = {"generation_pairs": section}
     table = loop.observed.table
     if loop.plan.protocol != "default" or not len(table):
-        return FreeText([], found, sections)
+        return FreeText([], changed, sections)
     terms = [term.text for d in loop.parts.dictionaries for term in d.terms]
     studied = free_text.study(table, loop.question(), terms)
-    told = {"told_apart": [one.as_record() for one in studied.apart]}
-    claims = findings.of_claims(studied.claims, (table,))
-    return FreeText(studied.claims, [*claims, *found], sections | told)
+    sections["told_apart"] = [one.as_record() for one in studied.apart]
+    return FreeText(studied.claims, [*findings.of_claims(studied.claims, (table,)), *changed], sections)
 
 
 def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
     from auditor.measure import pairs, scores
 
-    found = pairs.study(
+    studied = pairs.study(
         loop.observed.metrics,
         deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
         seed=loop.plan.seed,
     )
-    rows = [*found.unsigned, *found.signed]
+    rows = [*studied.unsigned, *studied.signed]
     judge = loop.judge
     if judge is not None and not judge.trusted:
+        wrong = ("not tested: the judge got too few of its control pairs right",)
         rows = [
-            row
-            if row.metric != "preference"
-            else dataclasses.replace(
-                row, p_value=None, notes=("not tested: the judge got too few of its control pairs right",)
-            )
-            for row in rows
+            dataclasses.replace(row, p_value=None, notes=wrong) if row.metric == "preference" else row for row in rows
         ]
     rows = scores.decide(rows)
     section = {
@@ -192,3 +182,54 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
     return pairs.findings(rows), section
+
+
+def opinion(record: Mapping[str, Any], evidence: Evidence, variant_id: str, model: str, format: str) -> Opinion | None:
+    """What the judge said of the answers of ``model`` to a variant and its original; None where there was no judge.
+
+    A pair has no questions where its answers are equal, one of them is no text, or a limit came first. Of a redacted
+    run the labels are handed out and not the words around them.
+    """
+    from auditor.models.judge import Tallied, count
+    from auditor.tasks import load
+
+    judge = record.get("generation_pairs", {}).get("judge", {}).get("model")
+    if judge is None:
+        return None
+    # A run that was gone on with may have asked about an earlier answer too: the last two count.
+    asked = list(evidence.judged(about(variant_id, model, format)).items())[-2:]
+    task, questions, labels = load("judge"), [], []
+    # Texts that differ in the white space around them are one question.
+    for texts, (name, prompt) in zip(ORDERS, asked if len(asked) == 2 else 2 * asked, strict=False):
+        came = next((r for r in evidence.responses(name) if r.model == judge), None)
+        label = _label(task, prompt, came)
+        labels.append(label)
+        questions.append(
+            Question(
+                texts=texts,
+                prompt=prompt,
+                answer=_words(came, label, redacted=bool(record["spec"].get("redact"))),
+                chosen={"first": texts[0], "second": texts[1], "equal": "equal"}.get(label or ""),
+            )
+        )
+    return Opinion(
+        judge=judge,
+        questions=tuple(questions),
+        preference=count(labels[0], labels[1], Tallied()) if questions else None,
+    )
+
+
+def _label(task: Task, prompt: Prompt, came: Response | None) -> str | None:
+    if came is None or came.output is None:
+        return None
+    read = task.read(came.output, "chat" if prompt.text is None else "text")
+    return str(read.value) if read.status == "ok" else None
+
+
+def _words(came: Response | None, label: str | None, *, redacted: bool) -> str:
+    """What is shown of an answer."""
+    if came is None:
+        return "not answered"
+    if came.output is None:
+        return f"failed ({came.error})" + ("" if redacted else f": {came.detail}")
+    return (label or "(redacted)") if redacted else came.output

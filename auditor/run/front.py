@@ -18,14 +18,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from auditor import run as pipeline
 from auditor.core.errors import AuditError, ConfigError, WrongType
 from auditor.core.options import Typed, keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import SourceText
-from auditor.run.loop import silent
+from auditor.run.audit import run_sync
 from auditor.run.result import Result, run_plan
+from auditor.run.state import silent
 
 OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by another name
 
@@ -64,13 +64,13 @@ def _given(plan: Plan, data: object) -> Sequence[SourceText]:
 def _filed(data: Any, folder: Path) -> Path | None:
     """The file of pairs or of whole requests that is made of what the caller handed over; None of texts."""
     from auditor import tasks
-    from auditor.run import pairs, traffic
+    from auditor.run import own_pairs, traffic
 
     names = set(tasks.fields_given(data))
-    if not ({pairs.FIRST, pairs.SECOND} <= names or names & {traffic.MESSAGES, *traffic.WITHIN}):
+    if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or names & {traffic.MESSAGES, *traffic.WITHIN}):
         return None
     rows = list(tasks.rows_given(data))
-    if not ({pairs.FIRST, pairs.SECOND} <= names or (rows and traffic.is_request(rows[0]))):
+    if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or (rows and traffic.is_request(rows[0]))):
         return None
     try:
         lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
@@ -166,7 +166,5 @@ def audit(
         Something in the call cannot be done; nothing was asked. Where ``data`` is of a kind that is not taken, it is a
         `TypeError` too.
     """
-    result: Result = pipeline.run_sync(
-        lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options)
-    )
+    result: Result = run_sync(lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options))
     return result

@@ -1,33 +1,28 @@
 """The loop of an audit: the one module that knows the order of the stages.
 
 Cases stream through in rounds: ask the suite, gate the variants, journal them, ask each model every
-distinct prompt, judge (`auditor.run.judging`), tell the suite. Statistics, confirmation and reports come
-after the last round.
+distinct prompt, judge, tell the suite. Statistics, confirmation and reports come after the last round.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
 from auditor.core.errors import UserError
 from auditor.core.protocols import Observer
-from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Variant, Verdict
-from auditor.run import free, questions
-from auditor.run.judging import judge
-from auditor.run.parts import Parts, formats_for
+from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Variant, Verdict
+from auditor.measure.observations import Arm
+from auditor.run import free, run_controls
+from auditor.run.build import Parts
+from auditor.run.judging import hidden
 from auditor.run.rounds import source
-from auditor.run.state import State, silent
-from auditor.run.tally import Answers, Tally
+from auditor.run.state import Answered, Answers, State, Tally, silent
 from auditor.run.until import Until
 from auditor.store.base import RunStore
-
-__all__ = ["Loop", "Tally", "silent"]
-if TYPE_CHECKING:
-    from auditor.measure.claims import Claim
 
 
 class Loop(State):
@@ -39,7 +34,7 @@ class Loop(State):
         folder: RunStore | None = None,
         *,
         observe: Observer = silent,
-        answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
+        answered: Answered | None = None,
     ) -> None:
         super().__init__(parts, folder, observe=observe, answered=answered)
         self.judge = free.pair_judge(self)
@@ -50,7 +45,7 @@ class Loop(State):
         rng = Random(self.plan.seed)
         rounds = source(self.parts)
         if self.until is not None:  # nothing is bounded before the control was seen
-            await questions.positive_control(self)
+            await run_controls.positive_control(self)
         try:
             while not self.status_reason and not (self.until and self.until.done):
                 cases, checks = await rounds.next(rng)
@@ -59,19 +54,21 @@ class Loop(State):
                 await self._round(cases, checks, rounds.lines)
         finally:
             rounds.close()
-        await questions.canaries(self, {}, ())
+        await run_controls.canaries(self, {}, ())
         if self.until is None:
-            await questions.positive_control(self)
-        done = self.counts["taken" if self.parts.seeds else "cases"]
+            await run_controls.positive_control(self)
+        done = self._generated
         self.observe(Progress(phase="generate", done=done, planned=done))
+
+    @property
+    def _generated(self) -> int:
+        return self.counts["taken" if self.parts.seeds else "cases"]  # a text may have several cases
 
     async def _round(self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]) -> None:
         self.observed.forget()
         prompts = self._take(cases, checks, lines)
-        told: list[Verdict] = []
-        asked = [
-            asyncio.ensure_future(self._question(i, cases, checks, prompts, told)) for i in range(len(self.tallies))
-        ]
+        verdicts: list[Verdict] = []
+        asked = [asyncio.ensure_future(self._question(t, cases, checks, prompts, verdicts)) for t in self.tallies]
         try:
             await asyncio.gather(*asked)
         finally:
@@ -79,8 +76,8 @@ class Loop(State):
             for one in asked:
                 one.cancel()
             await asyncio.gather(*asked, return_exceptions=True)
-        self.parts.suite.tell(sorted(told, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
-        await questions.canaries(self, prompts, cases)
+        self.parts.suite.tell(sorted(verdicts, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
+        await run_controls.canaries(self, prompts, cases)
         if self.until is not None:
             self.until.look()
         await asyncio.sleep(0)
@@ -89,66 +86,59 @@ class Loop(State):
         self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]
     ) -> dict[tuple[str, str], Prompt]:
         """Journal cases and prompts; returns the prompt of each (variant id, format)."""
-        task = self.parts.task
-        styles = sorted({(t.model.style, f) for t in self.tallies for f in t.formats})
-        if not self.tallies:
-            styles = [("chat", f) for f in formats_for(self.plan, task, None)]
         prompts: dict[tuple[str, str], Prompt] = {}
         written: list[tuple[str, Prompt]] = []
         for case in cases:
             self.count(case, checks)
             self.observed.add(case, {v.id for v in case.variants if checks[v.id].status != "invalid"})
-            task.about(case.original.input)
+            self.parts.task.about(case.original.input)
             for variant in (case.original, *case.variants):
-                if variant is not case.original and not self.asked(checks[variant.id]):
-                    continue
-                text = str(variant.input)
-                for style, name in styles:
-                    prompt = task.bare(text) if style == "text" else task.render(text, name)
-                    prompts[variant.id, name] = prompt
-                    written.append((variant.id, prompt))
+                if variant is case.original or self.asked(checks[variant.id]):
+                    for (_, name), prompt in self.prompts(variant.input).items():
+                        prompts[variant.id, name] = prompt
+                        written.append((variant.id, prompt))
         self.folder.add_cases((case, {v.id: checks[v.id] for v in case.variants}, lines.get(case.id)) for case in cases)
         self.folder.add_prompts(written)
-        done = self.counts["taken" if self.parts.seeds else "cases"]  # a text may have several cases
-        self.observe(Progress(phase="generate", done=done, planned=self.parts.seeds))
+        self.observe(Progress(phase="generate", done=self._generated, planned=self.parts.seeds))
         return prompts
 
     async def _question(
         self,
-        index: int,
+        tally: Tally,
         cases: Sequence[Case],
         checks: Mapping[str, Check],
         prompts: Mapping[tuple[str, str], Prompt],
-        told: list[Verdict],
+        verdicts: list[Verdict],
     ) -> None:
         """Ask one model about one round and judge its answers."""
-        tally, client = self.tallies[index], self.clients[index]
         answers: Answers = {name: defaultdict(list) for name in tally.formats}
-        first = [v for case in cases for v in self.first(case, checks)]
-        once = {v.id for case in cases if self._once(case) for v in (case.original, *case.variants)}
+        first = [v for case in cases for v in self._first(case, checks)]
+        quick = [case for case in cases if self._one_is_enough(case)]
         # A wording more says more of a text than the same wording again.
-        worded = {v.id for v in first if self.observed.shape(v).kind == "wording"}
-        single = {v.id for case in cases if self.once(case) for v in (case.original, *case.variants)}
-        await self._ask(tally, client, first, prompts, answers, once=once | worded | single)
-        if once and tally.replicates > 1 and not client.stopped:
-            again = [v for case in cases if self._once(case) for v in self._again(tally, case, answers)]
-            await self._ask(tally, client, again, prompts, answers, start=1)
+        once = {v.id for v in first if self.observed.shape(v).kind == "wording"}
+        single = (case for case in cases if self.once(case) or self._one_is_enough(case))
+        once |= {v.id for case in single for v in (case.original, *case.variants)}
+        await self._ask(tally, first, prompts, answers, once=once)
+        if quick and tally.replicates > 1 and not tally.client.stopped:
+            again = [v for case in quick for v in self._again(tally, case, answers)]
+            await self._ask(tally, again, prompts, answers, start=1)
         later = [v for case in cases for v in self._later(tally, case, answers)]
-        if later and not client.stopped:
-            await self._ask(tally, client, later, prompts, answers)
-        self.stop(client)
+        if later and not tally.client.stopped:
+            await self._ask(tally, later, prompts, answers)
+        self.stop(tally.client)
         self._require_scores(tally, answers)
         if self.until is not None:
             self.until.leave(cases, checks, prompts, answers)
         for case in cases:
             for name in tally.formats:
-                told += judge(self, tally, case, name, answers[name], checks)
+                judged = self._judge(tally, case, name, answers[name], checks)
+                tally.keep(case, judged)
+                verdicts += judged
         await free.prefer(self, tally, cases, checks, answers)
 
     async def _ask(
         self,
         tally: Tally,
-        client: object,
         variants: Sequence[Variant],
         prompts: Mapping[tuple[str, str], Prompt],
         answers: Answers,
@@ -170,62 +160,79 @@ class Loop(State):
                 for replicate in range(start, 1 if variant.id in once else tally.replicates):
                     keys.append((variant.id, name))
                     requests.append(Request(prompt=prompt, replicate=replicate, variant_id=variant.id))
-        told = await self.responses(tally, client, requests)
-        for (variant_id, name), response in zip(keys, told, strict=True):
+        for (variant_id, name), response in zip(keys, await self.responses(tally, requests), strict=True):
             answers[name][variant_id].append(self.answer(tally, response))
         self._progress(tally)
 
-    def _lazy(self, case: Case) -> bool:
+    def _judge(
+        self, tally: Tally, case: Case, name: str, answers: Mapping[str, list[Answer]], checks: Mapping[str, Check]
+    ) -> list[Verdict]:
+        """Observe what one model answered to one case in the format ``name``; the verdicts on valid edits.
+
+        Placebo variants are not among the verdicts. Further wordings of a text are observed and not judged: only net
+        differences use them.
+        """
+        where = {"model": tally.model.name, "format": name}
+        shapes = {v.id: self.observed.shape(v) for v in case.variants}
+        came = _present(case, answers)
+        compared = {i: own for i, own in came.items() if i not in shapes or shapes[i].kind != "wording"}
+        said = self.oracle.judge(case, compared, shapes, **where)
+        self.observed.take(came, **where)
+        judged: list[Verdict] = []
+        for verdict, is_hidden in zip(said, hidden(case, said, checks), strict=True):
+            placebo = shapes[verdict.variant_id].arm == Arm.PLACEBO
+            if placebo or is_hidden is not None:
+                # Order 0: no group changed. ``attributes`` are those whose edits a placebo copies.
+                verdict = dataclasses.replace(verdict, hidden=is_hidden, order=0 if placebo else verdict.order)
+            self.observed.judge(verdict)
+            if not placebo and checks[verdict.variant_id].status != "invalid":
+                judged.append(verdict)
+        if case.sampling == "iid":
+            self.figures.take(case, compared, **where)
+        if self.parts.task.kind.text:  # figures are kept, texts are not
+            self.observed.measure(self.parts.oracle.measure(case, compared), **where)
+        return judged
+
+    def _directed(self, case: Case) -> bool:
         return self.plan.strategy == "adaptive" and case.sampling == "directed"
 
-    def first(self, case: Case, checks: Mapping[str, Check]) -> Sequence[Variant]:
+    def _first(self, case: Case, checks: Mapping[str, Check]) -> Sequence[Variant]:
         """What is asked at once: all, or of a directed case the original and variants that are part of no other."""
         if self.until is not None:
             return self.until.wanted(case, checks)
-        if not self._lazy(case):
+        if not self._directed(case):
             return (case.original, *case.variants)
         parts = [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
         return [case.original, *parts]
 
-    def once(self, case: Case) -> bool:
-        """Whether the plan asks the prompts of a case once, whatever the replicates; texts are known by several."""
-        return bool(self.plan.repeat) and case.id not in self._repeated and not self.parts.task.kind.text
-
-    def _once(self, case: Case) -> bool:
+    def _one_is_enough(self, case: Case) -> bool:
         """Whether a first answer that is the same is enough: in a search, where labels are compared."""
-        return self._lazy(case) and not self.parts.task.kind.by_degrees
+        return self._directed(case) and not self.parts.task.kind.by_degrees
+
+    def _said(self, tally: Tally, case: Case, answers: Answers) -> list[Verdict]:
+        """What the oracle says so far, in all formats."""
+        return [v for name in tally.formats for v in self.parts.oracle.judge(case, _present(case, answers[name]))]
 
     def _again(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
         """Of a case that was asked once: what differs from the original or has no label, and the original."""
-        found: dict[str, Variant] = {}
+        unlike = dict.fromkeys(v.variant_id for v in self._said(tally, case, answers) if v.outcome != "pass")
         by_id = {v.id: v for v in case.variants}
-        for name in tally.formats:
-            given = answers[name]
-            present = {v.id: given[v.id] for v in (case.original, *case.variants) if v.id in given}
-            told = self.parts.oracle.judge(case, present)
-            found |= {v.variant_id: by_id[v.variant_id] for v in told if v.outcome != "pass"}
-        return [case.original, *found.values()] if found else []
+        return [case.original, *(by_id[name] for name in unlike)] if unlike else []
 
     def _later(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
         """The parts of a directed case's joint variants that changed the answer, in some format."""
-        if not self._lazy(case):
+        if not self._directed(case):
             return []
-        changed: list[frozenset[object]] = []
-        by_id = {v.id: v for v in case.variants}
-        for name in tally.formats:
-            given = answers[name]
-            present = {v.id: given[v.id] for v in (case.original, *case.variants) if v.id in given}
-            changed += [
-                by_id[v.variant_id].choices for v in self.parts.oracle.judge(case, present) if v.outcome == "violation"
-            ]
-        return [v for v in case.variants if any(v.choices < choices for choices in changed)]
+        changed = {v.variant_id for v in self._said(tally, case, answers) if v.outcome == "violation"}
+        joint = [v.choices for v in case.variants if v.id in changed]
+        return [v for v in case.variants if any(v.choices < choices for choices in joint)]
 
-    def _require_scores(self, tally: Tally, answers: Mapping[str, Mapping[str, Sequence[Answer]]]) -> None:
+    def _require_scores(self, tally: Tally, answers: Answers) -> None:
         """Stop at once where the oracle compares scores and the model gives none."""
         if self.plan.oracle != "probability":
             return
         label = self.parts.oracle.label
-        read = [a for by_id in answers.values() for given in by_id.values() for a in given if a.status == "ok"]
+        read = [a for by_id in answers.values() for own in by_id.values() for a in own if a.status == "ok"]
         if read and not any(a.scores and label in a.scores for a in read):
             raise UserError(
                 f"{tally.model.name} gives no probability of {label!r}, and --oracle probability compares nothing "
@@ -233,6 +240,7 @@ class Loop(State):
                 "that return them."
             )
 
-    def free_text(self, claims: Sequence[Claim]) -> free.FreeText | None:
-        """What the answers came to where they are amounts or texts; else None."""
-        return free.study(self, claims)
+
+def _present(case: Case, answers: Mapping[str, list[Answer]]) -> dict[str, list[Answer]]:
+    """The answers to the versions of ``case`` that there are any of, in its order."""
+    return {v.id: answers[v.id] for v in (case.original, *case.variants) if v.id in answers}

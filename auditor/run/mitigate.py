@@ -6,10 +6,8 @@ import asyncio
 import dataclasses
 import hashlib
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +21,16 @@ from auditor.core.protocols import Observer
 from auditor.core.types import FORMAT_VERSION, Answer, Case, Check, Response
 from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
 from auditor.measure.observations import STATUSES, Observations
-from auditor.models.budget import BOOK, Budget
+from auditor.models.budget import BOOK
 from auditor.models.client import definitive
 from auditor.run import mitigations
-from auditor.run.audit import plan_record, require_same_inputs, run_sync
-from auditor.run.loop import Loop, silent
+from auditor.run.audit import plan_record, require_same_inputs, run_sync, to_record
+from auditor.run.build import Parts, budget_of, formats_for, prepare
+from auditor.run.loop import Loop
 from auditor.run.mitigations import Mitigation
-from auditor.run.parts import Parts, StoredCases, formats_for, prepare
-from auditor.run.record import build
 from auditor.run.result import settle
+from auditor.run.stages import StoredCases
+from auditor.run.state import silent
 from auditor.store.files import check_format, read_json, write_json
 from auditor.store.folder import PLAN, RunFolder
 
@@ -195,10 +194,7 @@ def prepare_trial(
         raise ConfigError(
             f"--max-calls {plan.max_calls} is not enough for one text under each of {len(chosen)} prompts."
         )
-    budget = Budget(
-        max_calls=plan.max_calls, max_cost=plan.max_cost, max_seconds=plan.max_seconds,
-        price_in=plan.price_in, price_out=plan.price_out,
-    )  # fmt: skip
+    budget = budget_of(plan)
     redact = mitigations.redactor(base.dictionaries)
     share = max(1, plan.concurrency // len(chosen))
     arms = []
@@ -252,7 +248,7 @@ def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial
     budget = prepared.arms[0][1].budget
     budget.keep(root / BOOK)
     try:
-        return run_sync(lambda: _try(prepared, root, observe))  # type: ignore[no-any-return]
+        return run_sync(lambda: _try(prepared, root, observe))
     finally:
         budget.close()
 
@@ -299,7 +295,6 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
 
 async def _ask(one: Mitigation, parts: Parts, root: Path, prepared: Prepared, observe: Observer) -> tuple[Loop, Path]:
     """One run under a changed prompt, in a folder of its own; where that is there already, the rest of it."""
-    started, clock = datetime.now(UTC), time.monotonic()
     made = plan_record(parts) | {"mitigation": {"of": prepared.folder.id, "name": one.name, "what": one.what}}
     begun = [plan.parent for plan in root.glob(f"*/{PLAN}") if _name_of(plan) == one.name]
     with RunFolder.open(begun[0], write=True) if begun else RunFolder.create(root, made) as folder:
@@ -308,13 +303,7 @@ async def _ask(one: Mitigation, parts: Parts, root: Path, prepared: Prepared, ob
             pass
         answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
         loop = Loop(parts, folder, observe=observe, answered=answered)
-        try:
-            await loop.run()
-        finally:
-            for model in parts.models:
-                await model.aclose()
-            folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
-            folder.write_run(build(loop, {}, started=started, seconds=time.monotonic() - clock))
+        await to_record(loop, alone=False)
         settle(folder)
         return loop, folder.path
 
@@ -365,7 +354,7 @@ def _spent(one: Mitigation, loop: Loop, path: Path) -> Spent:
         run=path.name,
         complete=not loop.status_reason,
         answers=len(tally.seen),
-        calls=loop.clients[0].counts.calls if loop.parts.task.turns else counts["calls"],
+        calls=tally.client.counts.calls if loop.parts.task.turns else counts["calls"],
         unread=counts["refused"] + counts["filtered"] + counts["unparsed"],
         tokens_in=counts["tokens_in"],
         tokens_out=counts["tokens_out"],

@@ -1,26 +1,34 @@
-"""What a run observes: the table that its claims are computed from, filled while answers stream by."""
+"""What a run observes: the tables that its claims are computed from, filled while answers come, or from a folder."""
 
 from __future__ import annotations
 
+import json
+from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from auditor.core.errors import ConfigError, UnknownPlugin, UserError
+from auditor.core.plan import Plan
+from auditor.core.record import read
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
+from auditor.measure.compare import Asked, Side
+from auditor.measure.fairness import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
 from auditor.measure.observations import Arm, Observations, Shape, shape_of
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
-from auditor.run.controls import outcomes
+from auditor.perturb.dictionaries import Dictionary
+from auditor.store.compact import short
+from auditor.store.folder import RunFolder
 from auditor.tasks.task import Task
-
-if TYPE_CHECKING:
-    from auditor.core.plan import Plan
 
 KEPT_SHAPES = 50_000  # combinations of edits whose shape is remembered
 ORIGINAL = shape_of(())
+WHOLE = 17  # characters of the id of a text; those of a directed case go on with what is in it
 
 
 class Row(NamedTuple):
@@ -88,18 +96,18 @@ class Observed:
 
     def take(self, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
         """Add what one model answered to the variants of one case in one format."""
-        for variant_id, given in answers.items():
+        for variant_id, own in answers.items():
             if (place := self._rows.get(variant_id)) is not None:
-                place.table.answers(place.row, model=model, format=format, answers=given, score_of=self._score_of)
+                place.table.answers(place.row, model=model, format=format, answers=own, score_of=self._score_of)
 
     def judge(self, verdict: Verdict) -> None:
         """Add what the oracle said."""
         if (place := self._rows.get(verdict.variant_id)) is not None:
             place.table.judge(place.row, verdict)
 
-    def measure(self, found: Mapping[str, Measured], *, model: str, format: str) -> None:
+    def measure(self, measured: Mapping[str, Measured], *, model: str, format: str) -> None:
         """Add what the free answers of one model to the variants of one case came to."""
-        for variant_id, metrics in found.items():
+        for variant_id, metrics in measured.items():
             if (row := self._drawn(variant_id)) is not None:
                 self.metrics.add(row, model, format, metrics)
 
@@ -112,7 +120,7 @@ class Observed:
         place = self._rows.get(variant_id)
         return place.row if place is not None and place.table is self.table else None
 
-    def given(self, variant_id: str, model: str, format: str) -> list[Any]:
+    def values(self, variant_id: str, model: str, format: str) -> list[object]:
         """The answers of this round to one version that could be read."""
         place = self._rows.get(variant_id)
         return [] if place is None else place.table.values(place.row, model, format)
@@ -122,30 +130,30 @@ class Observed:
         for model in models:
             for placebo in (False, True):
                 for table in (self.table, self.directed):
-                    told = table.judged()
+                    judged = table.judged()
                     arm = np.array([s.arm == Arm.PLACEBO for s in table.shapes.values], dtype=bool)
-                    here = told.model == table.models.get(model)  # none where the model said nothing
-                    yield from table.verdicts(np.flatnonzero(here & (arm[told.shape] == placebo)).tolist())
+                    here = judged.model == table.models.get(model)  # none where the model said nothing
+                    yield from table.verdicts(np.flatnonzero(here & (arm[judged.shape] == placebo)).tolist())
 
     def changes(self) -> tuple[Counter[int], Counter[int]]:
         """Violations, and hidden ones among them, by order."""
-        found: tuple[Counter[int], Counter[int]] = Counter(), Counter()
+        changes: tuple[Counter[int], Counter[int]] = Counter(), Counter()
         for table in (self.table, self.directed):
-            told = table.judged()
+            judged = table.judged()
             order = np.array([len(s.attributes) if s.arm == Arm.EDITED else 0 for s in table.shapes.values])
-            for counted, here in zip(found, (told.outcome == VIOLATION, told.hidden == 1), strict=True):
-                counted.update(order[told.shape[here]].tolist())
-        return found
+            for counted, here in zip(changes, (judged.outcome == VIOLATION, judged.hidden == 1), strict=True):
+                counted.update(order[judged.shape[here]].tolist())
+        return changes
 
     def shape(self, variant: Variant) -> Shape:
         """What the edits of a variant come to; remembered for variants with the same edits elsewhere."""
         key = tuple((e.attribute, e.kind, e.source_group, e.target_group, e.source, e.target) for e in variant.edits)
-        found = self._shapes.get(key)
-        if found is None:
+        shape = self._shapes.get(key)
+        if shape is None:
             if len(self._shapes) >= KEPT_SHAPES:
                 self._shapes.clear()
-            found = self._shapes[key] = shape_of(variant.edits)
-        return found
+            shape = self._shapes[key] = shape_of(variant.edits)
+        return shape
 
 
 def _parts_of(variant: Variant, by_choices: Mapping[frozenset[Any], str]) -> list[str]:
@@ -156,6 +164,22 @@ def _parts_of(variant: Variant, by_choices: Mapping[frozenset[Any], str]) -> lis
     return [by_choices[one] for one in alone if one in by_choices]
 
 
+def outcomes(task: Task, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """The labels whose share is compared between groups.
+
+    The favourable one; of two labels "positive" or else the first one, because the other mirrors it; of many
+    the twelve that were given most often, as ``counts`` says.
+    """
+    if not task.labels:
+        return ()
+    if task.favourable is not None:
+        return (task.favourable,)
+    if len(task.labels) <= 2 and not task.kind.several:
+        return ("positive",) if "positive" in task.labels else (task.labels[0],)
+    ranked = sorted(task.labels, key=lambda label: (-counts.get(label, 0), label))
+    return tuple(sorted(label for label in ranked[:12] if counts.get(label)))
+
+
 def score_of(task: Task) -> str | None:
     """The label whose log odds tell the answers of ``task`` apart: one of two."""
     labels = outcomes(task, {})
@@ -163,11 +187,15 @@ def score_of(task: Task) -> str | None:
 
 
 def question(
-    task: Task, plan: Plan, dictionaries: Sequence[Any], controls: Mapping[str, bool | None], given: Mapping[str, int]
+    task: Task,
+    plan: Plan,
+    dictionaries: Sequence[Dictionary],
+    controls: Mapping[str, bool | None],
+    counts: Mapping[str, int],
 ) -> Question:
-    """What the claims of ``plan`` are about."""
+    """What the claims of ``plan`` are about, where labels were given as often as ``counts`` says."""
     return Question(
-        outcomes=outcomes(task, given),
+        outcomes=outcomes(task, counts),
         number=task.kind.number,
         unit=task.unit,
         graded=frozenset(f for f in task.formats if task.graded(f)),
@@ -177,3 +205,106 @@ def question(
         delta=plan.tolerance if task.kind.number else plan.delta,
         positive_control=controls,
     )
+
+
+def side(path: Path) -> Side:
+    """What `auditor.measure.compare` reads of a run: its record, and what was judged of which text.
+
+    Raises
+    ------
+    RunFolderError
+        It is no run folder, or holds no result yet.
+    """
+    folder = RunFolder.open(path)
+    record = read(folder.record())
+    wanted = {one for finding in record.findings for one in finding.exemplars}
+    observed, keys, exemplars = Observed(), (array("Q"), array("Q")), {}
+    for case, checks in folder.cases():
+        valid = {v.id for v in case.variants if (c := checks.get(v.id)) is None or c.status != "invalid"}
+        observed.add(case, valid)
+        for variant in (case.original, *(v for v in case.variants if v.id in valid)):
+            key = _key(case, variant)
+            keys[case.sampling == "directed"].append(key)
+            if variant.id in wanted:
+                exemplars[variant.id] = key
+    for verdict in folder.verdicts():
+        observed.judge(verdict)
+    drawn, directed = (
+        Asked(table, np.array(own, dtype=np.uint64))
+        for table, own in zip((observed.table, observed.directed), keys, strict=True)
+    )
+    return Side(record=record, drawn=drawn, directed=directed, exemplars=exemplars)
+
+
+def _key(case: Case, variant: Variant) -> int:
+    value = variant.input
+    text = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
+    name = case.id[:WHOLE] if case.sampling == "directed" else case.id
+    return short(f"{name}\0{text}")
+
+
+def group_report(
+    folder: RunFolder,
+    *,
+    attribute: str,
+    labels: Sequence[str] | None = None,
+    model: str | None = None,
+    rounds: int = ROUNDS,
+    seed: int = 7,
+) -> list[GroupFairness]:
+    """Compare the groups of ``attribute`` on the mean score of each label (ASTRAEA, Algorithm 4 and Table 6).
+
+    A case of a grammar run with ``per_seed=None`` holds one sentence with a term of every group. Only cases that were
+    drawn independently of verdicts count. Where a sentence has several terms of a group, their scores are averaged;
+    sentences are paired if every one has a score for every group.
+
+    Parameters
+    ----------
+    labels : sequence of str or None
+        The labels whose scores are compared; None means all that the answers score.
+    model : str or None
+        None means the first model of the run.
+    rounds, seed : int
+        As in `auditor.measure.fairness.group_fairness`.
+
+    Raises
+    ------
+    UserError
+        The run has no such groups, or its answers carry no scores.
+    """
+    record = folder.record()
+    names = list(record["spec"]["models"])
+    if model is not None and model not in names:
+        raise UnknownPlugin("model", model, names)
+    chosen = model or names[0]
+    evidence, observed = folder.evidence(), Observed()
+    try:
+        for case, checks in folder.cases():
+            if case.sampling != "iid":
+                continue
+            invalid = {v.id for v in case.variants if (c := checks.get(v.id)) and c.status == "invalid"}
+            own = [v for v in (case.original, *case.variants) if v.id not in invalid]
+            observed.add(case, {v.id for v in own})
+            for variant in own:
+                for came in evidence.responses(variant.id):
+                    if came.model == chosen:
+                        # What a response says of each label: an answer that is the label's probability.
+                        scores = [Answer(status="ok", value=n, number=p) for n, p in (came.scores or {}).items()]
+                        observed.take({variant.id: scores}, model=chosen, format=came.format)
+            observed.forget()
+    finally:
+        evidence.close()
+    if len(groups_of(observed.table, attribute)) < 2:
+        raise ConfigError(f"{record['id']}: fewer than two groups of {attribute!r}; see --attribute")
+    known = sorted(str(label) for label in observed.table.labels.values)
+    if not known:
+        raise UserError(f"{record['id']}: the answers of {chosen} carry no scores, so no means can be compared.")
+    for label in labels or ():
+        if label not in known:
+            raise UnknownPlugin("label", label, known)
+    report = []
+    for label in labels or known:
+        table = scores_by_group(observed.table, attribute, label)
+        paired = all(score is not None for scores in table.values() for score in scores)
+        report.append(group_fairness(table, score=f"p({label})", paired=paired, rounds=rounds, seed=seed))
+    return report

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from auditor.core.errors import ConfigError
 from auditor.core.types import Case, Check, Message, Prompt, Response, Variant
 from auditor.models.outcome import unanswered
-from auditor.run.controls import is_placebo
+from auditor.run.placebos import is_placebo
 from auditor.tasks import Format, Reader, Task, load
 from auditor.tasks.answers import after_reasoning
 from auditor.tasks.wording import normalise

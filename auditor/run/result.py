@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor import run as pipeline
 from auditor.core import record as records
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, MissingDependency
@@ -19,17 +18,19 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.record import RunRecord
 from auditor.core.record.rows import ExpectedTexts
 from auditor.core.types import Finding, SourceText
-from auditor.run.dryrun import FEW
-from auditor.run.enough import planned
+from auditor.run import again
+from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
+from auditor.run.build import Parts, prepare
+from auditor.run.dryrun import FEW, estimate, planned
+from auditor.run.loop import Loop
+from auditor.run.state import Answered, silent
+from auditor.store.folder import REPORT, RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from auditor.run.answers import Answers
-    from auditor.run.parts import Parts
-    from auditor.store.folder import RunFolder
 
-Silent = pipeline.silent
 TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
 
 
@@ -177,20 +178,22 @@ async def run_plan(
 ) -> Result:
     """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
     from auditor.store.files import write_texts
-    from auditor.store.folder import RunFolder
+    from auditor.store.memory import MemoryFolder
 
     parts = planned(plan, models=models, seeds=seeds, observe=observe)
     if not write:
-        from auditor.store.memory import MemoryFolder
-
         memory = MemoryFolder()
-        record = await pipeline.run_audit(parts, memory, observe=observe)
+        record = await run_audit(parts, memory, observe=observe)
         return Result(record, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
-    with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
+    with RunFolder.create(Path(plan.out), plan_record(parts)) as folder:
         if seeds is not None and not plan.redact:
             write_texts(folder.path / TEXTS, parts.texts)
-        await pipeline.run_audit(parts, folder, observe=observe)
-        return settle(folder)
+        return await _run(folder, parts, observe)
+
+
+async def _run(folder: RunFolder, parts: Parts, observe: Observer, answered: Answered | None = None) -> Result:
+    await run_audit(parts, folder, observe=observe, answered=answered)
+    return settle(folder)
 
 
 def in_folder(
@@ -201,17 +204,9 @@ def in_folder(
     begun: Callable[[Path], None] = lambda path: None,
 ) -> Result:
     """Run ``parts`` in a new run folder: ``further`` goes into its plan, ``begun`` gets it before anything is asked."""
-    from auditor.store.folder import RunFolder
-
-    async def go() -> Result:
-        stored = pipeline.plan_record(parts) | dict(further or {})
-        with RunFolder.create(pipeline.root_folder(parts.plan), stored) as folder:
-            begun(folder.path)
-            await pipeline.run_audit(parts, folder, observe=observe)
-            return settle(folder)
-
-    result: Result = pipeline.run_sync(go)
-    return result
+    with RunFolder.create(Path(parts.plan.out), plan_record(parts) | dict(further or {})) as folder:
+        begun(folder.path)
+        return run_sync(lambda: _run(folder, parts, observe))
 
 
 async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
@@ -219,19 +214,16 @@ async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
     from auditor.models.client import definitive
     from auditor.store.redact import readable
 
-    pipeline.require_same_inputs(folder.plan, pipeline.plan_record(parts))
+    require_same_inputs(folder.plan, plan_record(parts))
     for response in folder.recall(lambda r: definitive(r) and readable(r)):
         if not response.cached:
             parts.budget.charge(calls=1, usd=response.cost_usd or 0.0)
     answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
-    await pipeline.run_audit(parts, folder, observe=observe, answered=answered)
-    return settle(folder)
+    return await _run(folder, parts, observe, answered)
 
 
 def settle(folder: RunFolder) -> Result:
     """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
-    from auditor.store.folder import REPORT
-
     result = Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
     folder.write_text(REPORT, result.to_html())
     return result
@@ -242,20 +234,19 @@ def audit_plan(
     *,
     models: Sequence[Model] | None = None,
     seeds: Iterable[SourceText] | None = None,
-    observe: Observer = Silent,
+    observe: Observer = silent,
     write: bool = True,
 ) -> Result:
     """Run ``plan``; the sync face of the one async implementation."""
-    result: Result = pipeline.run_sync(lambda: run_plan(plan, models=models, seeds=seeds, observe=observe, write=write))
-    return result
+    return run_sync(lambda: run_plan(plan, models=models, seeds=seeds, observe=observe, write=write))
 
 
-def dry_run(plan: Plan, *, observe: Observer = Silent) -> ExpectedTexts:
+def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:
     """What ``plan`` would ask and what it would cost, without asking."""
-    return pipeline.estimate(planned(plan), observe=observe)
+    return estimate(planned(plan), observe=observe)
 
 
-def generate(plan: Plan, *, observe: Observer = Silent) -> Path:
+def generate(plan: Plan, *, observe: Observer = silent) -> Path:
     """Write cases and prompts of ``plan`` to a new run folder; no model is called.
 
     Returns
@@ -263,91 +254,65 @@ def generate(plan: Plan, *, observe: Observer = Silent) -> Path:
     Path
         The run folder with ``plan.json``, ``cases.jsonl`` and ``prompts.jsonl``.
     """
-    from auditor.store.folder import RunFolder
-
-    parts = pipeline.prepare(plan, need_models=False)
-    with RunFolder.create(pipeline.root_folder(plan), pipeline.plan_record(parts)) as folder:
-        pipeline.run_sync(lambda: pipeline.Loop(parts, folder, observe=observe).run())
-        path: Path = folder.path
-    return path
+    parts = prepare(plan, need_models=False)
+    with RunFolder.create(Path(plan.out), plan_record(parts)) as folder:
+        run_sync(lambda: Loop(parts, folder, observe=observe).run())
+        return folder.path
 
 
-def resume(path: Path, *, observe: Observer = Silent, limits: Mapping[str, Any] | None = None) -> Result:
+def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] | None = None) -> Result:
     """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
     from auditor.store.files import read_texts
-    from auditor.store.folder import RunFolder
 
-    async def go() -> Result:
-        with RunFolder.open(path, write=True) as folder:
-            given = {name: value for name, value in (limits or {}).items() if value is not None}
-            if fixed := sorted(set(given) - set(Plan.flags("resume"))):
-                raise ConfigError(f"{Plan.flag(fixed[0])} cannot change when a run goes on.")
-            stored = folder.plan["plan"] | given
-            plan = Plan.from_dict(stored)
-            _require_same_looks(plan, folder.plan["plan"])
-            if not plan.models:
+    with RunFolder.open(path, write=True) as folder:
+        stored, inputs = folder.plan["plan"], folder.plan["inputs"]
+        changed = {name: value for name, value in (limits or {}).items() if value is not None}
+        if fixed := sorted(set(changed) - set(Plan.flags("resume"))):
+            raise ConfigError(f"{Plan.flag(fixed[0])} cannot change when a run goes on.")
+        plan = Plan.from_dict(stored | changed)
+        for name in ("max_calls", "max_cost") if plan.until_decided else ():
+            if getattr(plan, name) != stored.get(name):
                 raise ConfigError(
-                    f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE"
+                    "This run looks at its answers at shares of its budget (--until-decided), so its "
+                    f"{Plan.flag(name)} stays what it was: a run that goes on until something is shown shows too "
+                    "much. Leave it out, or start a new run."
                 )
-            texts = path / TEXTS
-            parts = pipeline.prepare(plan, seeds=read_texts(texts) if texts.is_file() else None)
-            if texts.is_file():  # rows that were left out stand in no file
-                parts.facts["seeds"] = {**folder.plan["inputs"].get("seeds", {}), **parts.facts["seeds"]}
-            if FEW in folder.plan["inputs"]:
-                parts.facts[FEW] = folder.plan["inputs"][FEW]
-            return await go_on(folder, parts, observe)
-
-    result: Result = pipeline.run_sync(go)
-    return result
-
-
-def _require_same_looks(plan: Plan, before: Mapping[str, Any]) -> None:
-    """Refuse a larger budget after looks at shares of the one before."""
-    for name in ("max_calls", "max_cost") if plan.until_decided else ():
-        if getattr(plan, name) != before.get(name):
+        if not plan.models:
             raise ConfigError(
-                "This run looks at its answers at shares of its budget (--until-decided), so its "
-                f"{Plan.flag(name)} stays what it was: a run that goes on until something is shown shows too "
-                "much. Leave it out, or start a "
-                "new run."
+                f"{path} was generated without a model. Judge answers with: audit score {path} --responses FILE"
             )
+        texts = path / TEXTS
+        parts = prepare(plan, seeds=read_texts(texts) if texts.is_file() else None)
+        if texts.is_file():  # rows that were left out stand in no file
+            parts.facts["seeds"] = {**inputs.get("seeds", {}), **parts.facts["seeds"]}
+        if FEW in inputs:
+            parts.facts[FEW] = inputs[FEW]
+        return run_sync(lambda: go_on(folder, parts, observe))
 
 
-def score(path: Path, responses: Path, *, observe: Observer = Silent) -> Result:
+def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
     """Judge recorded answers to the prompts that `generate` wrote in ``path``.
 
     The result is written into ``path`` if it holds no result yet, else into a new run folder beside it.
     """
     from auditor import models
-    from auditor.store.folder import RunFolder
 
-    async def go() -> Result:
-        stored = RunFolder.open(path)
-        stored.require_texts("judging recorded answers")
-        plan = Plan.from_dict(stored.plan["plan"]).but(models=(f"recorded:{responses}",), cache=False)
-        adapter = models.make(plan.models[0], task=None)
-        parts = pipeline.prepare(plan, models=[adapter], cases=stored.cases())
-        fresh = not (path / "run.json").exists() and not stored.has_responses()
-        parts.seeds = None
-        folder = (
-            RunFolder.open(path, write=True)
-            if fresh
-            else RunFolder.create(
-                path.resolve().parent, {**stored.plan, "plan": plan.as_dict(), "scored_from": path.name}
-            )
-        )
-        with folder:
-            await pipeline.run_audit(parts, folder, observe=observe)
-            return settle(folder)
-
-    result: Result = pipeline.run_sync(go)
-    return result
+    stored = RunFolder.open(path)
+    stored.require_texts("judging recorded answers")
+    plan = Plan.from_dict(stored.plan["plan"]).but(models=(f"recorded:{responses}",), cache=False)
+    parts = prepare(plan, models=[models.make(plan.models[0], task=None)], cases=stored.cases())
+    if not (path / "run.json").exists() and not stored.has_responses():
+        folder = RunFolder.open(path, write=True)
+    else:
+        about = {**stored.plan, "plan": plan.as_dict(), "scored_from": path.name}
+        folder = RunFolder.create(path.resolve().parent, about)
+    with folder:
+        return run_sync(lambda: _run(folder, parts, observe))
 
 
 def load(path: Path) -> Result:
     """The result that a finished run folder holds, with what readers found; nothing is asked."""
     from auditor.run import review
-    from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)
     record, readers = folder.record(), review.controls(folder.path)
@@ -356,7 +321,7 @@ def load(path: Path) -> Result:
     return Result(record, path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
 
 
-def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer = Silent) -> dict[str, Any]:
+def replay(path: Path, finding: str, *, replicates: int = 5) -> dict[str, Any]:
     """Ask the prompts of one finding (or variant) of a run again.
 
     Returns
@@ -364,5 +329,4 @@ def replay(path: Path, finding: str, *, replicates: int = 5, observe: Observer =
     dict
         ``{"finding", "model", "cells": [{"variant_id", "role", "before": {label: n}, "now": {label: n}}]}``.
     """
-    values: dict[str, Any] = pipeline.run_sync(lambda: pipeline.replay(load(path), finding, replicates))
-    return values
+    return run_sync(lambda: again.replay(RunFolder.open(path), finding, replicates))

@@ -13,16 +13,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from types import MappingProxyType
-from typing import Protocol
 
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
+from auditor.core.protocols import Gate, PlaceboMaker
 from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
-from auditor.run.controls import placebos_again, with_placebos
-from auditor.run.parts import Parts, StoredCases
-from auditor.run.stages import stages
-from auditor.run.wordings import checked, with_wordings
+from auditor.run.build import Parts
+from auditor.run.placebos import checked, placebos_again, with_placebos, with_wordings
+from auditor.run.stages import StoredCases, stages
 from auditor.store.journal import decoded
 from auditor.store.records import CASE, case_line
 
@@ -35,8 +34,10 @@ AHEAD = 3  # chunks in flight for each worker
 Round = tuple[Sequence[Case], dict[str, Check]]
 
 
-class Source(Protocol):
-    """Hands out rounds of cases with the checks of their variants.
+class Source:
+    """Makes rounds of cases, with the checks of their variants, in this process.
+
+    The only one for suites that learn from verdicts.
 
     Attributes
     ----------
@@ -44,38 +45,24 @@ class Source(Protocol):
         By case id: the lines of the last round for ``cases.jsonl``, where they were written by a worker.
     """
 
-    lines: Mapping[str, bytes]
-
-    async def next(self, rng: Random) -> Round:
-        """The next round; without cases at the end."""
-        ...
-
-    def close(self) -> None:
-        """Let go of workers."""
-        ...
-
-
-class Local:
-    """Cases and checks made in this process; the only source for suites that learn from verdicts."""
-
     lines: Mapping[str, bytes] = MappingProxyType({})
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     async def next(self, rng: Random) -> Round:
-        """Ask the suite and gate its variants."""
-        parts = self._parts
-        cases = parts.suite.ask(round_size(parts.plan), rng)
+        """The next round; without cases at the end."""
+        parts, suite = self._parts, self._parts.suite
+        cases = suite.ask(round_size(parts.plan), rng)
         if not cases:
             return (), {}
-        if parts.gate is None and isinstance(parts.suite, StoredCases):
-            return cases, {v.id: parts.suite.checks[v.id] for case in cases for v in case.variants}
-        checks = {} if parts.suite.checks is None else parts.suite.checks  # one may be empty until it is asked
+        checks = {} if suite.checks is None else suite.checks  # one may be empty until it is asked
+        if isinstance(suite, StoredCases):
+            return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
         return gated(parts.plan, cases, parts.gate, parts.placebos, checks)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Let go of workers."""
 
 
 def round_size(plan: Plan) -> int:
@@ -84,7 +71,7 @@ def round_size(plan: Plan) -> int:
 
 
 def gated(
-    plan: Plan, cases: Sequence[Case], gate: object, placebos: object, checks: Mapping[str, Check]
+    plan: Plan, cases: Sequence[Case], gate: Gate | None, placebos: PlaceboMaker | None, checks: Mapping[str, Check]
 ) -> tuple[Sequence[Case], dict[str, Check]]:
     """Cases with their placebo variants and further wordings, and the check of every variant."""
     if placebos is not None and plan.protocol == "default":
@@ -98,13 +85,13 @@ def gated(
         ]
     if gate is None:
         return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
-    found = checked(gate, cases)
+    checks = checked(gate, cases)
     if placebos is not None and plan.protocol == "default":
-        cases, found = placebos_again(cases, found, placebos, gate, seed=plan.seed)
+        cases, checks = placebos_again(cases, checks, placebos, gate, seed=plan.seed)
     if plan.wordings > 1 and placebos is not None:
-        cases, more = with_wordings(cases, found, gate, placebos, n=plan.wordings - 1, seed=plan.seed)
-        found |= more
-    return cases, found
+        cases, further = with_wordings(cases, checks, gate, placebos, n=plan.wordings - 1, seed=plan.seed)
+        checks |= further
+    return cases, checks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +119,8 @@ class Worker:
 
         self._plan = Plan.from_dict(plan)
         self._feed = Feed()
-        self._suite, self._gate, _, _, self._placebos = stages(self._plan, tasks.load(self._plan.task), self._feed, {})
+        made = stages(self._plan, tasks.load(self._plan.task), self._feed, {})
+        self._suite, self._gate, self._placebos = made.suite, made.gate, made.placebos
         self._rng = Random(self._plan.seed)
 
     def make(self, seeds: Sequence[SourceText]) -> Made:
@@ -161,7 +149,7 @@ def make_chunk(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
     return _WORKERS[key].make(seeds)
 
 
-class Spread:
+class Spread(Source):
     """Cases made by workers, chunk by chunk, in the order of the seeds.
 
     Parameters
@@ -184,13 +172,13 @@ class Spread:
         workers: int,
         close: Callable[[], None],
     ) -> None:
-        self._parts, self._submit, self._close = parts, submit, close
+        super().__init__(parts)
+        self._submit, self._close = submit, close
         self._plan = parts.plan.as_dict()
         self._ahead = AHEAD * workers
         self._chunks = iter(range(0, len(parts.texts), CHUNK))
         self._flying: deque[Awaitable[Made]] = deque()
         self._ready: deque[bytes] = deque()
-        self.lines: Mapping[str, bytes] = {}
 
     async def next(self, rng: Random) -> Round:
         """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
@@ -296,5 +284,5 @@ def source(parts: Parts) -> Source:
     plan = parts.plan
     apart = parts.texts and plan.strategy != "adaptive"  # not generated, not stored
     if not apart or (plan.engine == "local" and plan.jobs == 1):
-        return Local(parts)
+        return Source(parts)
     return (actors if plan.engine == "ray" else processes)(parts, plan.jobs)

@@ -4,33 +4,125 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.core import talk
 from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, text_of
+from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Verdict, text_of
 from auditor.measure.claims import Question
 from auditor.models.outcome import unanswered
-from auditor.run.controls import control_seen
-from auditor.run.figures import Figures
+from auditor.run.build import Parts, formats_for, prompt_of
+from auditor.run.judging import Figures, Judge
 from auditor.run.observed import Observed, question, score_of
-from auditor.run.parts import Parts, formats_for
-from auditor.run.tally import WAITING, Tally
-from auditor.run.verdict import Judge
+from auditor.run.stages import StoredCases
 from auditor.store.base import RunStore
+from auditor.store.compact import KeySet
 
+if TYPE_CHECKING:
+    from auditor.models.client import Client
+    from auditor.models.judge import PairJudge
+    from auditor.models.outcome import Known
+    from auditor.models.talks import Talks
+
+KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are never asked again
+KEPT_VALUES = 1000  # different answers in one format that are counted one by one
 KEPT_OUTPUTS = 10_000  # short outputs of models whose reading is remembered
 SHORT = 200  # characters
 BESIDE = ("placebo", "wording")  # kinds of variants that are counted apart
-WAITING_S = 1.0  # how long answers may wait to be journaled: some models say that they are deterministic, and are slow
+WAITING = 256  # answers that may wait to be journaled, where asking again is cheap and gives the same
+WAITING_S = 1.0  # how long they may wait: some models say that they are deterministic, and are slow
+CONTROL_SEEN = 0.75  # share of control pairs that must change the answer
+LOST = ("failed", "not_asked")  # no answer came
+Answered = Mapping[str, Mapping[tuple[str, int], Response]]  # by model, sha256 of the prompt and replicate
+Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
 
 
 def silent(event: Progress) -> None:
     """Observe nothing."""
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """One model of a run: what asks it, and what its answers came to, while they stream by."""
+
+    model: Model
+    replicates: int
+    formats: tuple[str, ...]
+    client: Client | Talks = field(init=False)
+    counts: Counter[str] = field(default_factory=Counter)
+    judged: bool = False  # whether any variant could be
+    # format -> answer that was read -> how often; None: all that came after `KEPT_VALUES`
+    values: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
+    unread: tuple[str, str] | None = None  # variant id and output of the first answer without a label
+    cost_usd: float = 0.0
+    reported: set[str] = field(default_factory=set)
+    seen: KeySet = field(default_factory=KeySet)
+    # journaled and not counted yet; what was not asked is not among them
+    known: set[tuple[str, int]] = field(default_factory=set)
+    waiting: list[Response] = field(default_factory=list)  # to be journaled together
+    waiting_since: float = 0.0
+    ahead: Counter[str] = field(default_factory=Counter)  # of a round under way: answers that are not counted yet
+    ahead_usd: float = 0.0
+    planned: int = 0
+    hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
+    canary_prompts: dict[tuple[str, str], Prompt] = field(default_factory=dict)  # by case id and format
+    canaries: dict[tuple[str, str], dict[str, list[object]]] = field(default_factory=dict)  # time -> answers, of each
+    control: dict[str, list[bool]] = field(default_factory=dict)  # by format: control pairs answered differently
+
+    def count(self, response: Response, answer: Answer) -> None:
+        """Count an answer that was not counted yet."""
+        counts = self.counts
+        counts["cached" if response.cached else "calls"] += 1
+        if answer.status != "ok":
+            counts[answer.status] += 1
+            counts["cut_off"] += response.cut_off
+        if (value := answer.value) is not None:
+            values = self.values[response.format]
+            values[value if value in values or len(values) < KEPT_VALUES else None] += 1
+        if self.unread is None and answer.status in ("refused", "unparsed"):
+            self.unread = (response.variant_id, talk.brief(response.output or "")[:SHORT])
+        if response.usage is not None:
+            counts["tokens_in"] += response.usage.tokens_in
+            counts["tokens_out"] += response.usage.tokens_out
+        self.cost_usd += response.cost_usd or 0.0
+        if response.model_reported:
+            self.reported.add(response.model_reported)
+
+    def keep(self, case: Case, verdicts: Sequence[Verdict]) -> None:
+        """Take note of what was judged; of hidden changes as much of the case as it takes to ask again."""
+        self.judged = self.judged or any(v.outcome in ("pass", "violation") for v in verdicts)
+        for v in verdicts:
+            if v.hidden:
+                kept = len(self.hidden) < KEPT_HIDDEN or case.sampling == "directed"
+                whole = case if kept else dataclasses.replace(case, variants=())
+                self.hidden.append((whole, v.variant_id, v.format))
+
+    @property
+    def judged_nothing(self) -> bool:
+        """Whether no variant could be judged, since most answers were refused, filtered, unreadable or did not come."""
+        if 2 * self.lost <= len(self.seen) or self.lost == self.counts["failed"]:
+            return False
+        return not self.judged
+
+    @property
+    def lost(self) -> int:
+        """How many answers were refused, filtered, unreadable or did not come."""
+        return sum(self.counts[status] for status in ("unparsed", "refused", "filtered", "failed"))
+
+    @property
+    def together(self) -> bool:
+        """Whether answers may be journaled some at a time: one that a kill loses is asked again and is the same."""
+        return self.model.deterministic and not self.model.cacheable
+
+    @property
+    def control_seen(self) -> dict[str, tuple[bool, int, int]]:
+        """By format: whether the positive control was seen, pairs answered differently, pairs asked."""
+        return {n: (sum(h) >= CONTROL_SEEN * len(h), sum(h), len(h)) for n, h in sorted(self.control.items())}
 
 
 class State:
@@ -42,43 +134,40 @@ class State:
         folder: RunStore | None = None,
         *,
         observe: Observer = silent,
-        answered: Mapping[str, Mapping[tuple[str, int], Response]] | None = None,
+        answered: Answered | None = None,
+        give_up: bool = True,
     ) -> None:
-        self.parts, self.observe = parts, observe
+        self._give_up = give_up and bool(parts.task.labels)  # where most first answers cannot be read
+        self.parts, self.plan, self.observe = parts, parts.plan, observe
         self.folder = RunStore() if folder is None else folder
-        self.plan = parts.plan
         self.counts: Counter[str] = Counter()
-        self.oracle = Judge(parts.oracle, parts.suite)
-        self.observed = Observed(
-            [model.name for model in parts.models], score_of(parts.task), parts=self.plan.protocol == "hinter"
-        )
-        self.figures = Figures(parts.suite)
+        names = [model.name for model in parts.models]
+        self.observed = Observed(names, score_of(parts.task), parts=self.plan.protocol == "hinter")
+        self.oracle, self.figures = Judge(parts.oracle, parts.suite), Figures(parts.suite)
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
-        self.canary_prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
+        self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self._text = ""  # of the last case
         self._repeated: set[str] = set()  # cases that tell the noise, where not all do
         self._read: dict[tuple[str, str, str], Answer] = {}
-        self._waiting_since: dict[str, float] = {}  # by model
-        self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self._answered = answered or {}
         self.tallies = [self.tally(model) for model in parts.models]
+        styles = {(t.model.style, name) for t in self.tallies for name in t.formats}
+        self._styles = sorted(styles or {("chat", name) for name in formats_for(self.plan, parts.task, None)})
         if parts.cache is not None:
             parts.cache.tell(lambda said: observe(Progress(phase="cache", done=0, message=said)))
-        self.clients = [self._client(tally) for tally in self.tallies]
-        for tally, client in zip(self.tallies, self.clients, strict=True):
-            tally.first = client.first
-        self.judge: Any | None = None  # of texts
+        for tally in self.tallies:
+            tally.client = self._client(tally)
+        self.judge: PairJudge | None = None  # of texts
 
-    def stop(self, client: Any, *, what: str = "") -> None:
+    def stop(self, client: Client | Talks, *, what: str = "") -> None:
         """Take note that ``client`` makes no further call, where that is so."""
         if not client.stopped:
             return
         if isinstance(client.stopped, BudgetExceeded):
             self.stopped_by = self.stopped_by or client.stopped.limit
         self.status_reason = self.status_reason or what + self.why(client.stopped)
-        ids = [i for i in client.model.under_way if i not in self.status_reason]
-        if ids:
+        if ids := [i for i in client.model.under_way if i not in self.status_reason]:
             self.status_reason += (
                 f"; the provider still works on {', '.join(ids)}, and audit resume goes on waiting for "
                 + ("it" if len(ids) == 1 else "them")
@@ -98,8 +187,11 @@ class State:
             replicates = 1 if model.deterministic or plan.protocol != "default" else DEFAULT_REPLICATES
         return Tally(model=model, replicates=replicates, formats=formats_for(plan, self.parts.task, model))
 
-    def _client(self, tally: Tally) -> Any:
-        from auditor.models.outcome import Known
+    def prompts(self, text: object) -> dict[tuple[str, str], Prompt]:
+        """How the models of this run are asked about ``text``, by style and format."""
+        return {(style, name): prompt_of(self.parts.task, text, style, name) for style, name in self._styles}
+
+    def _client(self, tally: Tally) -> Client | Talks:
         from auditor.models.retry import RetryPolicy
         from auditor.models.talks import client_of
 
@@ -110,10 +202,9 @@ class State:
         live = kept is not None and (not answered or answered is kept)
         if kept is not None and live:
             answered = kept
-        patience = model.patience_s
         return client_of(self.parts.task)(
             model,
-            retry=None if patience is None else RetryPolicy(ceiling_s=patience),
+            retry=None if model.patience_s is None else RetryPolicy(ceiling_s=model.patience_s),
             cache=self.parts.cache if model.cacheable else None,
             budget=self.parts.budget,
             concurrency=self.plan.concurrency,
@@ -121,7 +212,7 @@ class State:
             remember=not live,
             on_response=lambda response: self._journal(tally, response),
             keep=lambda text, format: self._reading(text, model.style, format).status == "ok",
-            give_up=bool(self.parts.task.labels),
+            give_up=self._give_up,
         )
 
     def _journal(self, tally: Tally, response: Response) -> None:
@@ -130,16 +221,13 @@ class State:
         tally.ahead_usd += response.cost_usd or 0.0
         now = time.monotonic()
         if not tally.waiting:
-            self._waiting_since[tally.model.name] = now
+            tally.waiting_since = now
         tally.waiting.append(self._redacted(tally, response) if self.plan.redact else response)
-        late = now - self._waiting_since[tally.model.name] >= WAITING_S
-        if tally.together and len(tally.waiting) < WAITING and not late:
-            return
-        self._flush(tally)
-        self._progress(tally)
+        if not tally.together or len(tally.waiting) >= WAITING or now - tally.waiting_since >= WAITING_S:
+            self._flush(tally)
+            self._progress(tally)
 
     def _flush(self, tally: Tally) -> None:
-        """Journal the answers that wait."""
         if tally.waiting:
             self.folder.add_responses(tally.waiting)
             tally.waiting.clear()
@@ -157,13 +245,13 @@ class State:
 
         return redact.response(response, lambda text: task.read(text, style, response.format), write)
 
-    def _progress(self, tally: Tally, phase: str = "ask") -> None:
+    def _progress(self, tally: Tally) -> None:
         planned, done = None, len(tally.seen) + len(tally.known)
         if self.parts.seeds and self.counts["cases"]:
             planned = max(tally.planned, round(tally.planned * self.parts.seeds / self.counts["taken"]))
         self.observe(
             Progress(
-                phase=phase,
+                phase="ask",
                 model=tally.model.name,
                 done=done,
                 planned=planned if planned and planned >= done else None,
@@ -176,6 +264,10 @@ class State:
     def asked(self, check: Check) -> bool:
         """Whether a model gets to see the variant: invalid ones only where the plan says so."""
         return check.status != "invalid" or self.plan.test_discarded
+
+    def once(self, case: Case) -> bool:
+        """Whether the plan asks the prompts of a case once, whatever the replicates; texts are known by several."""
+        return bool(self.plan.repeat) and case.id not in self._repeated and not self.parts.task.kind.text
 
     def count(self, case: Case, checks: Mapping[str, Check]) -> None:
         """Count a case and its variants."""
@@ -199,7 +291,8 @@ class State:
             self._agree("valid" if valid else "discarded", variant.input)
 
     def _agree(self, arm: str, text: object) -> None:
-        if self.parts.agreement is None or not isinstance(text, str):
+        """Whether the words of ``text`` agree; what came from a file was checked where it was made."""
+        if isinstance(self.parts.suite, StoredCases) or not isinstance(text, str):
             return
         from auditor.perturb.gate.agreement import problems
 
@@ -208,17 +301,16 @@ class State:
             cell[0] += bool(problems(text))
             cell[1] += 1
 
-    async def responses(self, tally: Tally, client: Any, requests: Sequence[Request]) -> list[Response]:
+    async def responses(self, tally: Tally, requests: Sequence[Request]) -> list[Response]:
         """Ask one model; all that it answered is in the journal before it is handed back."""
         tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
         self._progress(tally)
         try:
-            found: list[Response] = await client.ask(requests)
+            return await tally.client.ask(requests)
         finally:
             self._flush(tally)
             tally.ahead.clear()
             tally.ahead_usd = 0.0
-        return found
 
     def answer(self, tally: Tally, response: Response) -> Answer:
         """Count a response (each distinct one once) and read it."""
@@ -234,36 +326,24 @@ class State:
             return Answer(status="not_asked", reason=answer.reason)
         if journaled and tally.seen.add(key):
             tally.known.discard(key)
-            counts = tally.counts
-            counts["cached" if response.cached else "calls"] += 1
-            if answer.status != "ok":
-                counts[answer.status] += 1
-                counts["cut_off"] += response.cut_off
-            if answer.value is not None:
-                tally.count(response.format, answer.value)
-            if tally.unread is None and answer.status in ("refused", "unparsed"):
-                tally.unread = (response.variant_id, talk.brief(response.output or "")[:SHORT])
-            if response.usage is not None:
-                counts["tokens_in"] += response.usage.tokens_in
-                counts["tokens_out"] += response.usage.tokens_out
-            tally.cost_usd += response.cost_usd or 0.0
-            if response.model_reported:
-                tally.reported.add(response.model_reported)
+            tally.count(response, answer)
         return answer
 
-    def _reading(self, output: str, style: Any, format: str) -> Answer:
+    def _reading(self, output: str, style: Literal["text", "chat"], format: str) -> Answer:
         """What the task reads in an output; that of short ones, which come again and again, is remembered."""
-        found = self._read.get((output, style, format))
-        if found is None:
-            found = self.parts.task.read(output, style, format)
+        answer = self._read.get((output, style, format))
+        if answer is None:
+            answer = self.parts.task.read(output, style, format)
             if len(output) <= SHORT and len(self._read) < KEPT_OUTPUTS:
-                self._read[output, style, format] = found
-        return found
+                self._read[output, style, format] = answer
+        return answer
 
     def question(self) -> Question:
         """What the claims of the run are about."""
         from auditor.measure.rates import label_counts
 
-        seen = {t.model.name: control_seen(t) for t in self.tallies}
-        given = label_counts(self.observed.table)
-        return question(self.parts.task, self.plan, self.parts.dictionaries, seen, given)
+        seen = {
+            tally.model.name: all(seen for seen, _, _ in control.values()) if (control := tally.control_seen) else None
+            for tally in self.tallies
+        }
+        return question(self.parts.task, self.plan, self.parts.dictionaries, seen, label_counts(self.observed.table))

@@ -24,8 +24,7 @@ from auditor.measure.sequential import LOOKS, Look, nominal, spent
 if TYPE_CHECKING:
     from auditor.core.plan import Plan
     from auditor.perturb.dictionaries import Dictionary
-    from auditor.run.state import State
-    from auditor.run.tally import Answers
+    from auditor.run.state import Answers, State
 
 PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
 EVERY = 8  # texts between two looks at what is left of the calls

@@ -19,7 +19,7 @@ from auditor.core.record.rows import ExpectedRows, Slices
 from auditor.core.types import Progress
 from auditor.run import freeze
 from auditor.run.freeze import Frozen
-from auditor.run.parts import require_server
+from auditor.run.build import require_server
 from auditor.store.folder import RunFolder
 from auditor.tables.coded import Given, Rows, binned, load_profile
 from auditor.tables.distance import read_distance

@@ -11,7 +11,9 @@ import pytest
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Reply
 from auditor.core.types import Case, Edit, Request, Variant, is_wording
-from auditor.run.controls import CANARY_REPLICATES, control_pairs, is_placebo, outcomes, with_placebos
+from auditor.run.build import CANARY_REPLICATES
+from auditor.run.observed import outcomes
+from auditor.run.placebos import is_placebo, with_placebos
 from auditor.tasks import load
 from auditor.testing.planted import Planted
 
@@ -193,7 +195,7 @@ def test_joint_placebos_are_put_together_from_single_ones() -> None:
 
 def test_control_pairs_and_the_compared_label() -> None:
     sentiment = load("sentiment")
-    assert len(control_pairs(sentiment)) >= 8
-    assert len(control_pairs(load("hiring"))) >= 8
+    assert len(sentiment.controls) >= 8
+    assert len(load("hiring").controls) >= 8
     assert outcomes(sentiment, {}) == ("positive",)
     assert outcomes(load("hiring"), {}) == (load("hiring").favourable,)

@@ -24,7 +24,7 @@ SEXES = ("female", "male")
 @cache
 def made(task: str) -> list[tuple[Case, dict[str, Check]]]:
     plan, loaded = Plan(task=task), tasks.load(task)
-    suite, gate, _, _, placebos = stages(plan, loaded, list(loaded.seeds()), {})
+    suite, gate, _, placebos = stages(plan, loaded, list(loaded.seeds()), {})
     rng, out = Random(plan.seed), []
     while cases := suite.ask(64, rng):
         cases, checks = gated(plan, cases, gate, placebos, {})

@@ -14,7 +14,7 @@ from auditor.core.errors import ConfigError, UnknownPlugin, UserError
 from auditor.core.types import digest
 from auditor.measure.fairness import DEFAULT_CASES, DEFAULT_GROUPS
 from auditor.perturb import grammar
-from auditor.run.groups import group_report
+from auditor.run.observed import group_report
 from auditor.store.folder import RunFolder
 
 

@@ -21,8 +21,8 @@ from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spre
 from auditor.perturb.dictionaries.full_names import full_names
 from auditor.perturb.name_lines import END
 from auditor.run import observed
+from auditor.run.build import prepare
 from auditor.run.dryrun import versions
-from auditor.run.parts import prepare
 
 BLACK = frozenset(f.name for (race, _), firsts in full_names().items() if race == "black" for f in firsts)
 NOISE = spread(0.016)

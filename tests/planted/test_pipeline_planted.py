@@ -12,8 +12,8 @@ from auditor import Result, SourceText, audit
 from auditor import run as pipeline
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check
-from auditor.run.record import build
 from auditor.run.rounds import gated
+from auditor.run.run_record import build
 from auditor.testing.planted import Planted
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]

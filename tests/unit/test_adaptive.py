@@ -27,9 +27,9 @@ from auditor.measure.observations import shape_of
 from auditor.models.retry import RetryPolicy
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
-from auditor.run.parts import prepare
+from auditor.run.build import prepare
+from auditor.run.judging import Judge
 from auditor.run.result import resume
-from auditor.run.verdict import Judge
 from auditor.store.verify import verify_folder
 from auditor.tasks.oracles.label import LabelOracle
 

@@ -7,7 +7,6 @@ import pytest
 
 from auditor.core import data
 from auditor.core.errors import DataFileError
-from auditor.run.controls import control_pairs
 from auditor.tasks import load
 from auditor.tasks.controls import read
 from auditor.tasks.load import available
@@ -28,11 +27,10 @@ formats:
 @pytest.mark.parametrize("name", available())
 def test_every_task_that_comes_with_the_tool_has_eight_pairs_of_different_texts(name: str) -> None:
     task = load(name)
-    pairs = control_pairs(task)
+    pairs = task.controls
     assert len(pairs) == (12 if name == "judge" else 8)  # those of the judge measure its error
-    texts = [text for pair in pairs for text in pair.texts]
-    assert all(first != second for first, second in (pair.texts for pair in pairs))
-    assert [pair.id for pair in pairs] == [f"control.{n}" for n in range(len(pairs))]
+    texts = [text for pair in pairs for text in pair]
+    assert all(first != second for first, second in pairs)
     prompts = {task.render(text, task.default_format).sha256 for text in texts}
     assert len(prompts) == len(set(texts))
     seeds = task.seeds() if task.seeds_path is not None else []
@@ -60,14 +58,14 @@ def own(tmp_path: Path, controls: str, extra: str = "") -> Path:
 
 
 def test_a_task_file_names_its_own_control_texts(tmp_path: Path) -> None:
-    pairs = control_pairs(load(own(tmp_path, f"\ufeff{GOOD}\n\n")))
-    assert [pair.texts for pair in pairs] == [("A superb novel.", "A dreadful novel.")]
+    pairs = load(own(tmp_path, f"\ufeff{GOOD}\n\n")).controls
+    assert list(pairs) == [("A superb novel.", "A dreadful novel.")]
 
 
 def test_a_task_file_without_them_has_none_even_under_a_known_name(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(TASK.replace("novels", "sentiment"), encoding="utf-8")
-    assert control_pairs(load(file)) == []
+    assert not load(file).controls
 
 
 def test_control_texts_do_not_change_the_digest_of_a_task(tmp_path: Path) -> None:

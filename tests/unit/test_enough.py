@@ -17,7 +17,7 @@ from auditor.measure.families import claims
 from auditor.measure.multiplicity import holm, holm_in_blocks
 from auditor.measure.observations import Observations
 from auditor.report.answer import _not_tested
-from auditor.run.enough import planned
+from auditor.run.dryrun import planned
 from auditor.testing.planted import Planted
 
 levels = st.floats(1e-9, 1.0)

@@ -19,11 +19,11 @@ from auditor.perturb.dictionaries.full_names import full_names
 from auditor.perturb.gate.agreement import problems
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, line_end
+from auditor.run.build import prepare
 from auditor.run.dryrun import versions
-from auditor.run.parts import prepare
+from auditor.run.placebos import checked
 from auditor.run.result import audit_plan
 from auditor.run.rounds import Worker
-from auditor.run.wordings import checked
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
 

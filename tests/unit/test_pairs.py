@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit, resume
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.run.pairs import Pair, edits, spans
+from auditor.run.own_pairs import Pair, edits, spans
 
 JOBS = ("nurse", "driver", "teacher", "cook", "clerk", "painter", "plumber", "pilot")
 

@@ -17,8 +17,8 @@ from auditor.perturb import dictionaries, grammar
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
-from auditor.run.controls import TRIED, is_placebo, placebos_again, with_placebos
-from auditor.run.groups import group_report
+from auditor.run.observed import group_report
+from auditor.run.placebos import TRIED, is_placebo, placebos_again, with_placebos
 
 TWO = """\
 format: 1

@@ -19,8 +19,7 @@ from auditor.core.record import read
 from auditor.core.types import Request, Response
 from auditor.models.judge import PREFIX
 from auditor.report.finding import render_finding
-from auditor.run.free import about
-from auditor.run.opinions import opinion
+from auditor.run.free import about, opinion
 from auditor.store.evidence import JUDGE
 from auditor.store.folder import RunFolder
 

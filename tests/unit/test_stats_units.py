@@ -11,7 +11,7 @@ from auditor.contrib.hinter.statistics import Mutant, measures
 from auditor.core.types import Verdict
 from auditor.measure.anomaly import anomaly_indices
 from auditor.measure.fairness import group_fairness
-from auditor.run import tokens
+from auditor.run import word_rates as tokens
 
 
 def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:

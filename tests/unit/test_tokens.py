@@ -13,7 +13,7 @@ from auditor.measure import anomaly
 from auditor.measure.observations import Shape
 from auditor.perturb.grammar import load
 from auditor.report import tokens as section
-from auditor.run.tokens import Tally, diagnose, of_swaps, of_terminals, of_terms
+from auditor.run.word_rates import Tally, diagnose, of_swaps, of_terminals, of_terms
 
 
 def family(rng: random.Random, k: int, n: int, rate: float, planted: float | None = None) -> list[Tally]:
@@ -170,7 +170,7 @@ def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
 
 
 def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> None:
-    from auditor.run.tokens import as_record
+    from auditor.run.word_rates import as_record
 
     rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))

@@ -6,23 +6,24 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from auditor._version import __version__
+from auditor.core.provenance import of_inputs, surroundings
 from auditor.core.record import Caution
 from auditor.core.record.parts import Unread
-from auditor.core.types import FORMAT_VERSION, Case, Diagnosis, Estimate, Finding, Verdict
-from auditor.measure import cautions
-from auditor.report import cautions as told_of
-from auditor.run import control_record, freeze
-
-if TYPE_CHECKING:
-    from auditor.measure.claims import Claim
-    from auditor.perturb.grammar.cases import GrammarSuite
-    from auditor.run.loop import Loop
-    from auditor.run.tally import Tally
+from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
+from auditor.measure import cautions, findings, performance, rates
+from auditor.measure.claims import Claim
+from auditor.measure.families import claims as all_claims
+from auditor.measure.observations import attributes_of
+from auditor.report import cautions as sentences
+from auditor.run import free, freeze, run_controls, word_rates
+from auditor.run.loop import Loop
+from auditor.run.state import Tally
+from auditor.tasks.oracles.label import label_text
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
@@ -37,40 +38,18 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     loop : Loop
         After its last round, or where it was stopped.
     confirmed : mapping
-        What `auditor.run.confirm` returned.
+        What `auditor.run.again.confirm` returned.
     started : datetime
         When the run began (UTC).
     seconds : float
         How long it took.
     """
-    from auditor.measure import findings as found
-    from auditor.measure import rates
-
-    observed = loop.observed
-    tables = (observed.table, observed.directed)
-    noise = {tally.model.name: control_record.noise(loop, tally) for tally in loop.tallies}
+    plan, task, suite, observed = loop.plan, loop.parts.task, loop.parts.suite, loop.observed
+    noise = {tally.model.name: run_controls.noise(loop, tally) for tally in loop.tallies}
+    floors = {name: value for name, value in noise.items() if isinstance(value, Estimate)}
     estimates = rates.estimates(observed.table, observed.discarded)
-    estimates += [
-        rates.row("noise_floor", value, rates.Place(name, ""))
-        for name, value in noise.items()
-        if isinstance(value, Estimate)
-    ]
-    findings: list[Finding] = []
-    claims = _claims(loop)
-    # Claims about labels say nothing of amounts and texts: those have claims of their own.
-    free = loop.free_text(claims)
-    if free is not None:
-        claims, findings = list(free.claims), free.findings
-    elif loop.plan.protocol == "default":
-        settings = found.Settings(
-            deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
-            noise={name: value for name, value in noise.items() if isinstance(value, Estimate)},
-            replicates={t.model.name: t.replicates for t in loop.tallies},
-            interactions=_interactions(loop),
-            fresh={key: value["p_value"] for key, value in confirmed.items()},
-            confirmed={key: value["confirmed"] for key, value in confirmed.items()},
-        )
-        findings = found.findings(tables, settings, claims)
+    estimates += [rates.row("noise_floor", value, rates.Place(name, "")) for name, value in floors.items()]
+    claims, seen, sections = _conclusions(loop, confirmed, floors)
     reason = _why_partial(loop)
     record: dict[str, Any] = {
         "id": loop.folder.id,
@@ -79,54 +58,73 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "status": "partial" if reason else "complete",
         "status_reason": reason,
         "stopped_by": loop.stopped_by or None,
-        "spec": loop.plan.as_dict()
-        | {"models": [t.model.name for t in loop.tallies], "kind": loop.parts.task.kind.name},
+        "spec": plan.as_dict() | {"models": [t.model.name for t in loop.tallies], "kind": task.kind.name},
         "provenance": _provenance(loop, started, seconds),
         "counts": _counts(loop),
         "estimates": estimates,
-        "controls": control_record.of_run(loop, noise),
+        "controls": run_controls.of_run(loop, noise),
         "performance": _performance(loop),
         "claims": [claim.as_record() for claim in claims],
-        "findings": found.as_records(findings),
-        "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(findings, confirmed)],
+        "findings": findings.as_records(seen),
+        "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(seen, confirmed)],
         "models": {t.model.name: _model(loop, t) for t in loop.tallies},
         "cautions": [dataclasses.asdict(c) for t in loop.tallies for c in _cautions(loop, t)],
+        "vocabulary": _vocabulary(loop),
+        **sections,
     }
-    if free is not None:
-        record |= free.sections
-    if frozen := freeze.of_run(loop.folder.plan, loop.plan):
+    if frozen := freeze.of_run(loop.folder.plan, plan):
         record["frozen"] = frozen
-    record |= loop.parts.suite.record()
+    record |= suite.record()
     if figures := loop.figures.rows():
         record["figures"] = figures
-    if loop.parts.suite.listens:
+    if suite.listens:
         record["adaptive"] |= {"models": _candidates(loop, confirmed)} | _weighted(loop)
-    if loop.plan.test_discarded:
+    if plan.test_discarded:
         record["discarded"] = rates.discarded(observed.table, observed.discarded)
-    if len(loop.tallies) > 1 and loop.plan.protocol == "default":
+    if len(loop.tallies) > 1 and plan.protocol == "default":
         from auditor.measure import two_models
 
-        record["comparison"] = two_models.measure(observed.table, seed=loop.plan.seed)
-    if loop.plan.oracle == "probability":
-        record["probability"] = _probability(loop)
-    if loop.plan.protocol != "hinter":
-        record["tokens"] = _tokens(loop)
-    if loop.plan.protocol == "hinter":
+        record["comparison"] = two_models.measure(observed.table, seed=plan.seed)
+    if plan.oracle == "probability":
+        # For every tolerance, the distinct cases with a variant beyond it; directed cases are left out.
+        oracle = loop.parts.oracle
+        rows = rates.exceeding(observed.table, oracle.epsilons)
+        record["probability"] = {"label": oracle.label, "reference": plan.reference, "rows": rows}
+    if plan.protocol == "hinter":
         record |= _hinter(loop)
+    else:
+        places = [rates.Place(t.model.name, name) for t in loop.tallies for name in t.formats]
+        record["tokens"] = word_rates.of_run(observed.table, suite, places)
     if loop.until is not None:
         record["looks"] = loop.until.record()
     return record
 
 
-def _claims(loop: Loop) -> list[Claim]:
-    """Who is worse off, by how much, how sure: for the default protocol, where answers are labels or numbers."""
-    from auditor.measure.families import claims
+def _conclusions(
+    loop: Loop, confirmed: Confirmed, floors: Mapping[str, Estimate]
+) -> tuple[list[Claim], list[Finding], Mapping[str, object]]:
+    """Who is worse off, by how much, how sure; and what was seen. For the default protocol, with further sections.
 
-    if loop.plan.protocol != "default" or loop.parts.task.kind.text:
-        return []
-    if loop.until is not None:  # as they are after all looks
-        return loop.until.claims()
-    return claims(loop.observed.table, loop.question())
+    Claims about labels say nothing of amounts and texts: those have claims and findings of their own.
+    """
+    plan, table = loop.plan, loop.observed.table
+    claims: list[Claim] = []
+    if plan.protocol == "default" and not loop.parts.task.kind.text:
+        claims = all_claims(table, loop.question()) if loop.until is None else loop.until.claims()
+    amounts = free.study(loop, claims)
+    if amounts is not None:
+        return list(amounts.claims), amounts.findings, amounts.sections
+    if plan.protocol != "default":
+        return claims, [], {}
+    settings = findings.Settings(
+        deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
+        noise=floors,
+        replicates={t.model.name: t.replicates for t in loop.tallies},
+        interactions=_interactions(loop),
+        fresh={key: value["p_value"] for key, value in confirmed.items()},
+        confirmed={key: value["confirmed"] for key, value in confirmed.items()},
+    )
+    return claims, findings.findings((table, loop.observed.directed), settings, claims), {}
 
 
 def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
@@ -145,13 +143,13 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, object]]:
     """Hidden candidates of the directed search, and how many came again when their prompts were repeated."""
     rows = []
     for tally in loop.tallies:
-        found = [(v, name) for case, v, name in tally.hidden if case.sampling == "directed"]
-        asked = [confirmed[key] for v, name in found if (key := (tally.model.name, v, name)) in confirmed]
+        hidden = [(v, name) for case, v, name in tally.hidden if case.sampling == "directed"]
+        asked = [confirmed[key] for v, name in hidden if (key := (tally.model.name, v, name)) in confirmed]
         again = sum(one["confirmed"] is True for one in asked)
         declared = tally.model.deterministic
         rows.append(
-            {"model": tally.model.name, "deterministic": declared, "candidates": len(found)}
-            | {"repeated": len(asked), "confirmed": len(found) if declared else again}
+            {"model": tally.model.name, "deterministic": declared, "candidates": len(hidden)}
+            | {"repeated": len(asked), "confirmed": len(hidden) if declared else again}
         )
     return rows
 
@@ -171,19 +169,8 @@ def _weighted(loop: Loop) -> dict[str, object]:
     return {"rates": rates(tables, stands, label, asked.primary), "weights": weights}
 
 
-def _probability(loop: Loop) -> dict[str, object]:
-    """For every tolerance, the distinct cases with a variant beyond it; directed cases are left out."""
-    from auditor.measure.rates import exceeding
-
-    oracle = loop.parts.oracle
-    rows = exceeding(loop.observed.table, oracle.epsilons)
-    return {"label": oracle.label, "reference": loop.plan.reference, "rows": rows}
-
-
 def _performance(loop: Loop) -> dict[str, object]:
     """Answers against the gold labels, where the texts carry some: a description, never a filter."""
-    from auditor.measure import performance
-
     task = loop.parts.task
     if not task.labels:
         return {"status": "not_tested", "reason": f"a task of kind {task.kind} has no labels"}
@@ -199,23 +186,23 @@ def _performance(loop: Loop) -> dict[str, object]:
         names = ", ".join(repr(text) for text in gold.examples)
         reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
         return {"status": "not_tested", "reason": reason, "gold": gold._asdict()}
-    given = {case: told.value for case, told in read.items() if isinstance(told.value, str | tuple)}
-    originals = performance.originals(table, given, loop.parts.oracle.answer)
+    values = {case: one.value for case, one in read.items() if isinstance(one.value, str | tuple)}
+    originals = performance.originals(table, values, loop.parts.oracle.answer)
     models = [performance.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
     return {"source": source, "gold": gold._asdict(), "models": models}
 
 
 def _why_partial(loop: Loop) -> str:
-    if given_up := [t for t in loop.tallies if t.first.hopeless]:
-        return " ".join(told_of.reason(t.model.name, _unread(loop, t)) for t in given_up)
+    if hopeless := [t for t in loop.tallies if t.client.first.hopeless]:
+        return " ".join(sentences.reason(t.model.name, _unread(loop, t)) for t in hopeless)
     if loop.status_reason:
         return loop.status_reason.rstrip(".") + "."
     failed = sum(counts["failed"] for counts in _counters(loop))
     asked = sum(len(t.seen) for t in loop.tallies) + (len(loop.judge.seen) if loop.judge else 0)
-    told = [f"{failed} of {asked} questions got no answer."] if failed else []
-    told += [told_of.reason(t.model.name, _unread(loop, t)) for t in loop.tallies if t.judged_nothing]
-    return " ".join(told)
+    why = [f"{failed} of {asked} questions got no answer."] if failed else []
+    why += [sentences.reason(t.model.name, _unread(loop, t)) for t in loop.tallies if t.judged_nothing]
+    return " ".join(why)
 
 
 def _unread(loop: Loop, tally: Tally) -> Unread:
@@ -229,12 +216,12 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
         refused=tally.counts["refused"],
         filtered=tally.counts["filtered"],
         failed=tally.counts["failed"],
-        judged_nothing=tally.judged_nothing and (tally.first.hopeless or not loop.status_reason),
+        judged_nothing=tally.judged_nothing and (tally.client.first.hopeless or not loop.status_reason),
         cut_off=tally.counts["cut_off"],
-        stopped=(tally.first.lost, tally.first.answers) if tally.first.hopeless else None,
+        stopped=(tally.client.first.lost, tally.client.first.answers) if tally.client.first.hopeless else None,
         variant=variant,
-        example=None if loop.plan.redact or tally.unread is None else told_of.quoted(output),
-        expected=told_of.listed(task.labels) or asked,
+        example=None if loop.plan.redact or tally.unread is None else sentences.quoted(output),
+        expected=sentences.listed(task.labels) or asked,
     )
 
 
@@ -262,12 +249,10 @@ def _counters(loop: Loop) -> list[Counter[str]]:
 
 def _cost(loop: Loop) -> float | None:
     """Dollars spent; None where a model costs money and its price is not known."""
-    from auditor.run.free import judge_cost
-
     for tally in loop.tallies:
         if tally.model.costs == "tokens" and loop.parts.budget.price_of(tally.model) is None:
             return None
-    judged = judge_cost(loop)
+    judged = free.judge_cost(loop)
     return None if judged is None else round(judged + sum(t.cost_usd for t in loop.tallies), 6)
 
 
@@ -283,41 +268,52 @@ def _model(loop: Loop, tally: Tally) -> dict[str, object]:
             "replicates": tally.replicates,
             "formats": list(tally.formats),
             "reported": sorted(tally.reported),
+            "answers": _labels_given(loop, tally),
         }
         | ({"parameters_changed": dict(changed)} if (changed := tally.model.changed) else {})
     )
 
 
+def _labels_given(loop: Loop, tally: Tally) -> dict[str, int]:
+    """How often each label was given, in all formats; nothing for numbers and texts."""
+    counts: Counter[str] = Counter()
+    for values in tally.values.values() if loop.parts.task.labels else ():
+        for value, n in values.items():
+            counts[str(label_text(value) or "others")] += n
+    return dict(counts.most_common())
+
+
+def _vocabulary(loop: Loop) -> dict[str, object]:
+    """What reports call the groups and labels of the run."""
+    known, edited = loop.parts.dictionaries, set(attributes_of(loop.observed.table))
+    return {
+        "favourable": loop.parts.task.favourable,
+        "attributes": sorted(loop.plan.attributes or (d.attribute for d in known if d.default)),
+        "groups": {d.attribute: {g.name: g.label for g in d.groups.values()} for d in known if d.attribute in edited},
+    }
+
+
 def _cautions(loop: Loop, tally: Tally) -> list[Caution]:
     """What must be known of the answers of one model before its figures."""
-    from auditor.run.controls import seen_by_format
-    from auditor.tasks.oracles.label import label_text
-
-    task = loop.parts.task
-    texts = task.kind.text
-    given = {asked: told for asked, told in tally.given.items() if not task.graded(asked)}  # numbers say more
-    labels = {v: str(label_text(v)) for given in tally.given.values() for v in given} if not texts else {}
-    name = tally.model.name
+    task, name = loop.parts.task, tally.model.name
+    values = {form: counts for form, counts in tally.values.items() if not task.graded(form)}  # numbers say more
+    labels = {v: str(label_text(v)) for counts in tally.values.values() for v in counts} if not task.kind.text else {}
     return [
-        *cautions.alike(name, given, labels),
+        *cautions.alike(name, values, labels),
         *cautions.unreadable(name, tally.lost, len(tally.seen)),
-        *cautions.control(name, seen_by_format(tally)),
+        *cautions.control(name, tally.control_seen),
         *cautions.changed(name, tally.reported, len(tally.seen)),
     ]
 
 
-def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
+def _diagnoses(seen: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
     """For each hidden finding: the smallest variant that shows it is itself; with what its cells answered."""
     rows = []
-    for finding in (one for one in findings if one.kind == "hidden"):
-        told = confirmed.get((finding.model, finding.exemplars[0], finding.format))
-        cells = (
-            ""
-            if told is None
-            else "; ".join(
-                f"{variant}: " + ", ".join(f"{label} {n}×" for label, n in cell.items())
-                for variant, cell in told["cells"].items()
-            )
+    for finding in (one for one in seen if one.kind == "hidden"):
+        again = confirmed.get((finding.model, finding.exemplars[0], finding.format), {"cells": {}})
+        cells = "; ".join(
+            f"{variant}: " + ", ".join(f"{label} {n}×" for label, n in cell.items())
+            for variant, cell in again["cells"].items()
         )
         rows.append(
             Diagnosis(
@@ -333,47 +329,6 @@ def _diagnoses(findings: list[Finding], confirmed: Confirmed) -> list[Diagnosis]
     return rows
 
 
-def _tokens(loop: Loop) -> list[dict[str, object]]:
-    """Error rates of words, for each model and format: terminals of a grammar, or the terms put in."""
-    from auditor.measure.rates import Place
-    from auditor.perturb.grammar.cases import GrammarSuite
-    from auditor.run import tokens
-
-    table, rows, suite = loop.observed.table, [], loop.parts.suite
-    terms = tokens.of_terms(table)
-    for place in (Place(t.model.name, name) for t in loop.tallies for name in t.formats):
-        if not isinstance(suite, GrammarSuite):
-            unit, counted = "term", terms.get(place, [])
-        else:
-            verdicts = list(table.of(*place))
-            again, cases = _drawn_again(suite, verdicts)
-            unit, counted = "terminal", tokens.of_terminals(suite.grammar, again.counts, again.errors)
-            if not again.describe()["pairs"]:
-                swapped = tokens.of_swaps(suite.grammar, cases, verdicts)
-                counted = [t for t in counted if not t.group] + swapped
-        if counted:
-            rows.append(tokens.as_record(*place, unit, counted))
-    return rows
-
-
-def _drawn_again(suite: GrammarSuite, verdicts: list[Verdict]) -> tuple[GrammarSuite, list[Case]]:
-    """The suite once more, told the verdicts of one model alone, and its independent cases."""
-    from random import Random
-
-    told = suite.describe()
-    again = type(suite)(
-        grammar=suite.grammar,
-        generation="uniform" if told["generation"] == "uniform" else "rand",
-        cases=told["cases"] if told["generation"] == "uniform" else told["rand_cases"],
-        **{key: told[key] for key in ("attributes", "order", "per_case", "pairs", "seed")},
-    )
-    cases: list[Case] = []
-    while more := again.ask(1024, Random(0)):
-        cases += more
-    again.tell(verdicts)
-    return again, cases
-
-
 def _hinter(loop: Loop) -> dict[str, object]:
     """The paper's own measures for each model, raw (mutants are the units, nothing is controlled), and its figures."""
     from auditor.contrib.hinter import figures, statistics
@@ -387,8 +342,6 @@ def _hinter(loop: Loop) -> dict[str, object]:
 
 
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, object]:
-    from auditor.core.provenance import of_inputs, surroundings
-
     return {
         "started": started.isoformat(timespec="seconds"),
         "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),

@@ -1,7 +1,6 @@
-"""The controls of a run: placebo variants, the positive control, and canary prompts.
+"""What stands beside the edits of a case: placebo variants, and further wordings; both are checked like edits.
 
-A rate says little alone. Placebo edits show how often *any* edit of that form changes the answer; the positive
-control shows that the model's answers can change at all; canaries show whether the model stayed the same.
+A rate says little alone. Placebo edits show how often *any* edit of that form changes the answer.
 """
 
 from __future__ import annotations
@@ -9,23 +8,37 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Edit, Variant, draws_of
-from auditor.run.wordings import checked
-from auditor.tasks.task import Task
+from auditor.perturb.irrelevant import is_irrelevant
+from auditor.perturb.name_lines import line_end
+from auditor.perturb.wordings import unframed, worded
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
 TRIED = 40  # combinations of placebo edits that are tried for one joint edit
 AGAIN = 3  # times that placebos are drawn again where the gate refused all
 JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
-CANARIES = 8  # prompts that are asked again in the middle and at the end
-CANARY_REPLICATES = 3
-CANARY_FROM = 10_000  # replicate numbers that nothing else uses
-SEEN = 0.75  # share of control pairs that must change the answer
+TRIED_WORDINGS = 8  # neutral edits that are checked for each wording wanted, and pairs of them
+
+
+def checked(gate: Gate, cases: Sequence[Case]) -> dict[str, Check]:
+    """The check of every variant of ``cases``.
+
+    What lies in a line in front of a text alone, and what the task names as irrelevant, needs no parse.
+    """
+    found: dict[str, Check] = {}
+    for case in cases:
+        end = line_end(case)
+        for v in case.variants:
+            inside = all(isinstance(e.where, tuple) and e.where[1] < end for e in v.edits)
+            if inside or is_irrelevant(v.edits):
+                found[v.id] = Check(variant_id=v.id, check=case.suite, status="valid")
+    left = [dataclasses.replace(case, variants=tuple(v for v in case.variants if v.id not in found)) for case in cases]
+    return found | {check.variant_id: check for one in gate.check_many(left) for check in one}
 
 
 def is_placebo(variant: Variant) -> bool:
@@ -78,7 +91,7 @@ def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) ->
 
 
 def placebos_again(
-    cases: Sequence[Case], checks: Mapping[str, Check], suite: Any, gate: Any, *, seed: int
+    cases: Sequence[Case], checks: Mapping[str, Check], suite: Any, gate: Gate, *, seed: int
 ) -> tuple[list[Case], dict[str, Check]]:
     """Other placebos where the gate refused all that stood beside valid edits, and the checks of these.
 
@@ -222,45 +235,44 @@ def _apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join((*parts, text[at:]))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
-    """Two texts that must get different answers."""
+def with_wordings(
+    cases: Sequence[Case], checks: Mapping[str, Check], gate: Gate, placebos: Any, *, n: int, seed: int
+) -> tuple[list[Case], dict[str, Check]]:
+    """Cases with ``n`` further wordings of both sides, and the checks of these.
 
-    id: str
-    texts: tuple[str, str]
-
-
-def control_pairs(task: Task) -> list[Pair]:
-    """The control texts of a task: those that come with it, or that its file names; else none.
-
-    They differ in what the task is about (a review that praises and one that damns), so that a model which
-    answers both alike cannot show an effect of anything.
+    Parameters
+    ----------
+    cases : sequence of Case
+        With their placebo variants; cases of a search stay as they are.
+    checks : mapping of str to Check
+        Of their variants. One that failed gets no further wording.
+    gate : ValidityCheck
+        What checks the neutral edits too, and then every new version.
+    placebos : object
+        ``neutral(case, most, rng)`` gives the original in other neutral words; ``primary`` are the pairs of groups
+        that are compared first.
+    n, seed : int
+        How many; with the case id, ``seed`` determines every choice.
     """
-    return [Pair(id=f"control.{n}", texts=pair) for n, pair in enumerate(task.controls)]
+    tried: dict[str, Case] = {}
+    for case in cases:
+        if case.sampling == "iid" and not line_end(case):  # the names of a line are its wordings
+            rng = Random(f"{seed}:{draws_of(case.id)}:wording")
+            tried[case.id] = dataclasses.replace(case, variants=placebos.neutral(case, TRIED_WORDINGS * n, rng))
+    fine = checked(gate, _bare(tried.values()))
+    added: dict[str, Case] = {}
+    for case in cases:
+        if case.id in tried:
+            neutral = [v.edits for v in tried[case.id].variants if fine[v.id].status != "invalid"]
+            good = [v for v in case.variants if checks[v.id].status != "invalid"]
+            new = worded(dataclasses.replace(case, variants=tuple(good)), n, neutral, placebos.primary)
+            added[case.id] = dataclasses.replace(case, variants=new)
+    found = checked(gate, _bare(added.values()))
+    return [
+        dataclasses.replace(c, variants=(*c.variants, *added[c.id].variants)) if c.id in added else c for c in cases
+    ], found
 
 
-def outcomes(task: Task, given: Mapping[str, int]) -> tuple[str, ...]:
-    """The labels whose share is compared between groups.
-
-    The favourable one; of two labels "positive" or else the first one, because the other mirrors it; of many
-    the twelve that were given most often.
-    """
-    if not task.labels:
-        return ()
-    if task.favourable is not None:
-        return (task.favourable,)
-    if len(task.labels) <= 2 and not task.kind.several:
-        return ("positive",) if "positive" in task.labels else (task.labels[0],)
-    ranked = sorted(task.labels, key=lambda label: (-given.get(label, 0), label))
-    return tuple(sorted(label for label in ranked[:12] if given.get(label)))
-
-
-def seen_by_format(tally: Any) -> dict[str, tuple[bool, int, int]]:
-    """By format: whether the positive control was seen, pairs answered differently, pairs asked."""
-    return {n: (sum(h) >= SEEN * len(h), sum(h), len(h)) for n, h in sorted(tally.control.items())}
-
-
-def control_seen(tally: object) -> bool | None:
-    """Whether the positive control was seen in every format; None where it was not run."""
-    found = seen_by_format(tally)
-    return all(seen for seen, _, _ in found.values()) if found else None
+def _bare(cases: Iterable[Case]) -> list[Case]:
+    """Cases as they are checked: a sentence before or after a text changes no other sentence."""
+    return [dataclasses.replace(c, variants=tuple(unframed(v, c.original) for v in c.variants)) for c in cases]

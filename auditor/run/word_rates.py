@@ -9,14 +9,22 @@ units are independent and the intervals are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import TYPE_CHECKING
 
+from auditor.core.protocols import Suite
 from auditor.core.types import Case, Verdict
 from auditor.measure import anomaly
+from auditor.measure.intervals import clopper_pearson
+from auditor.measure.multiplicity import benjamini_hochberg
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import Place, tabulate
+
+if TYPE_CHECKING:
+    from auditor.perturb.grammar.model import Grammar
+    from auditor.perturb.grammar.cases import GrammarSuite
 
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
 
@@ -33,15 +41,13 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Token:
+class Token(Tally):
     """One line of the diagnosis.
 
     Attributes
     ----------
-    n, errors : int
-        Cases that held the token, and those of them that showed a violation.
     rate, low, high : float
-        Share and its exact 95 % interval (Clopper–Pearson), in [0, 1].
+        Share of cases with a violation and its exact 95 % interval (Clopper–Pearson), in [0, 1].
     index : float or None
         Anomaly index within the family; None where it is not computable.
     p, q : float or None
@@ -55,11 +61,6 @@ class Token:
         ``q`` is at most 0.05 and the rate is above the family's.
     """
 
-    family: str
-    token: str
-    group: str
-    n: int
-    errors: int
     rate: float
     low: float
     high: float
@@ -100,55 +101,39 @@ def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
     >>> tokens[0].token, tokens[0].stands_out
     ('nurse', True)
     """
-    from auditor.measure.multiplicity import benjamini_hochberg
-
     by_family: dict[str, list[Tally]] = {}
     for tally in tallies:
         if tally.n:
             by_family.setdefault(tally.family, []).append(tally)
-    found, families = [], []
-    for name, rows in sorted(by_family.items()):
-        rows = sorted(rows, key=lambda t: (t.token, t.group))
-        indices = anomaly.anomaly_indices([t.errors / t.n for t in rows], [t.n for t in rows])
-        prior = anomaly.fit_prior([t.errors for t in rows], [t.n for t in rows])
-        pool = sum(t.errors for t in rows), sum(t.n for t in rows)
+    rows, families = [], []
+    for name, own in sorted(by_family.items()):
+        own.sort(key=lambda t: (t.token, t.group))
+        errors, numbers = [t.errors for t in own], [t.n for t in own]
+        indices = anomaly.anomaly_indices([t.errors / t.n for t in own], numbers)
+        prior, pool = anomaly.fit_prior(errors, numbers), (sum(errors), sum(numbers))
         families.append(
-            Family(name=name, tokens=len(rows), median=indices.median, mad=indices.mad, reason=indices.reason)
+            Family(name=name, tokens=len(own), median=indices.median, mad=indices.mad, reason=indices.reason)
         )
-        found += [(t, index, prior, pool) for t, index in zip(rows, indices.values, strict=True)]
-    p_values = [anomaly.funnel_p(t.errors, t.n, *pool) for t, _, _, pool in found]
-    adjusted = benjamini_hochberg(p_values)
-    tokens = [_token(*entry, p, q) for entry, p, q in zip(found, p_values, adjusted, strict=True)]
+        rows += [(t, index, prior, pool) for t, index in zip(own, indices.values, strict=True)]
+    p_values = [anomaly.funnel_p(t.errors, t.n, *pool) for t, _, _, pool in rows]
+    tokens = []
+    for (t, index, prior, pool), p, q in zip(rows, p_values, benjamini_hochberg(p_values), strict=True):
+        rate = clopper_pearson(t.errors, t.n)
+        tokens.append(
+            Token(
+                **asdict(t),
+                rate=rate.value,
+                low=rate.low,
+                high=rate.high,
+                index=index,
+                p=p,
+                q=q,
+                shrunken=None if prior is None else anomaly.shrink(prior, t.errors, t.n),
+                anomalous=None if index is None else abs(index) > anomaly.THRESHOLD,
+                stands_out=q is not None and q <= SIGNIFICANT and t.errors * pool[1] > pool[0] * t.n,
+            )
+        )
     return sorted(tokens, key=_rank), families
-
-
-def _token(
-    tally: Tally,
-    index: float | None,
-    prior: anomaly.Prior | None,
-    pool: tuple[int, int],
-    p: float | None,
-    q: float | None,
-) -> Token:
-    from auditor.measure.intervals import clopper_pearson
-
-    rate = clopper_pearson(tally.errors, tally.n)
-    return Token(
-        family=tally.family,
-        token=tally.token,
-        group=tally.group,
-        n=tally.n,
-        errors=tally.errors,
-        rate=rate.value,
-        low=rate.low,
-        high=rate.high,
-        index=index,
-        p=p,
-        q=q,
-        shrunken=None if prior is None else anomaly.shrink(prior, tally.errors, tally.n),
-        anomalous=None if index is None else abs(index) > anomaly.THRESHOLD,
-        stands_out=q is not None and q <= SIGNIFICANT and tally.errors * pool[1] > pool[0] * tally.n,
-    )
 
 
 def _rank(token: Token) -> tuple[float, float, str, str]:
@@ -161,10 +146,10 @@ def of_terms(table: Observations) -> dict[Place, list[Tally]]:
     return {
         place: [
             Tally(family=family, token=term, group=group, n=n, errors=int((counts.violations > 0).sum()))
-            for (family, term, group), counts in sorted(found.items())
+            for (family, term, group), counts in sorted(terms.items())
             if (n := int((counts.judged > 0).sum()))
         ]
-        for place, found in tabulate(table, _terms).items()
+        for place, terms in tabulate(table, _terms).items()
     }
 
 
@@ -176,74 +161,90 @@ def _terms(shape: Shape) -> list[tuple[str, str, str]]:
 
 
 def of_terminals(
-    grammar: Any, counts: Mapping[tuple[str, int], int], errors: Mapping[tuple[str, int], int]
+    grammar: Grammar, counts: Mapping[tuple[str, int], int], errors: Mapping[tuple[str, int], int]
 ) -> list[Tally]:
     """Count the terminals of a grammar.
 
-    Parameters
-    ----------
-    grammar : Grammar
-        What the cases came from.
-    counts, errors : mapping of (rule, alternative) to int
-        Distinct cases that held an alternative, and those of them that violated.
+    ``counts`` and ``errors`` are, by rule and number of the alternative, distinct cases that held an alternative, and
+    those of them that violated.
     """
     from auditor.perturb.grammar.model import Terminal
 
-    told = [(*place, grammar.rules[place[0]].alternatives[place[1]], n) for place, n in sorted(counts.items())]
-    return [
-        Tally(family=rule, token=one.text, group=one.group or "", n=n, errors=errors.get((rule, number), 0))
-        for rule, number, one, n in told
-        if isinstance(one, Terminal)
-    ]
+    tallies = []
+    for (rule, number), n in sorted(counts.items()):
+        one = grammar.rules[rule].alternatives[number]
+        if isinstance(one, Terminal):
+            wrong = errors.get((rule, number), 0)
+            tallies.append(Tally(family=rule, token=one.text, group=one.group or "", n=n, errors=wrong))
+    return tallies
 
 
-def of_swaps(grammar: Any, cases: Iterable[Case], verdicts: Iterable[Verdict]) -> list[Tally]:
+def of_swaps(grammar: Grammar, cases: Iterable[Case], verdicts: Iterable[Verdict]) -> list[Tally]:
     """Count the sensitive terminals that were put in, over variants that change one attribute.
 
     A case with many variants errs as soon as one of them does; counting whole cases, as for other terminals,
-    would charge every term that stands in such a case with the error of one.
-
-    Parameters
-    ----------
-    grammar : Grammar
-        What the cases came from.
-    cases : iterable of Case
-        The cases.
-    verdicts : iterable of Verdict
-        Of one model and format.
+    would charge every term that stands in such a case with the error of one. ``verdicts`` are of one model and format.
     """
     places = {
         (terminal.attribute, terminal.text.lower()): (rule, terminal)
         for rule, terminal in grammar.terminals()
         if terminal.attribute is not None
     }
-    told = {v.variant_id: v.outcome for v in verdicts if v.outcome in ("pass", "violation")}
+    judged = {v.variant_id: v.outcome for v in verdicts if v.outcome in ("pass", "violation")}
     seen: dict[tuple[str, str, str], dict[str, bool]] = {}
     for case in cases:
         for variant in case.variants:
-            if variant.order != 1 or variant.id not in told:
+            if variant.order != 1 or variant.id not in judged:
                 continue
             for edit in variant.edits:
                 place = places.get((edit.attribute, edit.target.lower()))
                 if place is not None and edit.kind != "agreement":
                     rule, terminal = place
                     errs = seen.setdefault((rule, terminal.text, terminal.group or ""), {})
-                    errs[case.id] = errs.get(case.id, False) or told[variant.id] == "violation"
+                    errs[case.id] = errs.get(case.id, False) or judged[variant.id] == "violation"
     return [
         Tally(family=rule, token=text, group=group, n=len(errs), errors=sum(errs.values()))
         for (rule, text, group), errs in sorted(seen.items())
     ]
 
 
-def as_record(model: str, format: str, unit: str, tallies: Sequence[Tally]) -> dict[str, object]:
+def as_record(model: str, format: str, unit: str, tallies: Iterable[Tally]) -> dict[str, object]:
     """The diagnosis of one model as plain data, for the run record."""
-    import dataclasses
-
     tokens, families = diagnose(tallies)
-    return {
-        "model": model,
-        "format": format,
-        "unit": unit,
-        "families": [dataclasses.asdict(f) for f in families],
-        "tokens": [dataclasses.asdict(t) for t in tokens],
-    }
+    row: dict[str, object] = {"model": model, "format": format, "unit": unit}
+    return row | {"families": list(map(asdict, families)), "tokens": list(map(asdict, tokens))}
+
+
+def of_run(table: Observations, suite: Suite, places: Iterable[Place]) -> list[dict[str, object]]:
+    """The diagnosis of each model and format for the run record: terminals of a grammar, or the terms put in."""
+    from auditor.perturb.grammar.cases import GrammarSuite
+
+    terms, rows = of_terms(table), []
+    for place in places:
+        unit, counted = "term", terms.get(place, [])
+        if isinstance(suite, GrammarSuite):
+            verdicts = list(table.of(*place))
+            again, cases = _drawn_again(suite, verdicts)
+            unit, counted = "terminal", of_terminals(suite.grammar, again.counts, again.errors)
+            if not again.describe()["pairs"]:
+                counted = [t for t in counted if not t.group] + of_swaps(suite.grammar, cases, verdicts)
+        if counted:
+            rows.append(as_record(*place, unit, counted))
+    return rows
+
+
+def _drawn_again(suite: GrammarSuite, verdicts: list[Verdict]) -> tuple[GrammarSuite, list[Case]]:
+    """The suite once more, told the verdicts of one model alone, and its independent cases."""
+    about = suite.describe()
+    uniform = about["generation"] == "uniform"
+    again = type(suite)(
+        grammar=suite.grammar,
+        generation="uniform" if uniform else "rand",
+        cases=about["cases" if uniform else "rand_cases"],
+        **{key: about[key] for key in ("attributes", "order", "per_case", "pairs", "seed")},
+    )
+    cases: list[Case] = []
+    while more := again.ask(1024, Random(0)):
+        cases += more
+    again.tell(verdicts)
+    return again, cases
