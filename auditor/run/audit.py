@@ -88,8 +88,9 @@ async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
     finally:
         for model in (*loop.parts.models, *filter(None, [loop.parts.judge])):
             await model.aclose()
-    if alone:
-        _refuse_if_nothing_was_answered(loop)
+    if not alone:
+        return write()
+    _refuse_if_nothing_was_answered(loop)
     loop.observe(Progress(phase="report", done=0, planned=1))
     record = write()
     loop.observe(Progress(phase="report", done=1, planned=1))
