@@ -12,7 +12,7 @@ import typer
 from auditor.cli import consent, frame
 from auditor.cli.common import find_intact, find_run, find_text_run, print_as, with_waivers
 from auditor.cli.frame import Words, option
-from auditor.cli.screen import Draw, say, screen
+from auditor.cli.screen import say, screen
 from auditor.core.counting import plural
 from auditor.core.plan import Plan
 from auditor.core.shown import quoted
