@@ -18,8 +18,8 @@ from auditor.core.protocols import Observer
 from auditor.core.record.rows import ExpectedRows, Slices
 from auditor.core.types import Progress
 from auditor.run import freeze
-from auditor.run.freeze import Frozen
 from auditor.run.build import require_server
+from auditor.run.freeze import Frozen
 from auditor.store.folder import RunFolder
 from auditor.tables.coded import Given, Rows, binned, load_profile
 from auditor.tables.distance import read_distance
