@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
@@ -121,22 +121,28 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
     )
 
 
+async def cases_of(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]]:
+    """The cases of a plan, with what the validity gate says of their variants."""
+    rounds, rng = source(parts), Random(parts.plan.seed)
+    try:
+        while True:
+            cases, checks = await rounds.next(rng)
+            if not cases:
+                return
+            for case in cases:
+                yield case, checks
+    finally:
+        rounds.close()
+
+
 def _walk(loop: Loop, take: Callable[[Case, Sequence[Variant], Mapping[str, Check]], None]) -> None:
     """Hand out each case of a plan, what is asked of it before any answer is in, and the checks of its variants."""
 
     async def go() -> None:
-        rounds, rng = source(loop.parts), Random(loop.plan.seed)
-        try:
-            while True:
-                cases, checks = await rounds.next(rng)
-                if not cases:
-                    return
-                for case in cases:
-                    loop.count(case, checks)
-                    every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
-                    take(case, [v for v in every if v is case.original or loop.asked(checks[v.id])], checks)
-        finally:
-            rounds.close()
+        async for case, checks in cases_of(loop.parts):
+            loop.count(case, checks)
+            every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
+            take(case, [v for v in every if v is case.original or loop.asked(checks[v.id])], checks)
 
     run_sync(go)
 

@@ -24,7 +24,7 @@ from auditor.core.types import Case, Check, Request, SourceText
 from auditor.measure.families import claims
 from auditor.run.audit import run_sync
 from auditor.run.build import prepare
-from auditor.run.dryrun import _cases
+from auditor.run.dryrun import cases_of
 from auditor.run.loop import Loop
 from auditor.tasks import load
 
@@ -159,7 +159,7 @@ def cases(place: str, folder: Path) -> tuple[Any, list[tuple[Case, Mapping[str, 
     parts = prepare(plan, models=[], seeds=seeds)
 
     async def fill() -> None:
-        made.extend([pair async for pair in _cases(parts)])
+        made.extend([pair async for pair in cases_of(parts)])
 
     run_sync(fill)
     assert len(made) == 60
