@@ -23,8 +23,8 @@ from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import Place, tabulate
 
 if TYPE_CHECKING:
-    from auditor.perturb.grammar.model import Grammar
     from auditor.perturb.grammar.cases import GrammarSuite
+    from auditor.perturb.grammar.model import Grammar
 
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
 
