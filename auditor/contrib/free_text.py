@@ -20,9 +20,8 @@ from auditor.measure.observations import STATUS, Arm, Columns, Observations
 from auditor.measure.told_apart import Bag, Pair, ToldApart, told_apart
 from auditor.measure.verdicts import Tested, decide
 from auditor.perturb import dictionaries
-from auditor.tasks.oracles import wording
-from auditor.tasks.prose import is_refusal
-from auditor.tasks.wording import normalise
+from auditor.tasks import text_oracle as wording
+from auditor.tasks.phrases import is_refusal, normalise
 from auditor.text.english import FUNCTION_WORDS
 from auditor.text.registers import FIGURES, words
 

@@ -36,7 +36,7 @@ class Call:
     name: str
     arguments: str
 
-    def given(self) -> dict[str, object] | None:
+    def values(self) -> dict[str, object] | None:
         """The arguments by name; None where they are no JSON object."""
         try:
             told = json.loads(self.arguments or "{}")

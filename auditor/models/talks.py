@@ -74,7 +74,7 @@ class _Play:
         tool: Tool | None = self.tools.get(call.name)
         if tool is None:
             return NO_TOOL
-        if call.given() is None:
+        if call.values() is None:
             return NO_JSON
         self.times[call.name] += 1
         return tool.results[min(self.times[call.name], len(tool.results)) - 1]

@@ -269,7 +269,7 @@ def _judge(plan: Plan, task: Task) -> Model | None:
 def _shares(plan: Plan, task: Task, label: str) -> dict[str, float]:
     """Share of the people in each occupation whom the possessive ``label`` stands for, as the grammar says."""
     from auditor.perturb import grammar
-    from auditor.tasks.oracles.probability import shares_of
+    from auditor.tasks.oracles import shares_of
 
     loaded = grammar.load(plan.grammar or task.name)
     if label not in ("his", "her"):

@@ -30,7 +30,7 @@ async def prefer(
     """Let the judge compare the first answer for each variant with the first one for its original."""
     if loop.judge is None:
         return
-    from auditor.tasks.oracles.wording import mask, masked_terms
+    from auditor.tasks.text_oracle import mask, masked_terms
 
     await loop.judge.calibrate()
     keys: list[tuple[str, str]] = []

@@ -63,13 +63,13 @@ def _given(plan: Plan, data: object) -> Sequence[SourceText]:
 
 def _filed(data: Any, folder: Path) -> Path | None:
     """The file of pairs or of whole requests that is made of what the caller handed over; None of texts."""
-    from auditor import tasks
     from auditor.run import own_pairs, traffic
+    from auditor.tasks import readers
 
-    names = set(tasks.fields_given(data))
+    names = set(readers.fields(data))
     if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or names & {traffic.MESSAGES, *traffic.WITHIN}):
         return None
-    rows = list(tasks.rows_given(data))
+    rows = list(readers.rows(data))
     if not ({own_pairs.FIRST, own_pairs.SECOND} <= names or (rows and traffic.is_request(rows[0]))):
         return None
     try:

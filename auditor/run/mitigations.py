@@ -15,7 +15,8 @@ from auditor.core.types import Case, Input, Variant
 from auditor.perturb._match import Matcher
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.name_lines import END, line_end
-from auditor.tasks import Example, Format, Task, load
+from auditor.tasks import Example, Task, load
+from auditor.tasks.schema import Format
 
 BLANK = "[…]"
 TOKENS = 500  # of an answer that reasons
@@ -129,9 +130,8 @@ def _reasoned(task: Task, format: str, first: str) -> Task:
     if form.scored:
         last = f'two last lines: "Score:" and {number}, then "Answer:" and {labels}'
         answer = "{reason}\nScore: {score}\nAnswer: {label}"
-    new = Format(
-        instruction=f"{first} Write {last}.", answer=answer, max_tokens=form.max_tokens + TOKENS, graded=form.graded
-    )
+    asked = {"instruction": f"{first} Write {last}.", "answer": answer, "max_tokens": form.max_tokens + TOKENS}
+    new = form.model_copy(update=asked)
     return dataclasses.replace(task, formats=_with(task, format, new), examples=())
 
 

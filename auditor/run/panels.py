@@ -19,9 +19,10 @@ from auditor.core.errors import ConfigError
 from auditor.core.types import Case, Check, Message, Prompt, Response, Variant
 from auditor.models.outcome import unanswered
 from auditor.run.placebos import is_placebo
-from auditor.tasks import Format, Reader, Task, load
+from auditor.tasks import Reader, Task, load
 from auditor.tasks.answers import after_reasoning
-from auditor.tasks.wording import normalise
+from auditor.tasks.phrases import normalise
+from auditor.tasks.schema import Format
 
 CHOICE, RANKING = "choice", "ranking"
 FIRST, SECOND, TIE = "first", "second", "tie"

@@ -23,7 +23,7 @@ from auditor.report import cautions as sentences
 from auditor.run import free, freeze, run_controls, word_rates
 from auditor.run.loop import Loop
 from auditor.run.state import Tally
-from auditor.tasks.oracles.label import label_text
+from auditor.tasks.oracles import label_text
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")

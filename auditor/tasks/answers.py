@@ -24,8 +24,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 from auditor.core.types import Answer
-from auditor.tasks.prose import is_refusal, mentions
-from auditor.tasks.wording import bare, normalise
+from auditor.tasks.phrases import bare, is_refusal, mentions, normalise
 
 Style = Literal["chat", "text"]
 
@@ -57,7 +56,7 @@ class Reader:
     Parameters
     ----------
     names : mapping of str to str
-        Names in normal form (`auditor.tasks.wording.normalise`) to labels: labels and aliases.
+        Names in normal form (`auditor.tasks.phrases.normalise`) to labels: labels and aliases.
     keys : tuple of str
         Keys of a JSON answer, in normal form.
     markers : tuple of str

@@ -10,47 +10,20 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from auditor.core import talk
 from auditor.core.talk import Call, Message, Talk
 from auditor.core.types import Answer, Prompt
 from auditor.tasks.answers import Style, Unclear
 from auditor.tasks.kinds.score import NumberReader
+from auditor.tasks.phrases import normalise
 from auditor.tasks.task import GRADES, Task
-from auditor.tasks.wording import normalise
 
-FIELDS = frozenset({"turns", "tools", "outcome", "ends", "state"})  # of a task file, that a single question has not
+if TYPE_CHECKING:
+    from auditor.tasks.schema import Outcome
+
 _PLACE = re.compile(r"\{(text|profile)\}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """Where the answer of a conversation stands.
-
-    Attributes
-    ----------
-    read : {"last", "turn", "turns", "tool", "argument", "state"}
-        "last" and "turn": in what the model said last, or last in one turn; "turns": how many turns it took; "tool":
-        which tool was called last, of those that labels name; "argument": in an argument; "state": in the final state.
-    turn : int
-        Of a user's messages, from 1.
-    tool, argument : str
-        Of the last call.
-    key : str
-        Of the state.
-    otherwise : str, float or None
-        The answer where nothing of this was called or set; None: there is none.
-    number : tuple of (str, str), or None
-        Tool and argument of a number from 0 to 100 beside the label; 0 where it was not called.
-    """
-
-    read: str = "last"
-    turn: int = 0
-    tool: str = ""
-    argument: str = ""
-    key: str = ""
-    otherwise: str | float | None = None
-    number: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +43,7 @@ class Conversation(Task):
     """
 
     talk: Talk = field(default_factory=Talk)
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: Outcome
     state: tuple[tuple[str, str], ...] = ()
 
     def render(self, text: str, format: str | None = None) -> Prompt:
@@ -87,7 +60,7 @@ class Conversation(Task):
             profile, _, body = text.rpartition("\n\n")
         places = {"text": body, "profile": profile}
         users = [n for n, turn in enumerate(turns) if turn.role == "user"]
-        last = users[self.outcome.turn - 1 if self.outcome.read == "turn" else -1]
+        last = users[(self.outcome.turn or 0) - 1]
         for n, turn in enumerate(turns):
             if turn.role == "system" and not profile and "{profile}" in turn.content:
                 continue
@@ -115,24 +88,23 @@ class Conversation(Task):
         calls = talk.calls_of(messages)
         if wanted.read in ("last", "turn"):
             asked = None if wanted.number else format
-            return self._numbered(Task.read(self, _said(messages, wanted.turn), "chat", asked), calls)
+            return self._numbered(Task.read(self, _said(messages, wanted.turn or 0), "chat", asked), calls)
         if wanted.read == "turns":
             return Answer(status="ok", value=float(self._length(messages)))
-        found: object = None
+        outcome: object = None
         if wanted.read == "tool":
-            found = next((c.name for c in reversed(calls) if normalise(c.name) in self.names), None)
+            outcome = next((c.name for c in reversed(calls) if normalise(c.name) in self.names), None)
         elif wanted.read == "argument":
-            found = _argument(calls, wanted.tool, wanted.argument)
+            outcome = _argument(calls, wanted.tool, wanted.argument)
         else:
-            found = self._state(calls).get(wanted.key)
-        if found is None:
-            found = wanted.otherwise
-        if found is None:
+            outcome = self._state(calls).get(wanted.key)
+        outcome = wanted.otherwise if outcome is None else outcome
+        if outcome is None:
             plain = Task.read(self, _said(messages, 0), "chat", None)
             refused = plain.status == "refused"
             return plain if refused else Answer(status="unparsed", reason=f"no {wanted.read} to read")
         try:
-            return self._numbered(Answer(status="ok", value=self.reader.value(found)), calls)
+            return self._numbered(Answer(status="ok", value=self.reader.value(outcome)), calls)
         except Unclear as error:
             return Answer(status="unparsed", reason=str(error))
 
@@ -146,16 +118,16 @@ class Conversation(Task):
         )
         return turns + any(tool.name not in self.talk.ends for tool in self.tools)
 
-    def _numbered(self, told: Answer, calls: Sequence[Call]) -> Answer:
-        """``told`` with the number beside its label."""
-        if self.outcome.number is None or told.status != "ok":
-            return told
-        given = _argument(calls, *self.outcome.number)
+    def _numbered(self, answer: Answer, calls: Sequence[Call]) -> Answer:
+        """``answer`` with the number beside its label."""
+        if self.outcome.number is None or answer.status != "ok":
+            return answer
+        value = _argument(calls, *self.outcome.number.split("."))
         try:
-            number = 0.0 if given is None else NumberReader(scale=GRADES).value(given)
+            number = 0.0 if value is None else NumberReader(scale=GRADES).value(value)
         except Unclear as error:
-            return Answer(status="unparsed", reason=f"{'.'.join(self.outcome.number)}: {error}")
-        return dataclasses.replace(told, number=number)
+            return Answer(status="unparsed", reason=f"{self.outcome.number}: {error}")
+        return dataclasses.replace(answer, number=number)
 
     def _length(self, messages: Sequence[Message]) -> int:
         """How many turns it took; one more than there are where nothing ended it."""
@@ -166,18 +138,18 @@ class Conversation(Task):
         tools = {tool.name: tool for tool in self.tools}
         state: dict[str, object] = dict(self.state)
         for call in calls:
-            given = call.given()
-            if call.name in tools and given is not None:
+            values = call.values()
+            if call.name in tools and values is not None:
                 for key, value in tools[call.name].sets.items():
                     whole = re.fullmatch(r"\{(\w+)\}", value)
-                    state[key] = given.get(whole[1]) if whole else value
+                    state[key] = values.get(whole[1]) if whole else value
         return state
 
 
 def _argument(calls: Sequence[Call], tool: str, name: str) -> object:
     """An argument of the last call of ``tool`` that has it."""
-    told = [(c.given() or {}).get(name) for c in calls if c.name == tool]
-    return next((value for value in reversed(told) if value is not None), None)
+    values = [(c.values() or {}).get(name) for c in calls if c.name == tool]
+    return next((value for value in reversed(values) if value is not None), None)
 
 
 def _said(messages: Sequence[Message], turn: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,12 @@ from auditor.core.counting import plural
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
-from auditor.tasks import controls, kinds
+from auditor.tasks import kinds
 from auditor.tasks.answers import PARSER, Reader, Value
-from auditor.tasks.conversation import Conversation, Outcome
-from auditor.tasks.task import Example, Format, Task
-from auditor.tasks.wording import bare, normalise
+from auditor.tasks.beside import control_texts
+from auditor.tasks.conversation import Conversation
+from auditor.tasks.phrases import bare, normalise
+from auditor.tasks.task import Example, Task
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -73,16 +74,6 @@ def _from_file(path: Path, *, builtin: bool) -> Task:
     )
     if raw is None:
         raise DataFileError(f"{path}: the file is empty; `audit tasks new` writes one to start from")
-    part = _validate(path, raw, lines)
-    task = _build(part, path, builtin=builtin)
-    _prove(task, part, path)
-    control_texts = _controls_path(part, path, builtin=builtin)
-    if control_texts is None:
-        return task
-    return dataclasses.replace(task, controls=controls.read(control_texts, task.kept))
-
-
-def _validate(path: Path, raw: object, lines: dict[tuple[str | int, ...], int]) -> TaskFile:
     from pydantic import ValidationError
 
     from auditor.tasks.schema import TaskFile
@@ -90,15 +81,19 @@ def _validate(path: Path, raw: object, lines: dict[tuple[str | int, ...], int]) 
     if not isinstance(raw, dict):
         raise DataFileError(f"{path}: a task file is a mapping of fields (format, name, kind, …)")
     try:
-        return TaskFile.model_validate(raw)
+        part = TaskFile.model_validate(raw)
     except ValidationError as error:
-        raise DataFileError(_complaint(path, error, lines)) from None
+        raise DataFileError(_complaint(path, error, TaskFile.model_fields, lines)) from None
+    task = _build(part, path, builtin=builtin)
+    _prove(task, part, path)
+    pairs = _controls_path(part, path, builtin=builtin)
+    return task if pairs is None else dataclasses.replace(task, controls=control_texts(pairs, task.kept))
 
 
-def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, ...], int]) -> str:
+def _complaint(
+    path: Path, error: ValidationError, known: Collection[str], lines: dict[tuple[str | int, ...], int]
+) -> str:
     """Say what is wrong with the first field that is, and how many more there are."""
-    from auditor.tasks.schema import TaskFile
-
     details = error.errors(include_url=False, include_context=False)
     # Unknown fields first: a misspelled name explains the "missing" one behind it.
     first = next((d for d in details if d["type"] == "extra_forbidden"), details[0])
@@ -106,7 +101,7 @@ def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, 
     message = first["msg"].removeprefix("Value error, ")
     field = ".".join(str(part) for part in where)
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(where[-1]), sorted(TaskFile.model_fields), n=1)
+        near = difflib.get_close_matches(str(where[-1]), sorted(known), n=1)
         message = "no such field" + (f"; did you mean {near[0]}?" if near and len(where) == 1 else "")
     elif first["type"] == "missing":
         message = "this field is missing"
@@ -114,7 +109,7 @@ def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, 
         message += "; YAML reads yes, no, on and off as true and false: put the word in quotes"
     elif isinstance(first["input"], int | float) and "string" in message.casefold():
         message += f'; put it in quotes: "{first["input"]}"'
-    if not field and ": " in message and message.partition(":")[0] in TaskFile.model_fields:
+    if not field and ": " in message and message.partition(":")[0] in known:
         field, _, message = message.partition(": ")
         where = (field,)
     line = next((lines[where[:n]] for n in range(len(where), 0, -1) if where[:n] in lines), None)
@@ -127,6 +122,7 @@ def _complaint(path: Path, error: ValidationError, lines: dict[tuple[str | int, 
 _UNION_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})
 
 
+_TALK = ("turns", "tools", "outcome", "ends", "state")  # fields that a single question has not
 _NOT_IN_DIGEST: Any = {
     "seeds": True,
     "against": True,
@@ -139,15 +135,13 @@ _NOT_IN_DIGEST: Any = {
 
 
 def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
-    from auditor.tasks.schema import TALK
-
     kind = kinds.of(part.kind)
     scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
     # What shapes prompts and reading; where the texts lie does not.
-    content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST | ({} if part.turns else dict.fromkeys(TALK, True)))
-    made, more = (Conversation, _talk(part)) if part.turns else (Task, {})
+    content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST | ({} if part.turns else dict.fromkeys(_TALK, True)))
+    made, further = (Conversation, _talk(part)) if part.turns else (Task, {})
     return made(
-        **more,
+        **further,
         name=part.name,
         kind=kind,
         description=part.description.strip(),
@@ -162,11 +156,8 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         ),
         formats=MappingProxyType(
             {
-                name: Format(
-                    instruction=_with_labels(form.instruction, part),
-                    answer=form.answer.strip(),
-                    max_tokens=form.max_tokens,
-                    graded=form.graded,
+                name: form.model_copy(
+                    update={"instruction": _with_labels(form.instruction, part), "answer": form.answer.strip()}
                 )
                 for name, form in part.formats.items()
             }
@@ -191,8 +182,6 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
 
 def _talk(part: TaskFile) -> dict[str, Any]:
     """What a conversation has beside the fields of every task."""
-    told = part.outcome
-    tool, _, argument = (told.number or "").partition(".")
     return {
         "turns": tuple(
             Message(role=role, content=_with_labels(text, part))  # type: ignore[arg-type]
@@ -210,15 +199,7 @@ def _talk(part: TaskFile) -> dict[str, Any]:
             for t in part.tools
         ),
         "talk": Talk(steps=part.ends.steps, ends=part.ends.tools, says=part.ends.says),
-        "outcome": Outcome(
-            read=told.read,
-            turn=told.turn or 0,
-            tool=told.tool,
-            argument=told.argument,
-            key=told.key,
-            otherwise=told.otherwise,
-            number=(tool, argument) if told.number else None,
-        ),
+        "outcome": part.outcome,
         "state": tuple(part.state.items()),
     }
 
@@ -266,18 +247,18 @@ def _beside(path: Path, field: str, name: str | None, *, builtin: bool) -> Path 
 def _below(path: Path, field: str, name: str) -> Path:
     """A file that a task file names: below its folder, also where links lead."""
     folder = path.parent.resolve()
-    if not (found := path.parent / name).resolve().is_relative_to(folder):
+    if not (file := path.parent / name).resolve().is_relative_to(folder):
         raise DataFileError(
             f"{path}: field {field}: {name!r} does not lie below the folder of the task file. Put the file there, or "
             "give texts with --data"
         )
-    return found
+    return file
 
 
 def _controls_path(part: TaskFile, path: Path, *, builtin: bool) -> Path | None:
     if builtin:
-        found = data.path("embedded", "controls", part.controls or f"{part.name}.jsonl")
-        return found if part.controls or found.is_file() else None
+        file = data.path("embedded", "controls", part.controls or f"{part.name}.jsonl")
+        return file if part.controls or file.is_file() else None
     return None if part.controls is None else _below(path, "controls", part.controls)
 
 

@@ -1,19 +1,26 @@
-"""Rows of the file types that hold texts. Each reader gives the columns (None: per row) and the rows."""
+"""Rows of what holds texts: files, data sets, and what a program hands over. Columns of None are per row."""
 
 from __future__ import annotations
 
 import importlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from auditor.core import csvfile
 from auditor.core.decoded import from_json
-from auditor.core.errors import ConfigError, DataFileError, MissingDependency
+from auditor.core.errors import ConfigError, DataFileError, MissingDependency, WrongType
+from auditor.core.types import SourceText
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")
+SUBJECT = "subject"  # the column of `SourceText.subject`
+SOURCE = "given by the caller"
+TAKEN = (
+    "a list of texts, of dicts, of SourceText; a data frame (pandas, polars, Arrow); a datasets.Dataset; "
+    "or the name of a file as a text or Path"
+)
 Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
 Table = tuple[list[str] | None, Iterable[Row]]
 
@@ -44,7 +51,7 @@ def from_file(path: Path, raw: bytes, text_column: str) -> Table:
         return None, _json_lines(path, text)
     if suffix == ".txt":
         return ["text"], ((f"line {n}", {"text": line}) for n, line in enumerate(csvfile.lines(text), start=1))
-    return _table(path, text, text_column, ("\t",) if suffix == ".tsv" else csvfile.DELIMITERS)
+    return _separated(path, text, text_column, ("\t",) if suffix == ".tsv" else csvfile.DELIMITERS)
 
 
 def _json_lines(path: Path, text: str) -> Iterator[Row]:
@@ -65,7 +72,7 @@ def _json_lines(path: Path, text: str) -> Iterator[Row]:
         yield f"line {n}", value
 
 
-def _table(path: Path, text: str, text_column: str, delimiters: tuple[str, ...]) -> Table:
+def _separated(path: Path, text: str, text_column: str, delimiters: tuple[str, ...]) -> Table:
     table = csvfile.parse(path, text, wanted=(text_column,), delimiters=delimiters)
     rows = ((f"line {line}", dict(zip(table.columns, row, strict=True))) for line, row in table.rows)
     return list(table.columns), rows
@@ -154,7 +161,9 @@ def _class_names(feature: object) -> list[str] | None:
 def _named(value: object, names: list[str]) -> object:
     if isinstance(value, list):
         return [_named(item, names) for item in value]
-    return names[value] if isinstance(value, int) and _is_index(value, names) else value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names):
+        return names[value]
+    return value
 
 
 def _joined(value: object) -> object:
@@ -164,13 +173,127 @@ def _joined(value: object) -> object:
     return value
 
 
-def _is_index(value: object, names: list[str]) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
-
-
 def _package(name: str, feature: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
         # The extra datasets brings pyarrow too, and much that a file does not need.
         raise MissingDependency(feature, name, "parquet" if name == "pyarrow" else name) from None
+
+
+def fields(data: Any) -> tuple[str, ...]:
+    """The names of the columns of a frame or a data set, or of the fields of the first dict of a list; else none."""
+    names = getattr(data, "column_names", None)
+    columns = list(names) if isinstance(names, (list, tuple)) else _column_names(data)
+    if columns is None and isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
+        columns = list(data[0])
+    return tuple(map(str, columns or ()))
+
+
+def rows(data: Any) -> Iterator[Mapping[str, Any]]:
+    """The rows of ``data`` with all their fields, as plain Python.
+
+    Raises
+    ------
+    WrongType
+        ``data`` is of a kind that is not taken.
+    """
+    return (row for _, row in from_object(data, fields(data) or ("text",))[1])
+
+
+def from_object(data: Any, wanted: tuple[str, ...]) -> Table:
+    """Columns and rows of lists, data frames and data sets; of rows with fields only ``wanted`` are read.
+
+    Taken are a list, tuple, generator or column of texts, of dicts or of `SourceText`, a data frame (pandas,
+    polars, or anything that speaks the Arrow or the data frame interchange protocol), and a ``datasets.Dataset``.
+    Nothing is guessed from anything else: what ``str()`` makes of an unknown object would be sent to a model as if
+    it were a text. The first of ``wanted`` is where a text alone stands.
+
+    Raises
+    ------
+    WrongType
+        ``data``, or one of its items, is of a kind that is not taken.
+    """
+    columns = _column_names(data)
+    if isinstance(data, type):
+        raise _refused(f"the class {data.__name__}")
+    if callable(getattr(data, "itertuples", None)):  # pandas, and what is made like it
+        return columns, _pandas(data, [i for i, name in enumerate(columns or ()) if name in wanted])
+    if callable(getattr(data, "iter_rows", None)):  # polars
+        frame = data.select([name for name in columns or () if name in wanted])
+        return columns, _numbered(frame.iter_rows(named=True))
+    if hasattr(data, "features") and hasattr(data, "column_names"):  # datasets
+        return from_dataset(data)
+    column = hasattr(data, "dtype")  # one column of a frame, or an array: its cells are texts
+    if not column and (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")):
+        table = _arrow(data)
+        names = list(table.column_names)
+        chosen = [i for i, name in enumerate(names) if name in wanted]
+        rows = (row for batch in table.select(chosen).to_batches() for row in batch.to_pylist())
+        return names, _numbered(rows)
+    if isinstance(data, Mapping):
+        splits = [name for name, value in data.items() if hasattr(value, "column_names")]
+        if splits:  # a datasets.DatasetDict
+            raise WrongType(f"data holds several data sets; give one of them: data[{splits[0]!r}].")
+        raise _refused("a dict of columns" if data else "an empty dict")
+    if isinstance(data, (str, bytes, bytearray, set, frozenset, SourceText)) or not isinstance(data, Iterable):
+        raise _refused(_called(data))
+    return None, _items(data, wanted)
+
+
+def _column_names(data: object) -> list[str] | None:
+    columns = getattr(data, "columns", None)
+    try:
+        return None if columns is None or callable(columns) else [str(name) for name in columns]
+    except TypeError:
+        return None
+
+
+def _items(data: Iterable[object], wanted: tuple[str, ...]) -> Iterator[Row]:
+    cells = hasattr(data, "dtype")
+    for n, item in enumerate(data, start=1):
+        where = f"item {n}"
+        if isinstance(item, str):
+            yield where, {wanted[0]: str(item)}
+        elif cells and _plain(item) is None:
+            yield where, {wanted[0]: None}
+        elif isinstance(item, SourceText):
+            yield where, dict(zip(wanted, (item.text, item.label, item.id, item.subject), strict=True))
+        elif isinstance(item, Mapping):
+            yield where, item
+        else:
+            raise _refused(f"{_called(item)} as {where}")
+
+
+def _pandas(frame: Any, chosen: list[int]) -> Iterator[Row]:
+    names = [str(frame.columns[i]) for i in chosen]
+    values = zip(*(frame.iloc[:, i] for i in chosen), strict=True)
+    return _numbered(dict(zip(names, map(_plain, row), strict=True)) for row in values)
+
+
+def _numbered(rows: Iterable[Mapping[str, object]]) -> Iterator[Row]:
+    return ((f"row {n}", row) for n, row in enumerate(rows, start=1))
+
+
+def _plain(value: object) -> object:
+    """A cell as plain Python; None where pandas says that nothing is there."""
+    if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value):
+        return None
+    tolist: Callable[[], object] | None = getattr(value, "tolist", None)  # numbers and arrays of numpy
+    return value if tolist is None else tolist()
+
+
+def _arrow(data: object) -> Any:
+    pyarrow = _package("pyarrow", f"Reading {_called(data)}")
+    if hasattr(data, "__arrow_c_stream__"):
+        return pyarrow.table(data)
+    return importlib.import_module("pyarrow.interchange").from_dataframe(data)
+
+
+def _refused(kind: str) -> WrongType:
+    return WrongType(f"data takes {TAKEN}; it was given {kind}.")
+
+
+def _called(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -22,7 +22,7 @@ from pydantic import (
 from auditor.core.errors import UserError
 from auditor.tasks import kinds
 from auditor.tasks.answers import FORMER, PARSER
-from auditor.tasks.wording import normalise
+from auditor.tasks.phrases import normalise
 
 FORMAT = 1
 TALK = frozenset({"turns", "tools", "outcome", "ends", "state"})  # fields of a conversation alone
@@ -81,17 +81,28 @@ class ScalePart(Part):
         return self
 
 
-class FormatPart(Part):
-    """One way to ask: what is said about the form of the answer, and what an answer looks like."""
+class Format(Part):
+    """One way to ask.
+
+    ``answer`` is the form of an answer, with ``{label}`` (verbatim), ``{json}`` (as JSON) and ``{reason}``;
+    worked examples are written with it. ``max_tokens`` bounds the output. The answer in a ``graded`` format is a number
+    from 0 to 100, for how much speaks for the favourable label, or with ``{score}`` such a number beside the label; it
+    is asked without worked examples, whose figures would be an anchor.
+    """
 
     instruction: StrictStr = ""
     answer: Text = "{label}"
     max_tokens: Annotated[StrictInt, Field(ge=1, le=100_000)] = 16
     graded: StrictBool = False
 
+    @property
+    def scored(self) -> bool:
+        """Whether an answer holds a number beside its label."""
+        return "{score}" in self.answer
+
     @model_validator(mode="after")
     def _number_is_graded(self) -> Self:
-        if "{score}" in self.answer and not self.graded:
+        if self.scored and not self.graded:
             raise ValueError("an answer with {score} is graded: add `graded: true`")
         return self
 
@@ -140,8 +151,15 @@ class ToolPart(Part):
     sets: dict[StrictStr, StrictStr] = {}
 
 
-class OutcomePart(Part):
-    """Where the answer of a conversation stands (`auditor.tasks.conversation.Outcome`)."""
+class Outcome(Part):
+    """Where the answer of a conversation stands.
+
+    ``read``: "last" and "turn": in what the model said last, or last in the turn of the ``turn``-th message of a user;
+    "turns": how many turns it took; "tool": which tool was called last, of those that labels name; "argument": in that
+    of the last call of ``tool``; "state": in the final state, under ``key``. ``otherwise`` is the answer where nothing
+    of this was called or set. ``number`` is "tool.argument" of a number from 0 to 100 beside the label, 0 where it was
+    not called.
+    """
 
     read: Literal["last", "turn", "turns", "tool", "argument", "state"] = "last"
     turn: Annotated[StrictInt, Field(ge=1)] | None = None
@@ -191,7 +209,7 @@ class TaskFile(Part):
     question: StrictStr = ""
     turns: tuple[TurnPart, ...] = ()
     tools: tuple[ToolPart, ...] = ()
-    outcome: OutcomePart = OutcomePart()
+    outcome: Outcome = Outcome()
     ends: TalkPart = TalkPart()
     state: dict[StrictStr, StrictStr] = {}
     input: InputPart = InputPart()
@@ -199,7 +217,7 @@ class TaskFile(Part):
     examples: tuple[ExamplePart, ...] = ()
     answer: AnswerPart = AnswerPart()
     parser: StrictStr = PARSER
-    formats: Annotated[dict[Name, FormatPart], Field(min_length=1)]
+    formats: Annotated[dict[Name, Format], Field(min_length=1)]
     default_format: StrictStr | None = None
     temperature: Annotated[StrictInt | StrictFloat, Field(ge=0, le=2)] = 0
     subject: StrictStr = ""
@@ -258,7 +276,7 @@ class TaskFile(Part):
             raise ValueError(f"favourable: {self.favourable!r} is none of the labels ({', '.join(names)})")
         if self.default_format is not None and self.default_format not in self.formats:
             raise ValueError(f"default_format: {self.default_format!r} is none of {', '.join(self.formats)}")
-        alone = any(form.graded and "{score}" not in form.answer for form in self.formats.values())
+        alone = any(form.graded and not form.scored for form in self.formats.values())
         if alone and (len(names) != 2 or self.favourable is None):
             raise ValueError("formats: graded answers need two labels, one of them favourable")
         self._check_names()
@@ -294,7 +312,7 @@ class TaskFile(Part):
             raise ValueError(f"outcome: turns are counted on a scale from 1 to {users + 1} or more (kind score)")
         if outcome.read == "tool" and not self.labels:
             raise ValueError("outcome: read: tool needs labels that name tools")
-        if (outcome.number is not None) != any("{score}" in f.answer for f in self.formats.values()):
+        if (outcome.number is not None) != any(f.scored for f in self.formats.values()):
             raise ValueError("outcome: a number beside the label goes with formats whose answer has {score}")
 
     def _check_names(self) -> None:

@@ -2,39 +2,85 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import hashlib
-import itertools
 import json
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import overload
+from typing import TypedDict, Unpack, overload
 
 from auditor.core.counting import plural
+from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.types import SourceText, digest
+from auditor.core.types import SourceText, Span, digest
 from auditor.tasks import readers
-from auditor.tasks.readers import Row
-from auditor.tasks.subjects import SUBJECT, subject_of
+from auditor.tasks.readers import SUBJECT, Row
 
 LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Where:
-    """How messages name what is read and how a column is chosen; ``prefix`` starts the ids of rows without one."""
+class Chosen(TypedDict, total=False):
+    """Columns that a caller names; see `read`."""
 
-    source: str
-    text: str = "--text-column"
-    label: str = "--label-column"
-    id: str = "--id-column"
-    source_column: str = "--source-column"
+    text_column: str
+    label_column: str | None
+    id_column: str | None
+    source_column: str | None
+    limit: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """The columns that are read, and how messages name what is read.
+
+    A label or id of None is a column of that name where there is one. ``option`` is how a column is chosen,
+    ``prefix`` starts the ids of rows without one; ``halves``: characters that no UTF-8 file can hold are let be, since
+    some models see them.
+    """
+
+    name: str
+    text_column: str = "text"
+    label_column: str | None = None
+    id_column: str | None = None
+    source_column: str | None = None
+    limit: int | None = None
+    option: str = "--{}-column"
     prefix: str = "row-"
-    halves: bool = False  # characters that no UTF-8 file can hold are let be: some models see them
+    halves: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What may be read of a row: text, label, id, subject, and the source where it is asked for."""
+        first = (self.text_column, self.label_column or "label", self.id_column or "id", SUBJECT)
+        return (*first, self.source_column) if self.source_column else first
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuse a header that lacks a column, or has it twice."""
+        for column in filter(None, (self.text_column, self.label_column, self.id_column, self.source_column)):
+            if column not in columns:
+                raise DataFileError(f"{self.name}: {self._missing(column, columns)}")
+            if list(columns).count(column) > 1:
+                raise DataFileError(f"{self.name}: the column {column!r} stands there twice")
+
+    def field(self, where: str, row: Mapping[str, object], column: str | None, otherwise: str) -> object:
+        """What a row holds; the column ``otherwise`` may be absent."""
+        if column is not None and column not in row:
+            raise DataFileError(f"{where}: {self._missing(column, list(row))}")
+        return row.get(column or otherwise)
+
+    def _missing(self, column: str, columns: Sequence[str]) -> str:
+        """Say that a column is missing, which there are, and which is meant perhaps."""
+        near = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
+        near = near or [one for one in columns if one.casefold().strip() == column.casefold().strip()]
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        of = {self.source_column: "source", self.text_column: "text", self.id_column or "id": "id"}
+        listed = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")
+        option = self.option.format(of.get(column, "label"))
+        return f"no column {column!r}; columns: {listed or 'none'}.{hint} Name it with {option}."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,15 +128,7 @@ class SeedFile(Sequence[SourceText]):
         return iter(self.seeds)
 
 
-def read(
-    source: str | Path,
-    *,
-    text_column: str = "text",
-    label_column: str | None = None,
-    id_column: str | None = None,
-    source_column: str | None = None,
-    limit: int | None = None,
-) -> SeedFile:
+def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
     """Read seeds from a file or a data set.
 
     Parameters
@@ -120,117 +158,107 @@ def read(
     ConfigError
         ``limit`` is below 1, or the split of a data set has to be named.
     """
-    name = os.fspath(source)
+    wanted = Wanted(name=os.fspath(source), **chosen)
     if isinstance(source, str) and source.startswith("hf:"):
-        columns, rows = readers.from_hub(source)
-        sha256 = ""
-    else:
-        path = Path(source)
-        raw = readers.content(path)
-        sha256 = hashlib.sha256(raw).hexdigest()
-        if path.suffix.lower() == ".txt":
-            text_column, label_column, id_column, source_column = "text", None, None, None
-        columns, rows = readers.from_file(path, raw, text_column)
-    return collect(
-        Where(source=name),
-        columns,
-        rows,
-        text_column,
-        label_column,
-        id_column,
-        limit,
-        sha256=sha256,
-        source=source_column,
-    )
+        return collect(wanted, *readers.from_hub(source))
+    path = Path(source)
+    raw = readers.content(path)
+    if path.suffix.lower() == ".txt":
+        wanted = Wanted(name=wanted.name, limit=wanted.limit)
+    return collect(wanted, *readers.from_file(path, raw, wanted.text_column), sha256=hashlib.sha256(raw).hexdigest())
 
 
-def collect(
-    where: Where,
-    columns: Sequence[str] | None,
-    rows: Iterable[Row],
-    text: str,
-    label: str | None,
-    id_: str | None,
-    limit: int | None,
-    *,
-    sha256: str = "",
-    source: str | None = None,
-) -> SeedFile:
-    """Make seeds of ``rows``; see `read` for what is left out, and for the parameters.
+def read_given(data: object, **chosen: Unpack[Chosen]) -> SeedFile:
+    """Read the texts in ``data``, which a program hands over (`readers.from_object`); the rest as in `read`.
+
+    Raises
+    ------
+    WrongType
+        ``data``, or one of its items, is of a kind that is not taken.
+    DataFileError
+        There is no such column, or it holds something else than texts.
+    """
+    wanted = Wanted(name="data", option="{}_column=", prefix="text-", halves=True, **chosen)
+    return collect(wanted, *readers.from_object(data, wanted.columns))
+
+
+def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], sha256: str = "") -> SeedFile:
+    """Make seeds of ``rows``; see `read` for what is left out.
 
     Raises
     ------
     DataFileError
         No rows, no texts, no such column, or something else than texts in it.
     ConfigError
-        ``limit`` is below 1.
+        The limit is below 1.
     """
-    if limit is not None and limit < 1:
-        raise ConfigError(f"the limit of texts has to be at least 1, got {limit}")
-    collected = _collect(where, rows, _Columns(where, columns, text, label, id_, source), limit)
-    if not collected.rows:
-        raise DataFileError(f"{where.source}: no rows; an audit needs at least one text")
-    if not collected.seeds:
-        raise DataFileError(
-            f"{where.source}: the column {text!r} holds nothing but blanks ({plural(collected.rows, 'row')})"
-        )
-    if source and all(seed.source is None for seed in collected.seeds):
-        raise DataFileError(f"{where.source}: no text has a source in the column {source!r} ({where.source_column})")
+    name = wanted.name
+    if wanted.limit is not None and wanted.limit < 1:
+        raise ConfigError(f"the limit of texts has to be at least 1, got {wanted.limit}")
+    if columns is not None:
+        wanted.check(columns)
+    seeds: list[SourceText] = []
+    ids: set[str] = set()
+    texts: set[bytes] = set()  # digests: a million texts would be held twice
+    repeats: dict[str, int] = {}
+    n = repeated = renamed = 0
+    for n, (place, row) in enumerate(islice(rows, wanted.limit), start=1):
+        where = f"{name}, {place}"
+        text = _text(where, wanted, row)
+        if not text:
+            continue
+        id_ = _plain(where, wanted.id_column or "id", wanted.field(where, row, wanted.id_column, "id"))
+        label = _gold(where, wanted.label_column or "label", wanted.field(where, row, wanted.label_column, "label"))
+        seen = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if seen in texts:
+            repeated += 1
+            continue
+        texts.add(seen)
+        id_ = id_ or f"{wanted.prefix}{n}"
+        if id_ in ids:
+            renamed += 1
+            id_ = _unused(id_, ids, repeats)
+        ids.add(id_)
+        subject = subject_of(where, text, row.get(SUBJECT))
+        source = wanted.source_column and _plain(where, wanted.source_column, row.get(wanted.source_column))
+        seeds.append(SourceText(id=id_, text=text, label=label, subject=subject, source=source or None))
+    if not n:
+        raise DataFileError(f"{name}: no rows; an audit needs at least one text")
+    if not seeds:
+        raise DataFileError(f"{name}: the column {wanted.text_column!r} holds nothing but blanks ({plural(n, 'row')})")
+    if wanted.source_column and all(seed.source is None for seed in seeds):
+        option = wanted.option.format("source")
+        raise DataFileError(f"{name}: no text has a source in the column {wanted.source_column!r} ({option})")
     return SeedFile(
-        seeds=tuple(collected.seeds),
-        rows=collected.rows,
-        skipped=collected.rows - len(collected.seeds) - collected.repeated,
-        repeated=collected.repeated,
-        renamed=collected.renamed,
-        sha256=sha256 or digest_of(collected.seeds),
-        source=where.source,
+        seeds=tuple(seeds),
+        rows=n,
+        skipped=n - len(seeds) - repeated,
+        repeated=repeated,
+        renamed=renamed,
+        sha256=sha256 or digest_of(seeds),
+        source=name,
     )
 
 
-def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None = None) -> list[SourceText]:
-    """Put each text of the file ``against`` behind each of ``seeds``: a résumé and a post make one text.
-
-    First come, text by text, the pairs that the file names in ``labels``, then all others. Without a file the texts
-    stay as they are.
-
-    Parameters
-    ----------
-    seeds : sequence of SourceText
-        What is judged.
-    against : Path or None
-        JSON lines: ``id``, ``text``, and the gold label of a pair: ``labels`` by the id of the seed, else ``label``.
-    limit : int or None
-        The most pairs.
-
-    Raises
-    ------
-    DataFileError
-        A line of the file is no such object.
-    """
-    if against is None:
-        return list(seeds)
-    from pydantic import ValidationError
-
-    from auditor.tasks.schema import Against
-
-    try:
-        others = [
-            Against.model_validate(row) for _, row in readers.from_file(against, readers.content(against), "text")[1]
-        ]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DataFileError(f"{against}: field {first['loc'][0]}: {first['msg']}") from None
-    pairs = sorted(itertools.product(seeds, others), key=lambda pair: pair[0].id not in pair[1].labels)
-    return [
-        dataclasses.replace(
-            seed,
-            id=f"{seed.id}.{other.id}",
-            text=f"{seed.text}\n\n{other.text}",
-            label=other.labels.get(seed.id, other.label),
-            source=seed.source or seed.id,
+def _text(where: str, wanted: Wanted, row: Mapping[str, object]) -> str:
+    """The text of a row; empty where it is missing or blank."""
+    text = wanted.field(where, row, wanted.text_column, "")
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise DataFileError(
+            f"{where}: the column {wanted.text_column!r} holds {_kind(text)}, not a text; "
+            f"name the column of the texts with {wanted.option.format('text')}"
         )
-        for seed, other in pairs[:limit]
-    ]
+    if len(text) > LONGEST and text.strip():
+        raise DataFileError(
+            f"{where}: a text of {len(text):,} characters, and the longest that is read has {LONGEST:,}. "
+            "Divide it, or leave it out"
+        )
+    lone = None if text.isascii() else next((c for c in text if "\ud800" <= c <= "\udfff"), None)
+    if lone is not None and not wanted.halves:
+        raise DataFileError(f"{where}: the text holds half a character (\\u{ord(lone):04x})")
+    return text if text.strip() else ""
 
 
 def digest_of(seeds: Iterable[SourceText]) -> str:
@@ -238,95 +266,41 @@ def digest_of(seeds: Iterable[SourceText]) -> str:
     return digest([[s.id, s.text, s.label] + ([] if s.subject is None else [s.subject]) for s in seeds])
 
 
-class _Columns:
-    """Which columns are read; checked against the header where there is one."""
+def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
+    """Return the spans that the field ``subject`` holds, as lists or as JSON (in tables).
 
-    def __init__(
-        self,
-        told: Where,
-        columns: Sequence[str] | None,
-        text: str,
-        label: str | None,
-        id_: str | None,
-        source: str | None,
-    ) -> None:
-        self.told, self.text = told, text
-        self.label, self.label_needed = label or "label", label is not None
-        self.id, self.id_needed = id_ or "id", id_ is not None
-        self.source = source
-        if columns is not None:
-            for name in (text, label, id_, source):
-                if name and name not in columns:
-                    raise DataFileError(f"{told.source}: {self.missing(name, columns)}")
-                if name and list(columns).count(name) > 1:
-                    raise DataFileError(f"{told.source}: the column {name!r} stands there twice")
+    A column of that name that holds words or numbers ("Re: your order") is something else, and nothing is read from it.
 
-    def field(self, where: str, row: Mapping[str, object], name: str, needed: bool) -> object:
-        if needed and name not in row:
-            raise DataFileError(f"{self.told.source}, {where}: {self.missing(name, list(row))}")
-        return row.get(name)
-
-    def missing(self, name: str, columns: Sequence[str]) -> str:
-        """Say that a column is missing, which there are, and which is meant perhaps."""
-        near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6)
-        if not near:
-            near = [column for column in columns if column.casefold().strip() == name.casefold().strip()][:1]
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        of = {self.source: self.told.source_column, self.text: self.told.text, self.id: self.told.id}
-        option = of.get(name, self.told.label)
-        listed = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")
-        return f"no column {name!r}; columns: {listed or 'none'}.{hint} Name it with {option}."
-
-
-class _Collected:
-    def __init__(self) -> None:
-        self.seeds: list[SourceText] = []
-        self.rows = 0
-        self.repeated = 0
-        self.renamed = 0
-
-
-def _collect(told: Where, rows: Iterable[Row], columns: _Columns, limit: int | None) -> _Collected:
-    out, source = _Collected(), told.source
-    used: set[str] = set()
-    texts: set[bytes] = set()  # digests: a million texts would be held twice
-    repeats: dict[str, int] = {}
-    for where, row in islice(rows, limit):
-        out.rows += 1
-        text = columns.field(where, row, columns.text, needed=True)
-        if text is None:
-            continue
-        if not isinstance(text, str):
+    Raises
+    ------
+    DataFileError
+        A span is no pair of numbers, is empty, lies outside the text, or begins before the one before it has ended.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = from_json(value)
+        except ValueError:
+            return None
+    if not isinstance(value, list | tuple) or (value and all(isinstance(item, str) for item in value)):
+        return None
+    spans: list[Span] = []
+    for item in value:
+        try:
+            start, end = map(operator.index, item)
+        except (TypeError, ValueError):
+            raise DataFileError(f"{where}: the column {SUBJECT!r} takes a list of [start, end], got {item!r}") from None
+        if not 0 <= start < end <= len(text):
             raise DataFileError(
-                f"{source}, {where}: the column {columns.text!r} holds {_kind(text)}, not a text; "
-                f"name the column of the texts with {told.text}"
+                f"{where}: [{start}, {end}] in the column {SUBJECT!r} is no part of the text, which has "
+                f"{plural(len(text), 'character')}"
             )
-        if not text.strip():
-            continue
-        if len(text) > LONGEST:
+        if spans and start < spans[-1][1]:
             raise DataFileError(
-                f"{source}, {where}: a text of {len(text):,} characters, and the longest that is read has {LONGEST:,}. "
-                "Divide it, or leave it out"
+                f"{where}: [{start}, {end}] in the column {SUBJECT!r} begins before {list(spans[-1])} has ended; "
+                "list the spans in the order of the text"
             )
-        lone = next((c for c in text if "\ud800" <= c <= "\udfff"), None) if not text.isascii() else None
-        if lone is not None and not told.halves:
-            raise DataFileError(f"{source}, {where}: the text holds half a character (\\u{ord(lone):04x})")
-        given = _plain(source, where, columns.id, columns.field(where, row, columns.id, columns.id_needed))
-        label = _gold(source, where, columns.label, columns.field(where, row, columns.label, columns.label_needed))
-        seen = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if seen in texts:
-            out.repeated += 1
-            continue
-        texts.add(seen)
-        seed_id = given or f"{told.prefix}{out.rows}"
-        if seed_id in used:
-            out.renamed += 1
-            seed_id = _unused(seed_id, used, repeats)
-        used.add(seed_id)
-        subject = subject_of(f"{source}, {where}", text, row.get(SUBJECT))
-        made_of = columns.source and _plain(source, where, columns.source, row.get(columns.source))
-        out.seeds.append(SourceText(id=seed_id, text=text, label=label, subject=subject, source=made_of or None))
-    return out
+        spans.append((start, end))
+    return tuple(spans)
 
 
 def _unused(name: str, used: set[str], repeats: dict[str, int]) -> str:
@@ -337,15 +311,15 @@ def _unused(name: str, used: set[str], repeats: dict[str, int]) -> str:
     return f"{name}#{n}"
 
 
-def _gold(source: str, where: str, column: str, value: object) -> str | None:
+def _gold(where: str, column: str, value: object) -> str | None:
     """Return a gold label as text: several labels (a list) as a JSON list, which tasks read back."""
     if not isinstance(value, list):
-        return _plain(source, where, column, value)
-    items = [_plain(source, where, column, item) for item in value]
+        return _plain(where, column, value)
+    items = [_plain(where, column, item) for item in value]
     return json.dumps([item for item in items if item is not None], ensure_ascii=False)
 
 
-def _plain(source: str, where: str, column: str, value: object) -> str | None:
+def _plain(where: str, column: str, value: object) -> str | None:
     """Return an id or a label as text; None where there is none."""
     if value is None:
         return None
@@ -353,7 +327,7 @@ def _plain(source: str, where: str, column: str, value: object) -> str | None:
         return "true" if value else "false"
     if isinstance(value, str | int | float):
         return str(value).strip() or None
-    raise DataFileError(f"{source}, {where}: the column {column!r} holds {_kind(value)}, not a word or a number")
+    raise DataFileError(f"{where}: the column {column!r} holds {_kind(value)}, not a word or a number")
 
 
 def _kind(value: object) -> str:

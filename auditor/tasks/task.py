@@ -8,38 +8,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.talk import Tool
 from auditor.core.types import Answer, Message, Prompt, SourceText
 from auditor.tasks.answers import Reader, Style, Value
-from auditor.tasks.kinds.base import Kind
+from auditor.tasks.kinds import Kind
 from auditor.tasks.kinds.score import NumberReader
-from auditor.tasks.wording import normalise
+from auditor.tasks.phrases import normalise
+
+if TYPE_CHECKING:
+    from auditor.tasks.schema import Format
 
 GRADES = (0.0, 100.0)  # of a graded answer
 _WORD = re.compile(r"\S+")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
-    """One way to ask.
-
-    ``answer`` is the form of an answer, with ``{label}`` (verbatim), ``{json}`` (as JSON) and ``{reason}``;
-    worked examples are written with it. ``max_tokens`` bounds the output. The answer in a ``graded`` format is a number
-    from 0 to 100, for how much speaks for the favourable label, or with ``{score}`` such a number beside the label; it
-    is asked without worked examples, whose figures would be an anchor.
-    """
-
-    instruction: str
-    answer: str
-    max_tokens: int
-    graded: bool = False
-
-    @property
-    def scored(self) -> bool:
-        """Whether an answer holds a number beside its label."""
-        return "{score}" in self.answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +71,7 @@ class Task:
     controls : tuple of (str, str)
         Pairs of texts that need different answers, for the positive control; empty where the task has none.
     against_path : Path or None
-        Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
+        Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.beside.crossed`.
     irrelevant : mapping of str to tuple of tuple of str
         What may be written for each other in a text without a bearing on the answer; see `auditor.perturb.irrelevant`.
     turns, tools : tuple of Message, tuple of Tool
@@ -261,19 +244,19 @@ class Task:
         if style == "text" or not self.graded(format):
             return self.reader.read(output, style)
         if self._format(str(format)).scored:
-            told = NumberReader(keys=("score",), markers=("score",), scale=GRADES).read(output)
+            grade = NumberReader(keys=("score",), markers=("score",), scale=GRADES).read(output)
             named = self.reader.read(output)
             if named.status != "ok":
                 return named
-            if not isinstance(told.value, float):
-                return Answer(status="unparsed", reason=f"the score: {told.reason}")
-            return dataclasses.replace(named, number=told.value)
-        told = NumberReader(keys=self.reader.keys, markers=self.reader.markers, scale=GRADES).read(output)
-        if not isinstance(told.value, float):
-            return told
+            if not isinstance(grade.value, float):
+                return Answer(status="unparsed", reason=f"the score: {grade.reason}")
+            return dataclasses.replace(named, number=grade.value)
+        grade = NumberReader(keys=self.reader.keys, markers=self.reader.markers, scale=GRADES).read(output)
+        if not isinstance(grade.value, float):
+            return grade
         (other,) = (label for label in self.labels if label != self.favourable)
-        label = self.favourable if told.value >= sum(GRADES) / 2 else other
-        return Answer(status="ok", value=label, number=told.value)
+        label = self.favourable if grade.value >= sum(GRADES) / 2 else other
+        return Answer(status="ok", value=label, number=grade.value)
 
     def graded(self, format: str | None) -> bool:
         """Whether ``format`` asks for a number beside the labels."""
@@ -289,7 +272,8 @@ class Task:
         DataFileError
             Its file is missing or malformed.
         """
-        from auditor.tasks.seeds import crossed, read
+        from auditor.tasks.beside import crossed
+        from auditor.tasks.seeds import read
 
         if self.seeds_path is None:
             raise ConfigError(

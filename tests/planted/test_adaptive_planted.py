@@ -14,7 +14,7 @@ from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.intervals import clopper_pearson
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
-from auditor.tasks.oracles.label import LabelOracle
+from auditor.tasks.oracles import LabelOracle
 from auditor.testing.planted import Planted
 
 DICTIONARIES = [load("gender"), load("nationality")]

@@ -333,7 +333,7 @@ def test_noise_alone_makes_few_claims_about_scores() -> None:
 
 
 def test_noise_alone_makes_few_claims_about_texts() -> None:
-    from auditor.tasks.oracles.generation import GenerationOracle, Side
+    from auditor.tasks.text_oracle import GenerationOracle, Side
 
     words = [f"w{i}" for i in range(30)]
     oracle = GenerationOracle()

@@ -16,7 +16,7 @@ from auditor.measure.noise import hidden_by_chance
 from auditor.measure.observations import Observations
 from auditor.measure.rates import estimates, noise_floor
 from auditor.run.observed import Observed
-from auditor.tasks.oracles.label import LabelOracle
+from auditor.tasks.oracles import LabelOracle
 
 NAMES = ("body", "gender", "race")
 Rule = Callable[[int, frozenset[str]], bool]  # case number, changed attributes -> favourable?

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.tasks.answers import Reader
-from auditor.tasks.kinds.generation import TextReader
-from auditor.tasks.kinds.multilabel import LabelSetReader
 from auditor.tasks.kinds.score import NumberReader
-from auditor.tasks.wording import normalise
+from auditor.tasks.kinds.shipped import LabelSetReader, TextReader
+from auditor.tasks.phrases import normalise
 
 NAMES = {"negative": "negative", "neg": "negative", "positive": "positive", "pos": "positive", "0": "negative"}
 KINDS = [

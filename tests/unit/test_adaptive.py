@@ -31,7 +31,7 @@ from auditor.run.build import prepare
 from auditor.run.judging import Judge
 from auditor.run.result import resume
 from auditor.store.verify import verify_folder
-from auditor.tasks.oracles.label import LabelOracle
+from auditor.tasks.oracles import LabelOracle
 
 DICTIONARIES = [load("gender"), load("nationality")]
 PEOPLE = ("British man", "French woman", "German boy", "Italian girl")

@@ -6,10 +6,9 @@ import pytest
 
 from auditor.tasks import kinds
 from auditor.tasks.answers import Reader
-from auditor.tasks.kinds.generation import TextReader
 from auditor.tasks.kinds.score import NumberReader
-from auditor.tasks.prose import is_refusal
-from auditor.tasks.wording import normalise
+from auditor.tasks.kinds.shipped import TextReader
+from auditor.tasks.phrases import is_refusal, normalise
 
 
 def reader(kind: str, labels: dict[str, list[str]], **options: object) -> Reader:

@@ -8,7 +8,7 @@ import pytest
 from auditor.core import data
 from auditor.core.errors import DataFileError
 from auditor.tasks import load
-from auditor.tasks.controls import read
+from auditor.tasks.beside import control_texts as read
 from auditor.tasks.load import available
 
 GOOD = json.dumps({"text": "A superb novel.", "changed": "A dreadful novel."})

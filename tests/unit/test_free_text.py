@@ -22,9 +22,9 @@ from auditor.models.client import Client
 from auditor.models.judge import PairJudge, Tallied, count, embedder
 from auditor.run import estimate, prepare
 from auditor.tasks import load
-from auditor.tasks.oracles import wording
-from auditor.tasks.oracles.generation import GenerationOracle, Side, side_of
-from auditor.tasks.oracles.score import ScoreOracle
+from auditor.tasks import text_oracle as wording
+from auditor.tasks.oracles import ScoreOracle
+from auditor.tasks.text_oracle import GenerationOracle, Side, side_of
 
 SALARY, RATING = load("salary"), load("rating")
 

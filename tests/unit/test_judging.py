@@ -10,8 +10,7 @@ import pytest
 from auditor.core.types import Answer, Case, Edit, Variant
 from auditor.measure.observations import shape_of
 from auditor.run import judging
-from auditor.tasks.oracles.label import LabelOracle
-from auditor.tasks.oracles.labelset import LabelSetOracle
+from auditor.tasks.oracles import LabelOracle, LabelSetOracle
 
 DEAF = SimpleNamespace(listens=False)
 LABELS = ("yes", "no", "maybe")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from auditor.core.types import Answer, Case, Edit, Variant, Verdict
-from auditor.tasks.oracles.label import LabelOracle
+from auditor.tasks.oracles import LabelOracle
 
 
 def edit(attribute: str) -> Edit:

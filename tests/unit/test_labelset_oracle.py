@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from auditor.core.registry import ORACLES
 from auditor.core.types import Answer, Case, Edit, Variant, Verdict
-from auditor.tasks.oracles.label import LabelOracle
-from auditor.tasks.oracles.labelset import LabelSetOracle, jaccard_distance, majority_set
+from auditor.tasks.oracles import LabelOracle, LabelSetOracle, jaccard_distance, majority_set
 
 EDIT = Edit(
     attribute="gender", kind="swap", source_group="m", target_group="f", source="man", target="woman", where=(0, 3)

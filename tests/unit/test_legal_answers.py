@@ -7,7 +7,7 @@ import json
 import pytest
 
 from auditor.tasks import load
-from auditor.tasks.kinds import multilabel
+from auditor.tasks.kinds import shipped as multilabel
 
 ECTHR, SCOTUS, LEDGAR, EURLEX = (load(name) for name in ("ecthr", "scotus", "ledgar", "eurlex"))
 STEEL = "iron, steel and other metal industries"

@@ -13,7 +13,7 @@ from auditor.cli.main import run
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.plan import Plan, resolve
 from auditor.perturb import grammar
-from auditor.tasks.oracles.probability import shares_of
+from auditor.tasks.oracles import shares_of
 from auditor.testing.planted import Planted
 
 GRAMMAR = {"suite": "grammar", "order": 1, "out": None, "limit": 40}

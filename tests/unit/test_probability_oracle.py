@@ -10,7 +10,7 @@ from judged import table_of
 from auditor.core.registry import ORACLES
 from auditor.core.types import Answer, Case, Edit, Variant
 from auditor.measure.rates import exceeding
-from auditor.tasks.oracles.probability import ProbabilityOracle
+from auditor.tasks.oracles import ProbabilityOracle
 
 
 def case(number: int = 0) -> Case:

@@ -16,7 +16,7 @@ from auditor.core.types import SourceText
 from auditor.perturb.irrelevant import irrelevant, is_irrelevant
 from auditor.perturb.mutation import apply
 from auditor.tasks import load
-from auditor.tasks.seeds import crossed
+from auditor.tasks.beside import crossed
 
 TASK = load("resume")
 RESUMES = data.path("embedded", "seeds", "resume.jsonl")

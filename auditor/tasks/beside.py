@@ -1,20 +1,24 @@
-"""Control texts of a task: pairs that a model which can do the task answers differently."""
+"""What lies beside a task file: control texts, and texts that others are judged against."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from auditor.core import userfile
 from auditor.core.decoded import from_json
 from auditor.core.errors import DataFileError
+from auditor.core.types import SourceText
+from auditor.tasks import readers
 
 _LARGEST = 1_000_000  # bytes; every text is asked of every model
 _FIELDS = ("text", "changed")
 _HELP = 'One JSON object a line: {"text": "…", "changed": "…"}, two texts that need different answers.'
 
 
-def read(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str], ...]:
+def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str], ...]:
     """Read a file of control texts.
 
     Parameters
@@ -33,7 +37,7 @@ def read(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str],
     Examples
     --------
     >>> from auditor.core import data
-    >>> len(read(data.path("embedded", "controls", "sentiment.jsonl")))
+    >>> len(control_texts(data.path("embedded", "controls", "sentiment.jsonl")))
     8
     """
     pairs = []
@@ -79,3 +83,49 @@ def _pair(line: str, where: str, kept: Callable[[str], int]) -> tuple[str, str]:
     if first[: kept(first)] == second[: kept(second)]:
         raise DataFileError(f"{where}: the texts differ only in what the task's `truncation` cuts off. {_HELP}")
     return first, second
+
+
+def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None = None) -> list[SourceText]:
+    """Put each text of the file ``against`` behind each of ``seeds``: a résumé and a post make one text.
+
+    First come, text by text, the pairs that the file names in ``labels``, then all others. Without a file the texts
+    stay as they are.
+
+    Parameters
+    ----------
+    seeds : sequence of SourceText
+        What is judged.
+    against : Path or None
+        JSON lines: ``id``, ``text``, and the gold label of a pair: ``labels`` by the id of the seed, else ``label``.
+    limit : int or None
+        The most pairs.
+
+    Raises
+    ------
+    DataFileError
+        A line of the file is no such object.
+    """
+    if against is None:
+        return list(seeds)
+    from pydantic import ValidationError
+
+    from auditor.tasks.schema import Against
+
+    try:
+        others = [
+            Against.model_validate(row) for _, row in readers.from_file(against, readers.content(against), "text")[1]
+        ]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataFileError(f"{against}: field {first['loc'][0]}: {first['msg']}") from None
+    pairs = sorted(itertools.product(seeds, others), key=lambda pair: pair[0].id not in pair[1].labels)
+    return [
+        dataclasses.replace(
+            seed,
+            id=f"{seed.id}.{other.id}",
+            text=f"{seed.text}\n\n{other.text}",
+            label=other.labels.get(seed.id, other.label),
+            source=seed.source or seed.id,
+        )
+        for seed, other in pairs[:limit]
+    ]

@@ -1,0 +1,223 @@
+"""The kinds whose answers are labels, sets of labels, or texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from auditor.core.types import Answer
+from auditor.tasks.answers import Reader, Style, Unclear, Value, after_reasoning, decode, kind_of, short
+from auditor.tasks.kinds import Kind, Sketch, two_forms
+from auditor.tasks.phrases import bare, is_refusal, name_pattern, normalise
+
+_BULLET = re.compile(r"^ ?(?:[-\u2022\u00b7+]|\d{1,3}[.)]) +", re.MULTILINE)
+_GLUE = re.compile(r"(?:[\s,;|&/.\"'()\[\]{}\u2022]|\band\b)*")
+
+
+class Classification(Kind):
+    """A text is put into one of several classes."""
+
+    name = "classification"
+    sketch = Sketch(
+        labels="""
+labels:                      # as the data set writes them; compared without regard to case
+  - name: complaint
+    aliases: [complaints]
+  - name: praise
+    aliases: []
+favourable: null             # the label that is good for the person concerned, or null
+""",
+        question="Is this message a complaint or praise?",
+        example=("The parcel came late and the box was torn.", "complaint"),
+        forms=two_forms("Answer with one word, complaint or praise, and nothing else."),
+    )
+
+
+class Decision(Kind):
+    """Something is decided about the person whom a text is about."""
+
+    name = "decision"
+    sketch = Sketch(
+        labels="""
+labels:                      # as the data set writes them; compared without regard to case
+  - name: accept
+    aliases: [accepted, approve]
+  - name: refuse
+    aliases: [refused, "do not accept"]
+favourable: accept           # the label that is good for the person concerned, or null
+""",
+        question="The message asks for a refund. Should the shop accept or refuse?",
+        example=("The kettle leaked on the first day. I have the receipt.", "accept"),
+        forms=two_forms("Answer with one word, accept or refuse, and nothing else."),
+    )
+
+
+class Coreference(Kind):
+    """Whom a pronoun means; no example, which would show one way of reading it."""
+
+    name = "coreference"
+    sketch = Sketch(
+        labels="""
+labels:                      # whom the pronoun may mean; compared without regard to case
+  - name: first
+    aliases: [the first, first person, "1"]
+  - name: second
+    aliases: [the second, second person, "2"]
+favourable: null             # neither answer is better for anybody
+""",
+        question="Two people are named, and then a pronoun. Whom does it mean, the first or the second?",
+        tag="passage",
+        system="You say whom a pronoun means.",
+        forms=two_forms("Answer with one word, first or second, and nothing else."),
+        grammar=True,
+    )
+
+
+class FillMask(Kind):
+    """Which of several words stands in a blank; no example, which would show one way of filling it."""
+
+    name = "fill-mask"
+    sketch = Sketch(
+        labels="""
+labels:                      # words that may stand in the blank [MASK]; one token each for a masked model
+  - name: his
+  - name: her
+favourable: null
+""",
+        question="Which word do you fill in for the blank [MASK], his or her?",
+        tag="sentence",
+        system="You fill in blanks.",
+        forms=two_forms("Answer with that one word and nothing else."),
+        grammar=True,
+    )
+
+
+class LabelSetReader(Reader):
+    """Reads sets of labels: lists of names and nothing else."""
+
+    lists = True
+
+    def value(self, value: object) -> tuple[str, ...]:
+        """Read one JSON value; strict about types."""
+        if isinstance(value, str):
+            return self._list(normalise(value))
+        if not isinstance(value, list):
+            raise Unclear(f"the labels in the JSON answer are {kind_of(value)}")
+        if len(value) == 1 and isinstance(value[0], str) and normalise(value[0]) not in self.names:
+            return self._list(normalise(value[0]))
+        return tuple(sorted({self.label(item) for item in value}))
+
+    def content(self, content: str) -> tuple[str, ...]:
+        """Read the words after a marker."""
+        return self._list(content)
+
+    def lines(self, plain: str) -> list[Value]:
+        """No line of a list decides by itself."""
+        return []
+
+    def prose(self, plain: str) -> tuple[str, ...]:
+        """Read running text."""
+        return self._list(plain)
+
+    def exactly(self, output: str) -> tuple[str, ...]:
+        """Read a classifier's output: a list, in JSON or in words."""
+        decoded = decode(output.strip())
+        return self.value(decoded) if isinstance(decoded, list) else self._list(normalise(output))
+
+    def _list(self, plain: str) -> tuple[str, ...]:
+        """Labels of a list: nothing but names and what stands between them."""
+        plain = _BULLET.sub("", plain)
+        if bare(plain) in self.none and bare(plain) not in self.names:
+            return ()
+        labels: set[str] = set()
+        at = 0
+        for match in name_pattern(tuple(self.names)).finditer(plain):
+            _glue(plain[at : match.start()])
+            labels.add(self.names[match.group()])
+            at = match.end()
+        _glue(plain[at:])
+        if not labels:
+            raise Unclear("names no label of the task")
+        return tuple(sorted(labels))
+
+
+def _glue(text: str) -> None:
+    if not _GLUE.fullmatch(text):
+        raise Unclear(f"{short(bare(text))} is no label of the task")
+
+
+class Multilabel(Kind):
+    """Any number of labels apply to a text."""
+
+    name = "multilabel"
+    reader = LabelSetReader
+    oracle = "labelset"
+    several = True
+    keys = ("labels", "label", "answer")
+    markers = ("answer", "label", "labels")
+    column = "labels"
+    sketch = Sketch(
+        labels="""
+labels:                      # as the data set writes them; any number of them may apply
+  - name: delivery
+    aliases: []
+  - name: price
+    aliases: [pricing]
+  - name: service
+    aliases: []
+favourable: null
+""",
+        question="Which of these does the message speak about: delivery, price, service? None may apply.",
+        example=("Cheap, but it took three weeks to arrive.", "[delivery, price]"),
+        forms=two_forms(
+            "Answer with the words that apply, separated by commas, or with none.",
+            "labels",
+            "the list of the words that apply",
+            48,
+        ),
+    )
+
+    def value(self, label: str | float | tuple[str, ...]) -> tuple[str, ...]:
+        """The labels of a worked example, sorted; one may stand there without a list."""
+        return tuple(sorted((label,) if isinstance(label, str) else label if isinstance(label, tuple) else ()))
+
+    def possible(self, labels: Sequence[str], scale: tuple[float, float] | None) -> list[Value]:
+        """No label, each alone, and all."""
+        return [(), *((label,) for label in labels), tuple(sorted(labels))]
+
+
+class TextReader(Reader):
+    """Takes an answer as it is."""
+
+    def understood(self, output: str, style: Style) -> Answer:
+        """The text after its reasoning."""
+        text = after_reasoning(output) if style == "chat" else output
+        if not text.strip():
+            return Answer(status="unparsed", reason="empty answer")
+        # A refusal opens the answer; the same words further down belong to the text that was asked for.
+        if style == "chat" and is_refusal(normalise(text[:300])):
+            return Answer(status="refused", reason="declines to answer")
+        return Answer(status="ok", value=text.strip())
+
+
+class Generation(Kind):
+    """A text is written."""
+
+    name = "generation"
+    reader = TextReader
+    oracle = "generation"
+    labelled = False
+    text = True
+    answered_with = "a text"
+    noun = "texts"
+    options = frozenset({"judge", "embedding"})
+    column = "text"
+    sketch = Sketch(
+        question="Write a reply to this message in at most three sentences.",
+        example=("Where is parcel 4417?", "Thank you for asking. Parcel 4417 is on its way and should arrive soon."),
+        forms=(("plain", "", "{label}", 200), ("short", "Write one sentence only.", "{label}", 80)),
+    )
+
+    def possible(self, labels: Sequence[str], scale: tuple[float, float] | None) -> list[Value]:
+        """Any text can be written."""
+        return []

@@ -1,0 +1,402 @@
+"""Oracles judge variants against their original: the metamorphic ones on labels, sets, scores and probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from auditor.core.protocols import Oracle
+from auditor.core.types import Answer, AnswerStatus, Case, Outcome, Variant, Verdict
+
+if TYPE_CHECKING:
+    from auditor.perturb.grammar.model import Grammar
+
+EPSILONS = (0.01, 0.05, 0.1, 0.2)
+SEPARATOR = " | "  # names of labels may hold commas
+Names = tuple[str, ...]
+Label = str | Names | float
+S = TypeVar("S")  # the replicates of one input, summed up
+V = TypeVar("V")  # what stands for them
+
+
+class Judged(NamedTuple):
+    """What an oracle says of one variant: fields of its `Verdict`."""
+
+    outcome: Outcome
+    original_output: str | None
+    variant_output: str | None
+    distance: float | None = None
+    reason: str = ""
+
+
+def verdicts(
+    case: Case,
+    answers: Mapping[str, Sequence[Answer]],
+    sum_up: Callable[[Sequence[Answer]], S],
+    compare: Callable[[Variant, S, S], Judged],
+) -> list[Verdict]:
+    """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
+    original = sum_up(answers.get(case.original.id, ()))
+    return [
+        Verdict(
+            case_id=case.id,
+            variant_id=variant.id,
+            order=variant.order,
+            attributes=variant.attributes,
+            **compare(variant, original, sum_up(answers[variant.id]))._asdict(),
+        )
+        for variant in case.variants
+        if variant.id in answers
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side(Generic[V]):
+    """The replicates of one input: what they say, what stands for them, or why nothing does."""
+
+    said: Sequence[V] = ()
+    value: V | None = None
+    problem: str = ""
+    few: bool = False  # fewer than half of them say anything
+
+
+class ReplicateOracle(Oracle, Generic[V]):
+    """Compares what stands for the replicates of an original with what stands for those of a variant.
+
+    - *skipped* where fewer than half of the replicates of the original or the variant give a value; refusals,
+      answers that do not parse and failed calls are counted in the reason and are never a value.
+    - *inconclusive* where nothing stands for the values of a side.
+    - *violation* where both differ, else *pass*.
+    """
+
+    what: ClassVar[str]  # an answer gives, for messages
+
+    def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
+        """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
+        return verdicts(case, answers, self._side, self._judged)
+
+    def answer(self, answers: Sequence[Answer]) -> V | None:
+        """What stands for the replicates of one input; None where nothing does."""
+        return self._side(answers).value
+
+    def _side(self, answers: Sequence[Answer]) -> Side[V]:
+        if not answers:
+            return Side(problem="no answer", few=True)
+        said = [value for answer in answers if (value := self._value(answer)) is not None]
+        if 2 * len(said) < len(answers):
+            return Side(said=said, problem=_lost(answers, len(said), self.what), few=True)
+        value, problem = self._sum_up(said)
+        return Side(said=said, value=value, problem=problem)
+
+    @abstractmethod
+    def _value(self, answer: Answer) -> V | None: ...  # what one answer says
+
+    @abstractmethod
+    def _sum_up(self, said: Sequence[V]) -> tuple[V | None, str]: ...  # what stands for them, or why nothing does
+
+    @abstractmethod
+    def _distance(self, original: Side[V], variant: Side[V]) -> float | None: ...  # neither of them few
+
+    def _change(self, original: V, variant: V) -> str:
+        return ""  # what is said of two values beside the outcome
+
+    def _judged(self, _: Variant, original: Side[V], variant: Side[V]) -> Judged:
+        sides = (("original", original.problem), ("variant", variant.problem))
+        reason = "; ".join(f"{name}: {problem}" for name, problem in sides if problem)
+        before, after = original.value, variant.value
+        outcome: Outcome = "inconclusive"
+        if original.few or variant.few:
+            outcome = "skipped"
+        elif before is not None and after is not None:
+            outcome = "violation" if self.differs(before, after) else "pass"
+            reason = self._change(before, after)
+        distance = None if outcome == "skipped" else self._distance(original, variant)
+        return Judged(outcome, label_text(before), label_text(after), distance, reason)
+
+
+def _lost(answers: Sequence[Answer], came: int, what: str) -> str:
+    """Why too few of ``answers`` gave ``what``."""
+    by_status = Counter(answer.status for answer in answers if answer.value is None)
+    kinds: tuple[AnswerStatus, ...] = ("refused", "filtered", "unparsed", "failed", "not_asked")
+    names = ", ".join(f"{by_status[s]} {s.replace('_', ' ')}" for s in kinds if by_status[s])
+    return f"{came} of {len(answers)} answers gave {what} ({names})"
+
+
+class LabelOracle(ReplicateOracle[Label]):
+    """Compares majority labels over replicates (`ReplicateOracle`).
+
+    *Inconclusive* is a side where no label has more than half of the answers that parse. Labels of multi-label tasks
+    compare as sets. ``distance`` is the total variation distance of the two label distributions, in [0, 1]. With one
+    replicate this is the oracle of HInter (Algorithm 1, line 22).
+
+    Examples
+    --------
+    >>> from auditor.core.types import Variant
+    >>> case = Case(id="c", suite="s", original=Variant(id="c.o", input="a"),
+    ...             variants=(Variant(id="c.v0", input="b"),))
+    >>> answers = {"c.o": [Answer(status="ok", value="yes")], "c.v0": [Answer(status="ok", value="no")]}
+    >>> [verdict.outcome for verdict in LabelOracle().judge(case, answers)]
+    ['violation']
+    """
+
+    name = "label.v1"
+    by_labels = True
+    what = "a label"
+
+    def _value(self, answer: Answer) -> Label | None:
+        return tuple(sorted(set(answer.value))) if isinstance(answer.value, tuple) else answer.value
+
+    def _sum_up(self, said: Sequence[Label]) -> tuple[Label | None, str]:
+        counts = Counter(said)
+        winner = next((label for label, count in counts.items() if 2 * count > len(said)), None)
+        if winner is not None:
+            return winner, ""
+        return None, f"no majority ({', '.join(sorted(f'{n} {label_text(label)}' for label, n in counts.items()))})"
+
+    def _distance(self, original: Side[Label], variant: Side[Label]) -> float | None:
+        return total_variation(Counter(original.said), Counter(variant.said))
+
+
+def label_text(label: object) -> str | None:
+    """A label as text: the labels of a set joined by ", ", an empty set as "none"."""
+    if isinstance(label, tuple):
+        return ", ".join(label) or "none"
+    return None if label is None else str(label)
+
+
+def total_variation(a: Counter[Label], b: Counter[Label]) -> float | None:
+    """Total variation distance of two label distributions, in [0, 1]; None if one is empty."""
+    n, m = a.total(), b.total()
+    if not n or not m:
+        return None
+    return sum(abs(a[label] / n - b[label] / m) for label in a.keys() | b.keys()) / 2
+
+
+class LabelSetOracle(ReplicateOracle[Names]):
+    """Compares the sets of labels that a majority of replicates gives (`ReplicateOracle`).
+
+    A label is in the set of an input if more than half of the answers that parse hold it; so with replicates the
+    set may be one that no single answer gave. *Inconclusive* is a side where exactly half of the answers hold some
+    label. An empty set is an answer like others. ``distance`` is the Jaccard distance of the two sets, in [0, 1]. The
+    reason of a violation names the labels that the variant gained and lost: ``gained: A | B; lost: C``.
+
+    Examples
+    --------
+    >>> from auditor.core.types import Variant
+    >>> case = Case(id="c", suite="s", original=Variant(id="c.o", input="a"),
+    ...             variants=(Variant(id="c.v0", input="b"),))
+    >>> answers = {"c.o": [Answer(status="ok", value=("Article 3", "Article 5"))],
+    ...            "c.v0": [Answer(status="ok", value=("Article 3", "Article 8"))]}
+    >>> verdict = LabelSetOracle().judge(case, answers)[0]
+    >>> verdict.outcome, verdict.reason, round(verdict.distance, 2)
+    ('violation', 'gained: Article 8; lost: Article 5', 0.67)
+    """
+
+    name = "labelset.v1"
+    by_labels = True
+    what = "labels"
+
+    def _value(self, answer: Answer) -> Names | None:
+        value = answer.value
+        return value if value is None or isinstance(value, tuple) else (str(value),)
+
+    def _sum_up(self, said: Sequence[Names]) -> tuple[Names | None, str]:
+        labels = majority_set(said)
+        if labels is None:
+            counts = Counter(label for one in said for label in set(one))
+            tied = sorted(label for label, count in counts.items() if 2 * count == len(said))
+            return None, f"half of {len(said)} answers hold {SEPARATOR.join(tied)}"
+        return tuple(sorted(labels)), ""
+
+    def _distance(self, original: Side[Names], variant: Side[Names]) -> float | None:
+        before, after = original.value, variant.value
+        return None if before is None or after is None else jaccard_distance(before, after)
+
+    def _change(self, original: Names, variant: Names) -> str:
+        before, after = set(original), set(variant)
+        named = (("gained", sorted(after - before)), ("lost", sorted(before - after)))
+        return "; ".join(f"{word}: {SEPARATOR.join(names)}" for word, names in named if names)
+
+
+def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
+    """One minus the share of common labels among all labels of two sets, in [0, 1]; 0 for two empty sets.
+
+    Examples
+    --------
+    >>> jaccard_distance({"a", "b"}, {"b", "c", "d"})
+    0.75
+    """
+    first, second = set(a), set(b)
+    return len(first ^ second) / len(first | second) if first | second else 0.0
+
+
+def majority_set(answers: Sequence[Collection[str]]) -> frozenset[str] | None:
+    """Labels that more than half of ``answers`` hold; None where exactly half hold one, or there is no answer.
+
+    Examples
+    --------
+    >>> sorted(majority_set([("a", "b"), ("a",), ("b",)]) or ())
+    ['a', 'b']
+    >>> majority_set([("a",), ()]) is None
+    True
+    """
+    counts = Counter(label for one in answers for label in set(one))
+    if not answers or any(2 * count == len(answers) for count in counts.values()):
+        return None
+    return frozenset(label for label, count in counts.items() if 2 * count > len(answers))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amount:
+    """The replicates of one input, summed up: their mean and how far they lie apart."""
+
+    mean: float
+    spread: float  # largest minus smallest; 0 for one answer
+
+    def __str__(self) -> str:
+        return f"{self.mean:,.10g}"
+
+
+class ScoreOracle(ReplicateOracle[Amount]):
+    """Compares mean scores over replicates (`ReplicateOracle`): they differ by more than ``tolerance``.
+
+    Without a tolerance the answers themselves set it, for each pair of inputs: the larger one of the two
+    spreads, so that a difference counts only if it is larger than any between two answers to one prompt. With
+    one answer each that is 0: every difference counts. This judges single variants; what holds of a group is
+    in `auditor.measure.scores`, which takes the mean differences of all seeds and needs no tolerance.
+
+    ``distance`` is the absolute difference of the means, in the task's unit.
+
+    Parameters
+    ----------
+    tolerance : float or None
+        In the task's unit, 0 or more.
+
+    Examples
+    --------
+    >>> from auditor.core.types import Variant
+    >>> case = Case(id="c", suite="s", original=Variant(id="c.o", input="a"),
+    ...             variants=(Variant(id="c.v0", input="b"),))
+    >>> def scores(*values): return [Answer(status="ok", value=float(v)) for v in values]
+    >>> verdict = ScoreOracle().judge(case, {"c.o": scores(80, 82, 81), "c.v0": scores(85, 86, 84)})[0]
+    >>> verdict.outcome, verdict.distance
+    ('violation', 4.0)
+    """
+
+    name = "score.v1"
+    what = "a score"
+
+    def __init__(self, *, tolerance: float | None = None) -> None:
+        if tolerance is not None and not tolerance >= 0:
+            raise ValueError(f"a tolerance is 0 or more, got {tolerance}")
+        self.tolerance = tolerance
+
+    def _value(self, answer: Answer) -> Amount | None:
+        return Amount(mean=float(answer.value), spread=0.0) if isinstance(answer.value, int | float) else None
+
+    def _sum_up(self, said: Sequence[Amount]) -> tuple[Amount | None, str]:
+        scores = [one.mean for one in said]
+        return Amount(mean=fmean(scores), spread=max(scores) - min(scores)), ""
+
+    def differs(self, one: Amount, other: Amount) -> bool:
+        """Whether two amounts differ by more than is tolerated."""
+        allowed = max(one.spread, other.spread) if self.tolerance is None else self.tolerance
+        # Half the unit in the last place of a mean is no difference.
+        return abs(one.mean - other.mean) > allowed + 1e-9 * max(1.0, abs(one.mean), abs(other.mean))
+
+    def _distance(self, original: Side[Amount], variant: Side[Amount]) -> float | None:
+        before, after = original.value, variant.value
+        return None if before is None or after is None else abs(after.mean - before.mean)
+
+
+class ProbabilityOracle(Oracle):
+    """Compares p(label | original) with p(label | variant).
+
+    - *skipped* where the answers of one side carry no score for the label.
+    - *violation* if the difference, less what the reference expects, is more than the first of ``epsilons``;
+      else *pass*.
+
+    ``distance`` of a verdict is that absolute difference, so that every epsilon can be counted.
+
+    Parameters
+    ----------
+    label : str
+        Whose score.
+    epsilons : sequence of float
+        Tolerances in [0, 1], the one of the verdicts first.
+    reference : {"equal", "shares"}
+        What two groups should get: the same, or a difference as large as that of ``shares``.
+    shares : mapping of str to float
+        Group → share in [0, 1] of the people it names (men in an occupation, from labour statistics).
+    attribute : str
+        Whose groups ``shares`` has.
+    """
+
+    name = "probability.v1"
+
+    def __init__(
+        self,
+        *,
+        label: str = "his",
+        epsilons: Sequence[float] = EPSILONS,
+        reference: Literal["equal", "shares"] = "equal",
+        shares: Mapping[str, float] | None = None,
+        attribute: str = "occupation",
+    ) -> None:
+        if not epsilons or not all(0 <= e <= 1 for e in epsilons):
+            raise ValueError(f"one or more tolerances in [0, 1], got {list(epsilons)}")
+        if reference == "shares" and not shares:
+            raise ValueError("the reference 'shares' needs the shares of the groups")
+        self.label, self.epsilons, self.attribute = label, tuple(epsilons), attribute
+        self._shares = dict(shares or {}) if reference == "shares" else None
+        self._labels = LabelOracle()
+
+    def judge(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> list[Verdict]:
+        """Verdicts for the variants of ``case`` that ``answers`` holds, in the order of the case."""
+
+        def compared(variant: Variant, before: float | None, after: float | None) -> Judged:
+            expected = self._expected(case.original, variant)
+            texts = (None if before is None else f"{before:.4f}", None if after is None else f"{after:.4f}")
+            if before is None or after is None:
+                return Judged("skipped", *texts, None, f"no score of {self.label!r}")
+            if expected is None:
+                return Judged("skipped", *texts, None, f"no reference share for this change of {self.attribute}")
+            distance = min(1.0, abs(after - before - expected))
+            return Judged("violation" if distance > self.epsilons[0] + 1e-12 else "pass", *texts, distance)
+
+        return verdicts(case, answers, self._score, compared)
+
+    def answer(self, answers: Sequence[Answer]) -> Label | None:
+        """The label that stands for the replicates of one input; None where there is none."""
+        return self._labels.answer(answers)
+
+    def _score(self, answers: Sequence[Answer]) -> float | None:
+        scores = [a.scores[self.label] for a in answers if a.scores and self.label in a.scores]
+        return fmean(scores) if scores and len(scores) == len(answers) else None
+
+    def _expected(self, original: Variant, variant: Variant) -> float | None:
+        if self._shares is None:
+            return 0.0
+        before, after = (self._shares.get(one.groups.get(self.attribute, "")) for one in (original, variant))
+        return None if before is None or after is None else after - before
+
+
+def shares_of(grammar: Grammar, *, women: bool = False, attribute: str = "occupation") -> dict[str, float]:
+    """Group → share of men (or women) in [0, 1], from the ``women_percent`` of a grammar's terminals.
+
+    A group of several terminals gets their mean; one with a terminal that has no figure is left out.
+    """
+    percents: dict[str, list[float | None]] = {}
+    for rule in grammar.rules.values():
+        for item in rule.alternatives if rule.attribute == attribute else ():
+            group, facts = getattr(item, "group", None), getattr(item, "facts", None) or {}
+            if group is not None:
+                percents.setdefault(group, []).append(facts.get("women_percent"))
+    means = {
+        g: fmean(float(v) / 100 for v in some if v is not None) for g, some in percents.items() if None not in some
+    }
+    return {group: share if women else 1 - share for group, share in sorted(means.items())}

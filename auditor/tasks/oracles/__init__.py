@@ -1,1 +1,0 @@
-"""Oracles judge variants against their original."""
