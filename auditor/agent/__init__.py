@@ -176,7 +176,7 @@ def run(
         The goal cannot be read, or nothing could be asked.
     """
     from auditor.core.secrets import hidden
-    from auditor.store.files import write_texts
+    from auditor.store.disk import write_texts
 
     settings = Settings.of(goal, model=model, task=task, data=data, out=out, planner=planner, seed=seed, **options)
     propose = _planner(planner, planner_base_url, settings)
@@ -245,7 +245,7 @@ def resume(
         It is no session, something in it was changed, another process writes it, or texts, task, model or version are
         not those of before.
     """
-    from auditor.store.files import read_texts
+    from auditor.store.disk import read_texts
 
     path = Path(path)
     kept = folder.options(path)

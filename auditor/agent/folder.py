@@ -31,9 +31,9 @@ class Changed(RunFolderError):
 
 def new_folder(out: Path, fixed: Fixed) -> Path:
     """Make the folder of a new session under ``out``; raises `UserError` where it cannot be made."""
-    from auditor.store import files
+    from auditor.store import disk
 
-    return files.new_folder(out, f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{_sha256(fixed)[:6]}")
+    return disk.new_folder(out, f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{_sha256(fixed)[:6]}")
 
 
 def _sha256(fixed: Fixed) -> str:
@@ -42,14 +42,14 @@ def _sha256(fixed: Fixed) -> str:
 
 def write(path: Path, value: msgspec.Struct) -> None:
     """Write a record as a JSON file in one step."""
-    from auditor.store.files import write_json
+    from auditor.store.disk import write_json
 
     write_json(path, msgspec.to_builtins(value))
 
 
 def read(path: Path, kind: type[T]) -> T:
     """Read what `write` wrote; raises `RunFolderError` where it is no such record or of a newer format."""
-    from auditor.store.files import check_format, read_json
+    from auditor.store.disk import check_format, read_json
 
     values = read_json(path)
     check_format(path, values)
@@ -81,8 +81,8 @@ class Ledger:
     """
 
     def __init__(self, path: Path, fixed: Fixed, *, known: Iterable[Step] = (), strict: bool = True) -> None:
+        from auditor.store.disk import hold
         from auditor.store.journal import Journal, genesis
-        from auditor.store.lock import hold
 
         self.path = path
         self._lock = hold(path / ".lock", f"the session {path}")
@@ -178,8 +178,8 @@ def before(path: Path, fixed: Fixed) -> Record:
     RunFolderError
         Goal, texts, models or limits are not those of ``fixed``, or a step or run was changed.
     """
-    from auditor.store import verify
-    from auditor.store.chain import verify as chain
+    from auditor.store import integrity
+    from auditor.store.integrity import verify as chain
     from auditor.store.journal import genesis
 
     record = session(path)
@@ -194,7 +194,7 @@ def before(path: Path, fixed: Fixed) -> Record:
     if problems:
         raise RunFolderError(f"{path} is not as it was written: {problems[0]}.")
     for plan in sorted(path.glob("runs/*/plan.json")):
-        verify.require_intact(plan.parent)
+        integrity.require_intact(plan.parent)
     return record
 
 

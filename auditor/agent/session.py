@@ -272,7 +272,7 @@ class Session:
         UserError
             The run could not be done; the step says so.
         """
-        from auditor.store.files import write_texts
+        from auditor.store.disk import write_texts
 
         with self.lock:
             old = self.old

@@ -49,7 +49,7 @@ def _latest(name: Path, files: tuple[str, ...]) -> list[Path]:
 
 def find_intact(name: Path, *, outcomes: bool = False) -> Path:
     """As `find_run`; a folder in which something was changed is refused."""
-    from auditor.store.verify import require_intact
+    from auditor.store.integrity import require_intact
 
     path = find_run(name, outcomes=outcomes)
     if (path / "plan.json").is_file():

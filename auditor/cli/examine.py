@@ -66,7 +66,7 @@ def verify(
     Exit 1 where something was changed.
     """
     from auditor.store import signature
-    from auditor.store.verify import LIMITS, checked, compare_head, ends_of, verify_folder
+    from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
 
     path = find_run(run, outcomes=True)
     problems = verify_folder(path)

@@ -243,7 +243,7 @@ def _date(flag: str, text: str | None) -> datetime.date | None:
 
 def _write_map(path: Path) -> int:
     from auditor.contrib.ll144.categories import DEFAULT
-    from auditor.store.files import write_bytes
+    from auditor.store.disk import write_bytes
 
     must_be_new(path, "exists already; give another file with --write-map.")
     write_bytes(path, DEFAULT.read_bytes())
@@ -256,7 +256,7 @@ def _show(record: dict[str, object], format: str, out: Path | None, full: bool) 
     from auditor.report import html, ll144_report, terminal
     from auditor.report.json import JsonReport
     from auditor.report.page import Page
-    from auditor.store.files import write_bytes
+    from auditor.store.disk import write_bytes
 
     typed = read(record)
     if out is not None:

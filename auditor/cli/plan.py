@@ -54,7 +54,7 @@ def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
     """Write a frozen plan, and print its hash, what it expects and what it lacks."""
     from auditor.report import planned
     from auditor.run import freeze
-    from auditor.store.files import write_bytes
+    from auditor.store.disk import write_bytes
 
     write_bytes(output, freeze.dumps(body, output.suffix).encode("utf-8"))
     lines = [str(output), f"SHA-256 of the plan: {body['sha256']}", *planned.lines(body.get("expected"))]

@@ -221,7 +221,7 @@ def resume(
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
     from auditor.store.folder import RunFolder
-    from auditor.store.verify import require_intact
+    from auditor.store.integrity import require_intact
 
     path = find_run(run, begun=("plan.json", TRIAL, SESSION))
     if (path / SESSION).is_file():

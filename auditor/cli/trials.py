@@ -102,7 +102,7 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consented: consent.
     """Go on with the trial in ``folder``."""
     from auditor.run import mitigate as trying
     from auditor.store.folder import RunFolder
-    from auditor.store.verify import require_intact
+    from auditor.store.integrity import require_intact
 
     trial = trying.again(folder)
     path, wanted = folder / trial.run, trial.wanted
@@ -118,7 +118,7 @@ def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
     """Ask, in ``folder``, print what it came to, and write its page."""
     from auditor.report import html, mitigated
     from auditor.run import mitigate as trying
-    from auditor.store.files import write_json
+    from auditor.store.disk import write_json
 
     say(f"Folder: {folder}", to=sys.stderr)
     trial = trying.try_out(prepared, folder, Draw())

@@ -20,7 +20,7 @@ from auditor.run.again import confirm
 from auditor.run.build import Parts
 from auditor.run.loop import Loop
 from auditor.run.state import Answered, silent
-from auditor.store.base import RunStore
+from auditor.store.stores import RunStore
 
 R = TypeVar("R")
 

@@ -22,7 +22,7 @@ from auditor.run.judging import hidden
 from auditor.run.rounds import source
 from auditor.run.state import Answered, Answers, State, Tally, silent
 from auditor.run.until import Until
-from auditor.store.base import RunStore
+from auditor.store.stores import RunStore
 
 
 class Loop(State):

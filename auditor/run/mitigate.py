@@ -31,7 +31,7 @@ from auditor.run.mitigations import Mitigation
 from auditor.run.result import settle
 from auditor.run.stages import StoredCases
 from auditor.run.state import silent
-from auditor.store.files import check_format, read_json, write_json
+from auditor.store.disk import check_format, read_json, write_json
 from auditor.store.folder import PLAN, RunFolder
 
 Stored = tuple[Case, Mapping[str, Check]]

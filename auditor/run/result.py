@@ -177,8 +177,8 @@ async def run_plan(
     plan: Plan, *, models: Sequence[Model] | None, seeds: Iterable[SourceText] | None, observe: Observer, write: bool
 ) -> Result:
     """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
-    from auditor.store.files import write_texts
-    from auditor.store.memory import MemoryFolder
+    from auditor.store.disk import write_texts
+    from auditor.store.stores import MemoryFolder
 
     parts = planned(plan, models=models, seeds=seeds, observe=observe)
     if not write:
@@ -262,7 +262,7 @@ def generate(plan: Plan, *, observe: Observer = silent) -> Path:
 
 def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] | None = None) -> Result:
     """Finish the run in ``path``: everything answered before is used, nothing of it is asked again."""
-    from auditor.store.files import read_texts
+    from auditor.store.disk import read_texts
 
     with RunFolder.open(path, write=True) as folder:
         stored, inputs = folder.plan["plan"], folder.plan["inputs"]

@@ -23,7 +23,7 @@ from auditor.run.build import Parts
 from auditor.run.placebos import checked, placebos_again, with_placebos, with_wordings
 from auditor.run.stages import StoredCases, stages
 from auditor.store.journal import decoded
-from auditor.store.records import CASE, case_line
+from auditor.store.lines import CASE, case_line
 
 ROUND = 64  # seeds per round
 FEW = 8  # seeds per round where the answers are looked at between rounds

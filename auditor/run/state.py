@@ -20,8 +20,8 @@ from auditor.run.build import Parts, formats_for, prompt_of
 from auditor.run.judging import Figures, Judge
 from auditor.run.observed import Observed, question, score_of
 from auditor.run.stages import StoredCases
-from auditor.store.base import RunStore
 from auditor.store.compact import KeySet
+from auditor.store.stores import RunStore
 
 if TYPE_CHECKING:
     from auditor.models.client import Client

@@ -21,7 +21,7 @@ from auditor.measure.observations import Observations, attributes_of
 from auditor.measure.series import ANSWERS, Key, Moved, Point, Series, Watched
 from auditor.run import freeze
 from auditor.run.result import Result, load
-from auditor.store.verify import require_intact
+from auditor.store.integrity import require_intact
 
 MOST_TEXTS = 10
 FEWEST = 12  # texts of a figure that is followed: with 8, half of which turned for good, eight runs did not show it

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def short(text: str) -> int:
-    """The first 8 bytes of a digest of ``text``, as a number.
+def short(content: str | bytes) -> int:
+    """The first 8 bytes of a digest of a text or its bytes, as a number.
 
     Of n distinct texts two share one with probability n² / 2⁶⁵: 3e-8 for a million.
     """
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 
 
 class IntMap:
@@ -47,26 +48,21 @@ class IntMap:
         return self._values[slot] if self._keys[slot] else None
 
     def __contains__(self, key: int) -> bool:
-        return self._zero is not None if not key else bool(self._keys[self._slot(key)])
+        return self.get(key) is not None
 
     def __setitem__(self, key: int, value: int) -> None:
-        if not key:
-            self._zero = value
-            return
-        slot = self._slot(key)
-        if not self._keys[slot]:
-            if 3 * self._size >= 2 * self._mask:
-                self._grow()
-                slot = self._slot(key)
-            self._keys[slot] = key
-            self._size += 1
-        self._values[slot] = value
+        if self.claim(key, value) is not None:
+            if key:
+                self._values[self._slot(key)] = value
+            else:
+                self._zero = value
 
     def claim(self, key: int, value: int) -> int | None:
         """The value that ``key`` has already; None where it had none, and has ``value`` now."""
         if not key:
-            found, self._zero = self._zero, value if self._zero is None else self._zero
-            return found
+            known = self._zero
+            self._zero = value if known is None else known
+            return known
         keys, mask = self._keys, self._mask
         slot = key & mask
         while other := keys[slot]:
@@ -83,7 +79,7 @@ class IntMap:
     def _slot(self, key: int) -> int:
         keys, mask = self._keys, self._mask
         slot = key & mask
-        while (found := keys[slot]) and found != key:
+        while (other := keys[slot]) and other != key:
             slot = (slot + 1) & mask
         return slot
 
@@ -163,10 +159,7 @@ class Places:
             offsets = np.frombuffer(self._offsets, dtype=np.uint64) if self._keys else keys
             self._sorted = keys[order], offsets[order]
             if len(keys):  # the arrays are free to grow again once nothing looks into them
-                self._keys, self._offsets = (
-                    array("Q", self._sorted[0].tobytes()),
-                    array("Q", self._sorted[1].tobytes()),
-                )
+                self._keys, self._offsets = (array("Q", sorted_.tobytes()) for sorted_ in self._sorted)
         keys, offsets = self._sorted
         wanted = np.uint64(short(key))
         low, high = np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right")

@@ -1,10 +1,11 @@
-"""Cases, checks, prompts, answers and verdicts of a run, by id."""
+"""Cases, checks, prompts, answers and verdicts of a run, by id: from its folder, or from memory."""
 
 from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -13,9 +14,10 @@ from msgspec.json import Decoder
 
 from auditor.core.errors import RunFolderError
 from auditor.core.types import Case, Check, Prompt, Response, Variant, Verdict
-from auditor.store.compact import Places
+from auditor.store.compact import IntMap, Places, pair_number
+from auditor.store.disk import read_error
 from auditor.store.journal import decode, scan, scan_field
-from auditor.store.records import CASE, PROMPT, RESPONSE, VERDICT, PromptLine
+from auditor.store.lines import CASE, PROMPT, RESPONSE, VERDICT, PromptLine
 
 KEPT = 256  # cases kept in memory
 T = TypeVar("T")
@@ -23,17 +25,74 @@ OfVariant = TypeVar("OfVariant", PromptLine, Verdict)
 JUDGE = "judge."  # how the ids of what a judge of texts was asked begin
 
 
+class _Lines:
+    """The lines of a journal by their offsets; the file opens when needed, and nobody has to close it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._opened: list[BinaryIO] = []
+        weakref.finalize(self, _close, self._opened)
+
+    def read(self, offset: int, decoder: Decoder[T]) -> Iterator[T]:
+        """The records from a place on."""
+        while True:
+            if not self._opened:
+                try:
+                    self._opened.append(self.path.open("rb"))
+                except OSError as error:
+                    raise read_error(self.path, error) from error
+            self._opened[0].seek(offset)
+            line = self._opened[0].readline()
+            if not line.endswith(b"\n"):
+                return
+            offset += len(line)
+            yield decode(line, decoder, self.path)
+
+    def close(self) -> None:
+        _close(self._opened)
+
+
+def _close(opened: list[BinaryIO]) -> None:
+    while opened:
+        opened.pop().close()
+
+
+class Answers:
+    """The answers of one model in a journal, by question, so that clients ask nothing twice.
+
+    Takes 16 bytes a slot in memory; each answer is read from the disk again.
+    """
+
+    def __init__(self, path: Path, model: str) -> None:
+        self._lines, self._model = _Lines(path), model
+        self._places = IntMap()
+
+    def note(self, response: Response, offset: int) -> None:
+        """Say where the line of an answer begins; a later one takes the place of an earlier one."""
+        self._places[pair_number((response.prompt_sha256, response.replicate))] = offset
+
+    def get(self, key: tuple[str, int], default: Response | None = None) -> Response | None:
+        """The answer to (prompt sha256, replicate)."""
+        offset = self._places.get(pair_number(key))
+        if offset is None:
+            return default
+        response = next(self._lines.read(offset, RESPONSE))
+        same = (response.prompt_sha256, response.replicate, response.model) == (*key, self._model)
+        return response if same else default
+
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return pair_number(key) in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 class Evidence:
-    """Random access to a run folder for reports.
+    """Random access to the records of a run, for reports.
 
     Each file is passed over once, when something of it is first asked for; only offsets stay in memory
     (16 bytes for each case and answer), and each answer is read from the disk again. The folder must not be written
     meanwhile.
-
-    Parameters
-    ----------
-    path : Path
-        The run folder.
 
     Raises
     ------
@@ -41,24 +100,28 @@ class Evidence:
         A method was asked for an id that the folder does not hold, or a line cannot be read.
     """
 
+    _files: Sequence[_Lines] = ()
+
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._files: dict[str, BinaryIO] = {}
+        names = ("cases", "prompts", "responses", "verdicts")
+        self._case_lines, self._prompt_lines, self._response_lines, self._verdict_lines = self._files = [
+            _Lines(path / f"{name}.jsonl") for name in names
+        ]
         self._kept: OrderedDict[int, tuple[Case, dict[str, Check]]] = OrderedDict()
-        weakref.finalize(self, _close, self._files)  # nobody has to close what a result hands out
 
-    def cases(self) -> Iterator[tuple[Case, dict[str, Check]]]:
+    def cases(self) -> Iterator[tuple[Case, Mapping[str, Check]]]:
         """Each case with the checks of its variants, in the order written."""
-        for _, line in scan(self.path / "cases.jsonl", CASE):
+        for _, line in scan(self._case_lines.path, CASE):
             yield line.case(), line.checks()
 
     def case(self, case_id: str) -> Case:
         """The case with this id."""
-        return self._found(case_id, "case")[0]
+        return self._look_up(case_id, "case")[0]
 
     def case_of(self, variant_id: str) -> Case:
         """The case that holds this variant, or whose original it is."""
-        return self._found(variant_id, "variant")[0]
+        return self._look_up(variant_id, "variant")[0]
 
     def variant(self, variant_id: str) -> Variant:
         """The variant (or original) with this id."""
@@ -67,12 +130,12 @@ class Evidence:
 
     def check(self, variant_id: str) -> Check | None:
         """What the validity check said; None for originals and where none was run."""
-        return self._found(variant_id, "variant")[1].get(variant_id)
+        return self._look_up(variant_id, "variant")[1].get(variant_id)
 
     def prompts(self, variant_id: str) -> list[Prompt]:
         """What was asked for this variant: one prompt for each format. Empty if nothing was asked."""
-        found = self._run("prompts.jsonl", self._prompts, _start(variant_id), PROMPT)
-        return [line.prompt() for line in found if line.variant_id == variant_id]
+        lines = self._run(self._prompt_lines, self._prompts, _start(variant_id), PROMPT)
+        return [line.prompt() for line in lines if line.variant_id == variant_id]
 
     def responses(self, variant_id: str) -> list[Response]:
         """The answers to this variant's prompts, by model, format and replicate.
@@ -80,84 +143,83 @@ class Evidence:
         Variants with equal prompts share their answers; of two for one question the later one counts. Each
         answer names the format and the variant that it is given for here.
         """
-        from dataclasses import replace
-
         formats: dict[str, list[str]] = {}
         for prompt in self.prompts(variant_id):
             formats.setdefault(prompt.sha256, []).append(prompt.format)
-        found: dict[tuple[str, str, int], Response] = {}
-        for sha256, names in formats.items():
-            for offset in self._responses.get(sha256):
-                response = self._line("responses.jsonl", offset, RESPONSE)
-                if response.prompt_sha256 != sha256:
-                    continue
-                for name in names:
-                    found[response.model, name, response.replicate] = replace(
-                        response, variant_id=variant_id, format=name
-                    )
-        return [found[key] for key in sorted(found)]
+        answers = {
+            (response.model, name, response.replicate): replace(response, variant_id=variant_id, format=name)
+            for sha256, names in formats.items()
+            for response in self._answers_to(sha256)
+            for name in names
+        }
+        return [answers[key] for key in sorted(answers)]
 
     def judged(self, about: str) -> dict[str, Prompt]:
         """What a judge of texts was asked about ``about``, by id, in the order of the questions."""
-        found = self._run("prompts.jsonl", self._prompts, JUDGE + about, PROMPT)
-        return {line.variant_id: line.prompt() for line in found}
+        lines = self._run(self._prompt_lines, self._prompts, JUDGE + about, PROMPT)
+        return {line.variant_id: line.prompt() for line in lines}
 
     def verdicts(self, variant_id: str) -> list[Verdict]:
         """The verdicts on this variant, one for each model and format."""
-        found = self._run("verdicts.jsonl", self._verdicts, _start(variant_id), VERDICT)
-        return [verdict for verdict in found if verdict.variant_id == variant_id]
+        verdicts = self._run(self._verdict_lines, self._verdicts, _start(variant_id), VERDICT)
+        return [verdict for verdict in verdicts if verdict.variant_id == variant_id]
 
     def close(self) -> None:
         """Close the files; they open again when needed."""
-        _close(self._files)
+        for file in self._files:
+            file.close()
 
     # -- inside -------------------------------------------------------------------------------------------
 
     @cached_property
     def _cases(self) -> Places:
         # A case's own id comes before those of its variants.
-        return self._index("cases.jsonl", "id")
+        return self._index(self._case_lines, "id")
 
     @cached_property
     def _variants(self) -> Places:
         places = Places()
-        for offset, line in scan(self.path / "cases.jsonl", CASE):
+        for offset, line in scan(self._case_lines.path, CASE):
             for variant in (line.original, *line.variants):
                 places.add(variant.id, offset)
         return places
 
     @cached_property
     def _prompts(self) -> Places:
-        return self._runs("prompts.jsonl")
+        return self._runs(self._prompt_lines)
 
     @cached_property
     def _responses(self) -> Places:
-        return self._index("responses.jsonl", "prompt_sha256")
+        return self._index(self._response_lines, "prompt_sha256")
 
     @cached_property
     def _verdicts(self) -> Places:
-        return self._runs("verdicts.jsonl")
+        return self._runs(self._verdict_lines)
 
-    def _index(self, name: str, field: str) -> Places:
+    def _answers_to(self, sha256: str) -> Iterator[Response]:
+        responses = (next(self._response_lines.read(o, RESPONSE)) for o in self._responses.get(sha256))
+        return (response for response in responses if response.prompt_sha256 == sha256)
+
+    def _index(self, lines: _Lines, field: str) -> Places:
         places = Places()
-        for offset, value in scan_field(self.path / name, field):
+        for offset, value in scan_field(lines.path, field):
             places.add(value, offset)
         return places
 
-    def _runs(self, name: str) -> Places:
+    def _runs(self, lines: _Lines) -> Places:
         """Where runs of records begin whose variant ids begin alike."""
         places, last = Places(), None
-        for offset, variant_id in scan_field(self.path / name, "variant_id"):
+        for offset, variant_id in scan_field(lines.path, "variant_id"):
             start = _start(variant_id)
             if start != last:
                 places.add(start, offset)
                 last = start
         return places
 
-    def _run(self, name: str, places: Places, start: str, decoder: Decoder[OfVariant]) -> Iterator[OfVariant]:
+    def _run(self, lines: _Lines, places: Places, start: str, decoder: Decoder[OfVariant]) -> Iterator[OfVariant]:
         """The records whose variant ids begin so, in the order written."""
         for offset in places.get(start):
-            for record in self._lines(name, offset, decoder):
+            for record in lines.read(offset, decoder):
                 if _start(record.variant_id) != start:
                     break
                 yield record
@@ -171,7 +233,7 @@ class Evidence:
         if what == "variant":
             yield from self._variants.get(key)
 
-    def _found(self, key: str, what: str) -> tuple[Case, dict[str, Check]]:
+    def _look_up(self, key: str, what: str) -> tuple[Case, dict[str, Check]]:
         for offset in self._offsets(key, what):
             case, checks = self._case_at(offset)
             held = {case.id} if what == "case" else {v.id for v in (case.original, *case.variants)}
@@ -183,38 +245,54 @@ class Evidence:
         if offset in self._kept:
             self._kept.move_to_end(offset)
             return self._kept[offset]
-        line = self._line("cases.jsonl", offset, CASE)
+        line = next(self._case_lines.read(offset, CASE))
         self._kept[offset] = line.case(), line.checks()
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return self._kept[offset]
 
-    def _line(self, name: str, offset: int, decoder: Decoder[T]) -> T:
-        return next(self._lines(name, offset, decoder))
 
-    def _lines(self, name: str, offset: int, decoder: Decoder[T]) -> Iterator[T]:
-        """The records from a place on."""
-        path = self.path / name
-        if name not in self._files:
-            try:
-                self._files[name] = path.open("rb")
-            except OSError as error:
-                raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
-        while True:
-            self._files[name].seek(offset)
-            line = self._files[name].readline()
-            if not line.endswith(b"\n"):
-                return
-            offset += len(line)
-            yield decode(line, decoder, path)
+class MemoryEvidence(Evidence):
+    """The same from what `auditor.store.stores.MemoryFolder` keeps."""
+
+    def __init__(
+        self,
+        cases: Mapping[str, tuple[Case, Mapping[str, Check]]],
+        prompts: Mapping[str, list[Prompt]],
+        responses: Mapping[str, Mapping[tuple[str, int], Response]],
+        verdicts: Sequence[Verdict],
+    ) -> None:
+        self._by_id, self._asked, self._answered, self._judged = cases, prompts, responses, verdicts
+        self._case_of = {v.id: case for case, _ in cases.values() for v in (case.original, *case.variants)}
+
+    def cases(self) -> Iterator[tuple[Case, Mapping[str, Check]]]:
+        """Each case with the checks of its variants, in the order added."""
+        yield from self._by_id.values()
+
+    def case(self, case_id: str) -> Case:
+        """The case with this id."""
+        return self._by_id[case_id][0]
+
+    def case_of(self, variant_id: str) -> Case:
+        """The case that holds this variant, or whose original it is."""
+        return self._case_of[variant_id]
+
+    def check(self, variant_id: str) -> Check | None:
+        """What the validity check said; None for originals and where none was run."""
+        return self._by_id[self._case_of[variant_id].id][1].get(variant_id)
+
+    def prompts(self, variant_id: str) -> list[Prompt]:
+        """What was asked for this variant."""
+        return list(self._asked.get(variant_id, ()))
+
+    def verdicts(self, variant_id: str) -> list[Verdict]:
+        """The verdicts on this variant, one for each model and format."""
+        return [v for v in self._judged if v.variant_id == variant_id]
+
+    def _answers_to(self, sha256: str) -> Iterator[Response]:
+        yield from self._answered.get(sha256, {}).values()
 
 
 def _start(variant_id: str) -> str:
     """What the ids of all variants of a case begin with, where they are made of the case's id."""
     return variant_id.rpartition(".")[0] or variant_id
-
-
-def _close(files: dict[str, BinaryIO]) -> None:
-    for file in files.values():
-        file.close()
-    files.clear()

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from auditor._version import __version__
 from auditor.core.errors import RunFolderError
 from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Verdict, digest
-from auditor.store import records, redact
-from auditor.store.answers import Answers
-from auditor.store.base import RunStore
+from auditor.store import disk, lines, redact
 from auditor.store.compact import IntMap, short
-from auditor.store.files import check_format, file_sha256, new_folder, read_json, sync_folder, write_bytes, write_json
-from auditor.store.journal import Head, Journal, genesis, read, scan, write_error
-from auditor.store.journal import records as stored
-from auditor.store.lock import Lock, hold
-from auditor.store.records import CASE, PROMPT, RESPONSE, VERDICT
-from auditor.store.register import register
-
-if TYPE_CHECKING:
-    from auditor.store.evidence import Evidence
+from auditor.store.disk import Lock, file_sha256
+from auditor.store.evidence import Answers, Evidence
+from auditor.store.journal import Head, Journal, genesis, read, records, register, scan
+from auditor.store.lines import CASE, PROMPT, RESPONSE, VERDICT
+from auditor.store.stores import RunStore, ToWrite
 
 PLAN, RUN = "plan.json", "run.json"
 CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses.jsonl", "verdicts.jsonl"
@@ -106,8 +98,8 @@ class RunFolder(RunStore):
         """
         moment = (now or datetime.now(UTC)).astimezone(UTC)
         nonce = digest([dict(plan), moment.isoformat(), os.getpid()])[:6]
-        path = new_folder(root, f"{moment:%Y%m%d-%H%M%S}-{nonce}")
-        lock = hold(path / ".lock", f"the run folder {path}")
+        path = disk.new_folder(root, f"{moment:%Y%m%d-%H%M%S}-{nonce}")
+        lock = disk.hold(path / ".lock", f"the run folder {path}")
         full = {
             "tool_version": __version__,
             **plan,
@@ -115,7 +107,7 @@ class RunFolder(RunStore):
             "run_id": path.name,
             "created": moment.isoformat(timespec="seconds"),
         }
-        write_json(path / PLAN, full)
+        disk.write_json(path / PLAN, full)
         folder = cls(path, json.loads(json.dumps(full)), lock=lock, track=True)
         register(root, "started", folder.id, plan_sha256=folder.plan_sha256)
         return folder
@@ -142,13 +134,13 @@ class RunFolder(RunStore):
             raise RunFolderError(f"there is no run folder {path}. Look for runs in: {path.parent}")
         if not (path / PLAN).is_file():
             raise RunFolderError(f"{path} is not a run folder: it holds no {PLAN}")
-        plan = read_json(path / PLAN)
-        check_format(path / PLAN, plan)
+        plan = disk.read_json(path / PLAN)
+        disk.check_format(path / PLAN, plan)
         if (path / CASES).with_suffix("").is_dir():
             raise RunFolderError(
                 f"{path} has journals in Parquet (--journal), which this version no longer reads. Run the audit again"
             )
-        lock = hold(path / ".lock", f"the run folder {path}") if write else None
+        lock = disk.hold(path / ".lock", f"the run folder {path}") if write else None
         folder = cls(path, plan, lock=lock, track=write)
         if write:
             try:
@@ -161,18 +153,8 @@ class RunFolder(RunStore):
 
     # -- writing ----------------------------------------------------------------------------------------
 
-    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], bytes | None]]) -> int:
-        """Write several cases at once.
-
-        Parameters
-        ----------
-        cases : iterable of (Case, checks, bytes or None)
-            The line is what `auditor.store.records.case_line` makes of the other two, where that was done before.
-
-        Returns
-        -------
-        int
-            How many were not there yet.
+    def add_cases(self, cases: Iterable[ToWrite]) -> int:
+        """Write several cases at once; gives how many were not there yet.
 
         Raises
         ------
@@ -181,13 +163,13 @@ class RunFolder(RunStore):
         """
         return self._add_new(CASES, map(self._case, cases))
 
-    def _case(self, item: tuple[Case, Mapping[str, Check], bytes | None]) -> tuple[str, int, bytes, str]:
+    def _case(self, item: ToWrite) -> tuple[str, int, bytes, str]:
         case, checks, line = item
         if self.redact:
             case, checks, line = redact.case(case), redact.checks(checks), None
         if line is None:
-            line = records.case_line(case, checks)
-        return case.id, _digest(line), line, f"case {case.id}"
+            line = lines.case_line(case, checks)
+        return case.id, short(line), line, f"case {case.id}"
 
     def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
         """Write several (variant id, prompt) at once; gives how many were not there yet."""
@@ -200,14 +182,14 @@ class RunFolder(RunStore):
         return (
             _asked(variant_id, prompt),
             short(prompt.sha256),
-            records.prompt_line(variant_id, prompt),
+            lines.prompt_line(variant_id, prompt),
             f"the prompt of {variant_id} (format {prompt.format})",
         )
 
     def add_responses(self, responses: Sequence[Response]) -> None:
         """Write several answers at once."""
         places: list[int] = []
-        self._journal(RESPONSES).extend(map(records.response_line, responses), places=places)
+        self._journal(RESPONSES).extend(map(lines.response_line, responses), places=places)
         for response, place in zip(responses, places, strict=True):
             if response.model in self._answers:
                 self._answers[response.model].note(response, place)
@@ -218,14 +200,14 @@ class RunFolder(RunStore):
         target, beside = self.path / VERDICTS, self.path / f"{VERDICTS}.new"
         try:
             beside.unlink(missing_ok=True)
-            with self._writer(VERDICTS, beside) as journal:
-                journal.extend(map(records.verdict_line, verdicts))
+            with Journal(beside, genesis(VERDICTS, self.plan_sha256)) as journal:
+                journal.extend(map(lines.verdict_line, verdicts))
                 journal.sync()
             self._journals.pop(VERDICTS).close()
             os.replace(beside, target)
-            sync_folder(self.path)
+            disk.sync_folder(self.path)
         except OSError as error:
-            raise write_error(target, error) from error
+            raise disk.write_error(target, error) from error
 
     def write_run(self, record: Mapping[str, Any]) -> None:
         """Write ``run.json`` in one step, and enter the end of the run in the register.
@@ -240,7 +222,7 @@ class RunFolder(RunStore):
         plain = dict(record)
         heads = {name: self._journal(name).head for name in JOURNALS}
         plain["journal"] = {name: {"records": head.records, "hash": head.hash} for name, head in heads.items()}
-        write_json(self.path / RUN, plain)
+        disk.write_json(self.path / RUN, plain)
         sha256 = file_sha256(self.path / RUN)
         status = {name: plain.get(name) for name in ("status", "status_reason")}
         kept = {name: plain["journal"][name] for name in GROWING}
@@ -249,7 +231,7 @@ class RunFolder(RunStore):
     def write_text(self, name: str, text: str) -> Path:
         """Write a report into the folder in one step; returns its path. The register gets the hash of the report."""
         path = self.path / name
-        write_bytes(path, text.encode("utf-8", "backslashreplace"))
+        disk.write_bytes(path, text.encode("utf-8", "backslashreplace"))
         if name == REPORT:
             register(self.path.parent, "reported", self.id, report_sha256=file_sha256(path))
         return path
@@ -266,25 +248,23 @@ class RunFolder(RunStore):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- reading ----------------------------------------------------------------------------------------
 
     def cases(self) -> Iterator[tuple[Case, dict[str, Check]]]:
         """Each case with the checks of its variants, in the order written."""
-        for line in stored(self.path / CASES, CASE):
+        for line in records(self.path / CASES, CASE):
             yield line.case(), line.checks()
 
     def prompts(self) -> Iterator[tuple[str, Prompt]]:
         """Variant id and prompt, in the order written."""
-        return ((line.variant_id, line.prompt()) for line in stored(self.path / PROMPTS, PROMPT))
+        return ((line.variant_id, line.prompt()) for line in records(self.path / PROMPTS, PROMPT))
 
     def responses(self) -> Iterator[Response]:
         """All answers, in the order written; of two for one question the later one counts."""
-        return stored(self.path / RESPONSES, RESPONSE)
+        return records(self.path / RESPONSES, RESPONSE)
 
     def answers(self, model: str) -> Answers:
         """The answers of one model that are added from now on, and those that `recall` found, by question."""
@@ -299,7 +279,7 @@ class RunFolder(RunStore):
 
     def verdicts(self) -> Iterator[Verdict]:
         """All verdicts, in the order written."""
-        return stored(self.path / VERDICTS, VERDICT)
+        return records(self.path / VERDICTS, VERDICT)
 
     def has_responses(self) -> bool:
         """Whether any answer was journaled."""
@@ -320,14 +300,12 @@ class RunFolder(RunStore):
         path = self.path / RUN
         if not path.is_file():
             raise RunFolderError(f"{path} is missing: the run did not end. Finish it with: audit resume {self.path}")
-        record = read_json(path)
-        check_format(path, record)
+        record = disk.read_json(path)
+        disk.check_format(path, record)
         return record
 
     def evidence(self) -> Evidence:
         """Access by id, for reports."""
-        from auditor.store.evidence import Evidence
-
         return Evidence(self.path)
 
     def heads(self) -> dict[str, Head]:
@@ -344,11 +322,8 @@ class RunFolder(RunStore):
         if self._lock is None:
             raise ValueError(f"{self.path} is not open for writing")
         if name not in self._journals:
-            self._journals[name] = self._writer(name, self.path / name)
+            self._journals[name] = Journal(self.path / name, genesis(name, self.plan_sha256))
         return self._journals[name]
-
-    def _writer(self, name: str, path: Path) -> Journal:
-        return Journal(path, genesis(name, self.plan_sha256))
 
     def _add_new(self, name: str, items: Iterable[tuple[str, int, bytes, str]]) -> int:
         """Write the lines that are not there yet; ``items`` are (key, digest of the content, line, what it is)."""
@@ -370,16 +345,12 @@ class RunFolder(RunStore):
         assert self._seen is not None
         for name in GROWING:
             self._journal(name)  # cuts off a torn line first
-        for case in stored(self.path / CASES, CASE):
-            self._seen[CASES][short(case.id)] = _digest(records.encode(case))
-        for line in stored(self.path / PROMPTS, PROMPT):
+        for case in records(self.path / CASES, CASE):
+            self._seen[CASES][short(case.id)] = short(lines.encode(case))
+        for line in records(self.path / PROMPTS, PROMPT):
             self._seen[PROMPTS][short(_asked(line.variant_id, line.prompt()))] = short(line.prompt_sha256)
 
 
 def _asked(variant_id: str, prompt: Prompt) -> str:
     """What makes a prompt another one of its variant: its format, and whether it is a text or messages."""
     return f"{variant_id}\n{prompt.format}\n{'messages' if prompt.text is None else 'input'}"
-
-
-def _digest(content: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")

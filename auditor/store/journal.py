@@ -7,29 +7,31 @@ name and to the plan of its run. The order of the other fields is free: run fold
 
 The chain shows order and integrity after the fact. It does not show that lines at the end are missing, or
 that a whole file was made anew: for that the number of lines and the last hash are kept in ``run.json``.
+Nor can it show runs that were begun and thrown away: the register ``runs.jsonl`` beside the run folders, a journal
+too, has each run when it starts and when it ends. A start without an end was aborted, or is still going on.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, Self, TypeVar
 
 import msgspec
 
-from auditor.core.errors import RunFolderError, UserError
+from auditor.core.errors import RunFolderError
 from auditor.core.secrets import scrub_values
 from auditor.core.types import canonical
+from auditor.store.disk import hold, read_error, write_error
 
+REGISTER = "runs.jsonl"
 CHAIN_FIELDS = ("seq", "prev", "hash")
 BATCH_BYTES = 1 << 18
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _HASH = len(',"hash":""}\n') + 64  # bytes at the end of a line
 
 T = TypeVar("T")
@@ -68,16 +70,6 @@ def chained(record: Mapping[str, object] | bytes, seq: int, prev: str) -> tuple[
     body = b'{"seq":%d,"prev":"%s"%s%s' % (seq, prev.encode(), comma, plain[1:])
     own = hashlib.sha256(prev.encode() + body).hexdigest()
     return b'%s,"hash":"%s"}\n' % (body[:-1], own.encode()), own
-
-
-def write_error(path: Path, error: OSError) -> UserError:
-    """The user's view of a failed write: what, where, and what to do next."""
-    if error.errno in _FULL:
-        return UserError(
-            f"cannot write {path}: the disk (or the quota) is full. What was written before is kept. "
-            f"Free some space, then run: audit resume {path.parent}"
-        )
-    return UserError(f"cannot write {path}: {error.strerror or error}. Check the folder's permissions.")
 
 
 class Journal:
@@ -130,11 +122,6 @@ class Journal:
         """Records written so far, and the hash of the last one (the genesis value if there is none)."""
         return Head(records=self._seq, hash=self._prev)
 
-    @property
-    def size(self) -> int:
-        """Bytes written so far: where the next record begins."""
-        return self._size
-
     def append(self, record: Mapping[str, object] | bytes) -> None:
         """Write one record."""
         self.extend((record,))
@@ -186,9 +173,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _write(self, data: bytes, seq: int, prev: str) -> None:
@@ -270,7 +255,7 @@ def _whole(path: Path) -> Iterator[tuple[int, int, bytes]]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
+        raise read_error(path, error) from error
     with file:
         offset = 0
         for number, line in enumerate(file, 1):
@@ -327,3 +312,52 @@ def read(path: Path) -> Iterator[Plain]:
         for name in CHAIN_FIELDS:
             record.pop(name, None)
         yield record
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One line of the register; ``journal`` holds the heads of the journals at an end. Empty: the line names none."""
+
+    run: str
+    event: str
+    time: str
+    status: str = ""
+    plan_sha256: str = ""
+    run_sha256: str = ""
+    report_sha256: str = ""
+    journal: dict[str, Head] = {}
+
+
+def register(root: Path, event: str, run_id: str, **fields: object) -> None:
+    """Append one event ("started", "resumed", "ended", "reported") of one run to the register in ``root``.
+
+    Parameters
+    ----------
+    **fields
+        Plain data to keep with it, such as ``plan_sha256`` or ``status``.
+
+    Raises
+    ------
+    UserError
+        The register cannot be written.
+    """
+    record = {"run": run_id, "event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **fields}
+    with (
+        hold(root / ".runs.lock", f"the register {root / REGISTER}", wait_s=10.0),
+        Journal(root / REGISTER, genesis(REGISTER, "")) as journal,
+    ):
+        journal.append(record)
+
+
+def events(root: Path) -> Iterator[Event]:
+    """All events, oldest first; none if there is no register.
+
+    Raises
+    ------
+    RunFolderError
+        A line has another form.
+    """
+    for record in read(root / REGISTER):
+        try:
+            yield msgspec.convert(record, Event)
+        except msgspec.ValidationError as error:
+            raise RunFolderError(f"{root / REGISTER} cannot be read: {error}") from None

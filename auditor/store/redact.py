@@ -49,10 +49,10 @@ def checks(values: Mapping[str, Check]) -> dict[str, Check]:
 
 def prompt(value: Prompt) -> Prompt:
     """A prompt that holds its digest only."""
-    told = f"{MARK}: sha256 {value.sha256})"
+    mark = f"{MARK}: sha256 {value.sha256})"
     if value.messages is None:
-        return dataclasses.replace(value, text=told)
-    return dataclasses.replace(value, messages=(Message(role="user", content=told),))
+        return dataclasses.replace(value, text=mark)
+    return dataclasses.replace(value, messages=(Message(role="user", content=mark),))
 
 
 def response(value: Response, read: Callable[[str], Answer], write: Callable[[Answer], str]) -> Response:
@@ -70,12 +70,12 @@ def response(value: Response, read: Callable[[str], Answer], write: Callable[[An
     """
     if value.output is None:
         return dataclasses.replace(value, detail=f"{MARK})" if value.detail else "")
-    told = read(value.output)
-    output = f"{MARK}: {told.status})"
-    if told.status == "ok":
-        written = write(told)
+    answer = read(value.output)
+    output = f"{MARK}: {answer.status})"
+    if answer.status == "ok":
+        written = write(answer)
         again = read(written)
-        if (again.value, again.number) == (told.value, told.number):
+        if (again.value, again.number) == (answer.value, answer.number):
             output = written
     return dataclasses.replace(value, output=output, detail=_sha256(value.output))
 

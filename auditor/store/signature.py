@@ -16,9 +16,9 @@ from auditor.core import userfile
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.provenance import head
 from auditor.core.types import canonical
-from auditor.store.chain import Problem
-from auditor.store.files import file_sha256, read_json, write_json
+from auditor.store.disk import file_sha256, read_json, write_json
 from auditor.store.folder import REPORT, RunFolder
+from auditor.store.integrity import Problem, ProblemKind
 
 FILE = "signature.json"
 
@@ -47,14 +47,14 @@ def sign(path: Path, key: Path) -> Path:
     if not isinstance(private, ed25519.Ed25519PrivateKey):
         raise ConfigError(f"--sign {key}: an Ed25519 key is needed; this one is of another kind")
     report = folder.path / REPORT
-    told: dict[str, object] = {
+    signed: dict[str, object] = {
         "run": folder.id,
         "head": head(folder.record()),
         "report_sha256": file_sha256(report) if report.is_file() else None,
         "signed": datetime.now(UTC).isoformat(timespec="seconds"),
         "public_key": _text(private.public_key().public_bytes_raw()),
     }
-    write_json(folder.path / FILE, told | {"signature": _text(private.sign(canonical(told)))})
+    write_json(folder.path / FILE, signed | {"signature": _text(private.sign(canonical(signed)))})
     return folder.path / FILE
 
 
@@ -79,19 +79,19 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
         if public is not None:
             raise
         return [], [f"{FILE}: not checked: the extra sign is not installed."]
-    told = read_json(file)
-    signature = told.pop("signature", None)
+    signed = read_json(file)
+    signature = signed.pop("signature", None)
     try:
-        raw = base64.b64decode(str(told["public_key"]), validate=True)
+        raw = base64.b64decode(str(signed["public_key"]), validate=True)
         key = ed25519.Ed25519PublicKey.from_public_bytes(raw)
-        key.verify(base64.b64decode(str(signature), validate=True), canonical(told))
+        key.verify(base64.b64decode(str(signature), validate=True), canonical(signed))
     except (KeyError, ValueError, invalid):
         return [_problem("changed", "the signature does not fit what it signs")], []
     folder = RunFolder.open(path)
-    if told.get("run") != folder.id or told.get("head") != head(folder.record()):
+    if signed.get("run") != folder.id or signed.get("head") != head(folder.record()):
         return [_problem("changed", "another record was signed: the run changed since, or the file was moved")], []
     report = folder.path / REPORT
-    if told.get("report_sha256") and (not report.is_file() or file_sha256(report) != told["report_sha256"]):
+    if signed.get("report_sha256") and (not report.is_file() or file_sha256(report) != signed["report_sha256"]):
         return [_problem("changed", f"another {REPORT} was signed")], []
     name = hashlib.sha256(raw).hexdigest()
     if public is not None:
@@ -101,8 +101,8 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
             raise ConfigError(f"--signed-by {public}: no public key in PEM form: {error}") from None
         if not isinstance(wanted, ed25519.Ed25519PublicKey) or wanted.public_bytes_raw() != raw:
             return [_problem("changed", f"it was signed by another key (SHA-256 {name})")], []
-        return [], [f"{FILE}: the head was signed {told.get('signed')} by the key in {public}."]
-    return [], [f"{FILE}: signed {told.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."]
+        return [], [f"{FILE}: the head was signed {signed.get('signed')} by the key in {public}."]
+    return [], [f"{FILE}: signed {signed.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."]
 
 
 def _library() -> tuple[Any, Any, Any]:
@@ -119,5 +119,5 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _problem(kind: Any, message: str) -> Problem:
-    return Problem(file=FILE, line=None, kind=kind, message=message)
+def _problem(kind: ProblemKind, message: str) -> Problem:
+    return Problem(FILE, None, kind, message)

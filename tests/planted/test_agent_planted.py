@@ -10,7 +10,7 @@ import pytest
 
 from auditor import SourceText, agent
 from auditor.core.types import digest
-from auditor.store.chain import verify
+from auditor.store.integrity import verify
 from auditor.store.journal import genesis, read
 from auditor.testing.planted import Planted
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from auditor.core.errors import RunFolderError
 from auditor.core.types import Case, Check, Edit, Prompt, Response, Variant, Verdict
 from auditor.store.folder import JOURNALS, PLAN, RUN, RunFolder
-from auditor.store.register import FILE
-from auditor.store.verify import verify_folder
+from auditor.store.integrity import verify_folder
+from auditor.store.journal import REGISTER as FILE
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -30,7 +30,7 @@ from auditor.perturb.mutation import MutationSuite
 from auditor.run.build import prepare
 from auditor.run.judging import Judge
 from auditor.run.result import resume
-from auditor.store.verify import verify_folder
+from auditor.store.integrity import verify_folder
 from auditor.tasks.oracles import LabelOracle
 
 DICTIONARIES = [load("gender"), load("nationality")]

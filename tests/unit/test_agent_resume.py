@@ -22,7 +22,7 @@ from auditor.agent.folder import Changed
 from auditor.cli.main import run as cli
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
-from auditor.store.chain import verify
+from auditor.store.integrity import verify
 from auditor.store.journal import genesis, read
 
 GOAL = "Do film reviews by women get another sentiment?"

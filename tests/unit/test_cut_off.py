@@ -15,7 +15,7 @@ from auditor.core.plan import Plan
 from auditor.models.python import PythonFunction
 from auditor.run import state
 from auditor.store.folder import RunFolder
-from auditor.store.verify import verify_folder
+from auditor.store.integrity import verify_folder
 
 TEXTS = [f"The woman in row {n} left." for n in range(24)]
 SLOW_TO_END = 200  # turns of the event loop that a call takes to end once it is cancelled

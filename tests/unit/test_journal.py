@@ -9,7 +9,7 @@ import pytest
 
 from auditor.core.errors import RunFolderError, UserError
 from auditor.store import journal as module
-from auditor.store.chain import verify
+from auditor.store.integrity import verify
 from auditor.store.journal import PLAIN, Head, Journal, genesis, read, scan, scan_field
 
 START = genesis("cases.jsonl", "p" * 64)

@@ -14,7 +14,7 @@ from auditor.core.record import read
 from auditor.measure import performance
 from auditor.measure.performance import Original
 from auditor.report import performance as shown
-from auditor.store.base import RunStore
+from auditor.store.stores import RunStore
 
 LABELS = ("a", "b", "c")
 SETS = st.lists(st.sampled_from(LABELS), max_size=3, unique=True).map(lambda x: tuple(sorted(x)))

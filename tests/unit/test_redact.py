@@ -18,7 +18,7 @@ from auditor.core.types import Answer, SourceText
 from auditor.run.result import audit_plan, load, replay, resume, score
 from auditor.store import redact
 from auditor.store.folder import RunFolder
-from auditor.store.verify import verify_folder
+from auditor.store.integrity import verify_folder
 
 TEXTS = (
     "The woman walked home after the long dull film. She found it boring.",

@@ -256,7 +256,7 @@ def test_nothing_decided_is_none_not_zero() -> None:
 def test_commands_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from auditor import audit
     from auditor.run.result import load
-    from auditor.store.verify import verify_folder
+    from auditor.store.integrity import verify_folder
 
     def answer(text: str) -> str:
         return "positive"

@@ -12,8 +12,8 @@ import pytest
 
 from auditor import audit
 from auditor.core.errors import ConfigError
+from auditor.store.integrity import verify_folder
 from auditor.store.journal import read
-from auditor.store.verify import verify_folder
 
 OPTIONS: dict[str, Any] = {"model": "reviews", "limit": 260, "attributes": ("gender", "race"), "per_seed": 3}
 TIMES = {"provenance", "id", "journal"}

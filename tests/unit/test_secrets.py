@@ -15,7 +15,7 @@ from auditor.cli.main import run
 from auditor.core import secrets
 from auditor.core.errors import BadRequest, ConfigError
 from auditor.models.openai_server import revealed
-from auditor.store.files import write_json
+from auditor.store.disk import write_json
 
 KEY, PASSWORD, QUERY = "sk-live-0123456789", "pa55-of-the-url", "k3y-of-the-query"
 

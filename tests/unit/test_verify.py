@@ -16,7 +16,7 @@ from auditor.cli.main import run
 from auditor.core.provenance import head
 from auditor.store import journal
 from auditor.store.folder import RunFolder
-from auditor.store.verify import verify_folder
+from auditor.store.integrity import verify_folder
 
 MODEL = """
 from pathlib import Path

@@ -125,7 +125,7 @@ def sample(folder: Any, out: Path, *, n: int = 100, seed: int = 7, discarded: bo
     UserError
         There is nothing to draw from, a file exists, or a setting is out of range.
     """
-    from auditor.store.files import write_bytes, write_json
+    from auditor.store.disk import write_bytes, write_json
 
     if n < 1:
         raise ConfigError(f"--n must be 1 or more; got {n}")
@@ -257,7 +257,7 @@ def take_in(folder: Any, path: Path) -> dict[str, Any]:
     DataFileError
         As for `read`.
     """
-    from auditor.store.files import write_json
+    from auditor.store.disk import write_json
 
     readings, drawn = read(folder, path)
     arms: dict[Literal["valid", "discarded"], list[Reading]] = {
@@ -284,7 +284,7 @@ def controls(path: Path) -> dict[str, object] | None:
     """What ``validity.json`` of the run folder ``path`` adds to the controls of a report; None without one."""
     if not (path / RESULT).is_file():
         return None
-    from auditor.store.files import read_json
+    from auditor.store.disk import read_json
 
     found: dict[str, object] = {}
     for name, data in read_json(path / RESULT).items():
@@ -305,7 +305,7 @@ def controls(path: Path) -> dict[str, object] | None:
 def _samples(path: Path) -> list[dict[str, Any]]:
     if not (path / SAMPLES).is_file():
         return []
-    from auditor.store.files import read_json
+    from auditor.store.disk import read_json
 
     return list(read_json(path / SAMPLES)["samples"])
 

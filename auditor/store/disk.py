@@ -1,23 +1,76 @@
-"""Whole files of a run folder: written in one step, read with errors that say where."""
+"""Whole files of a run folder, written in one step; locks; errors that say where."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from auditor._version import __version__
 from auditor.core.decoded import from_json
-from auditor.core.errors import RunFolderError
+from auditor.core.errors import RunFolderError, UserError
 from auditor.core.secrets import scrub_bytes
 from auditor.core.types import FORMAT_VERSION, SourceText
-from auditor.store.journal import write_error
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+Lock = filelock.BaseFileLock
+
+
+def write_error(path: Path, error: OSError) -> UserError:
+    """The user's view of a failed write: what, where, and what to do next."""
+    if error.errno in _FULL:
+        return UserError(
+            f"cannot write {path}: the disk (or the quota) is full. What was written before is kept. "
+            f"Free some space, then run: audit resume {path.parent}"
+        )
+    return UserError(f"cannot write {path}: {error.strerror or error}. Check the folder's permissions.")
+
+
+def read_error(path: Path, error: OSError) -> RunFolderError:
+    """The user's view of a failed read."""
+    return RunFolderError(f"cannot read {path}: {error.strerror or error}")
+
+
+def hold(path: Path, what: str, *, wait_s: float = 0.0) -> Lock:
+    """Hold a lock file, for which the operating system lets go when the process ends, however it ends.
+
+    The file itself may stay behind: only a living process holds the lock.
+
+    Parameters
+    ----------
+    path : Path
+        The lock file.
+    what : str
+        What it guards, for the message.
+    wait_s : float
+        Seconds to wait for another holder.
+
+    Raises
+    ------
+    RunFolderError
+        Another process holds it.
+    """
+    lock = filelock.FileLock(path, timeout=wait_s, thread_local=False)
+    try:
+        lock.acquire(poll_interval=0.02)
+    except filelock.Timeout:
+        raise RunFolderError(
+            f"{what} is being written by another process. Wait until it ends, or stop it, then try again"
+        ) from None
+    except OSError as error:
+        raise write_error(path, error) from error
+    return lock
 
 
 def write_json(path: Path, value: Mapping[str, object]) -> None:
@@ -39,6 +92,19 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
     except UnicodeEncodeError:
         data = json.dumps(value, allow_nan=False, indent=1).encode()
     write_bytes(path, data + b"\n")
+
+
+def _not_finite(value: object, where: str = "") -> str | None:
+    """The path of the first number that JSON cannot hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return where
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(value, Mapping):
+        items = value.items()
+    elif isinstance(value, list | tuple):
+        items = enumerate(value)
+    places = (_not_finite(inner, f"{where}.{key}" if where else str(key)) for key, inner in items)
+    return next((place for place in places if place is not None), None)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -75,6 +141,17 @@ def new_folder(root: Path, name: str) -> Path:
     return path
 
 
+def sync_folder(path: Path) -> None:
+    """Wait until renames in a folder are on the disk, where the system can."""
+    if os.name != "posix":
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
@@ -95,39 +172,12 @@ def read_texts(path: Path) -> list[SourceText]:
     ]
 
 
-def _not_finite(value: object, where: str = "") -> str | None:
-    """The path of the first number that JSON cannot hold."""
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return where
-    items: Iterable[tuple[object, object]] = ()
-    if isinstance(value, Mapping):
-        items = value.items()
-    elif isinstance(value, list | tuple):
-        items = enumerate(value)
-    for key, inner in items:
-        found = _not_finite(inner, f"{where}.{key}" if where else str(key))
-        if found is not None:
-            return found
-    return None
-
-
-def sync_folder(path: Path) -> None:
-    """Wait until renames in a folder are on the disk, where the system can."""
-    if os.name != "posix":
-        return
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object; raises `RunFolderError` if there is none."""
     try:
         value = from_json(path.read_bytes())
     except OSError as error:
-        raise RunFolderError(f"cannot read {path}: {error.strerror or error}") from error
+        raise read_error(path, error) from error
     except ValueError as error:
         raise RunFolderError(f"{path} is not JSON ({error}). Was it changed by hand?") from error
     if not isinstance(value, dict):
@@ -137,13 +187,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def check_format(path: Path, record: Mapping[str, object]) -> None:
     """Raise `RunFolderError` if ``record`` is of a format that this version does not know."""
-    found = record.get("format_version")
-    if type(found) is not int:
+    version = record.get("format_version")
+    if type(version) is not int:
         raise RunFolderError(f"{path}: field format_version is missing or not a number; is this a run folder?")
-    if found > FORMAT_VERSION:
+    if version > FORMAT_VERSION:
         writer = record.get("tool_version", "unknown")
         raise RunFolderError(
-            f"{path} has run format {found}, written by version {writer} of this tool; this is version "
+            f"{path} has run format {version}, written by version {writer} of this tool; this is version "
             f"{__version__}, which reads up to format {FORMAT_VERSION}. "
             f"Install version {writer} or newer: pip install --upgrade llm-bias-auditor"
         )

@@ -1,15 +1,15 @@
-"""What a run is written to, wherever that is."""
+"""What a run is written to where it is not a folder: nothing, or memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from auditor.core.types import Case, Check, Prompt, Response, Verdict
+from auditor.store.evidence import Answers, MemoryEvidence
 
-if TYPE_CHECKING:
-    from auditor.store.answers import Answers
+ToWrite = tuple[Case, Mapping[str, Check], bytes | None]  # a case, its checks, and its line where that was made before
 
 
 class RunStore:
@@ -38,7 +38,7 @@ class RunStore:
         """Write one case with the checks of its variants (by variant id); False if it is there already."""
         return self.add_cases([(case, checks, None)]) == 1
 
-    def add_cases(self, cases: Iterable[tuple[Case, Mapping[str, Check], bytes | None]]) -> int:
+    def add_cases(self, cases: Iterable[ToWrite]) -> int:
         """Write several cases; gives how many were not there yet."""
         return 0
 
@@ -66,3 +66,43 @@ class RunStore:
 
     def write_run(self, record: Mapping[str, object]) -> None:
         """Write the record of the run."""
+
+
+class MemoryFolder(RunStore):
+    """Keeps a run in memory, for `audit(..., write=False)` and for tests."""
+
+    def __init__(self) -> None:
+        self.cases: dict[str, tuple[Case, Mapping[str, Check]]] = {}
+        self.prompts: dict[str, list[Prompt]] = {}
+        self.responses: dict[str, dict[tuple[str, int], Response]] = {}
+        self.verdicts: list[Verdict] = []
+
+    def add_cases(self, cases: Iterable[ToWrite]) -> int:
+        """Keep several cases; gives how many were not there yet."""
+        before = len(self.cases)
+        self.cases |= {case.id: (case, dict(checks)) for case, checks, _ in cases}
+        return len(self.cases) - before
+
+    def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
+        """Keep several (variant id, prompt); gives how many were not there yet."""
+        new = 0
+        for variant_id, prompt in prompts:
+            known = self.prompts.setdefault(variant_id, [])
+            if prompt not in known:
+                known.append(prompt)
+                new += 1
+        return new
+
+    def add_responses(self, responses: Sequence[Response]) -> None:
+        """Keep several answers."""
+        for response in responses:
+            key = response.model, response.replicate
+            self.responses.setdefault(response.prompt_sha256, {})[key] = response
+
+    def write_verdicts(self, verdicts: Iterable[Verdict]) -> None:
+        """Replace all verdicts."""
+        self.verdicts[:] = list(verdicts)
+
+    def evidence(self) -> MemoryEvidence:
+        """Access by id, for reports."""
+        return MemoryEvidence(self.cases, self.prompts, self.responses, self.verdicts)

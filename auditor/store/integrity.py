@@ -1,0 +1,373 @@
+"""Whether a run folder is as it was written: chains, cross references, and the register."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from auditor.core.counting import plural
+from auditor.core.errors import ConfigError, RunFolderError
+from auditor.core.provenance import head
+from auditor.core.shown import quoted
+from auditor.store.disk import file_sha256, read_error
+from auditor.store.folder import CASES, GROWING, JOURNALS, PLAN, PROMPTS, REPORT, RESPONSES, RUN, VERDICTS, RunFolder
+from auditor.store.journal import REGISTER, Event, Head, events, genesis, intact, link_of, read
+
+_IN_REGISTER = f"the SHA-256 is that in {REGISTER}."
+ProblemKind = Literal["changed", "missing", "reordered", "repeated", "torn", "other-plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a file of a run folder.
+
+    ``line`` counts from 1; it is None where the whole file is meant.
+    """
+
+    file: str
+    line: int | None
+    kind: ProblemKind
+    message: str
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f"{self.file}, line {self.line}"
+        return f"{where}: {self.message}"
+
+
+def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
+    """Recompute the chain of a journal.
+
+    Parameters
+    ----------
+    path : Path
+        The file. One that is not there is an empty journal.
+    start : str
+        Its `genesis` value.
+    head : Head or None
+        What the file should end with, from ``run.json``; without it, lines missing at the end are not seen.
+
+    Returns
+    -------
+    list of Problem
+        Empty if each line is intact and follows from the one before. One pass; memory grows with the
+        number of problems only.
+    """
+    check = _Verifier(path.name, start)
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                check.take(line)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise read_error(path, error) from error
+    return check.finish(head)
+
+
+class _Verifier:
+    def __init__(self, file: str, start: str) -> None:
+        self.file, self.start = file, start
+        self.number = 0
+        self.next = 0
+        self.last = start  # hash of record next - 1
+        self.last_known = True
+        self.gaps: list[tuple[int, int, int]] = []  # first and last missing record, line that shows it
+        self.problems: list[Problem] = []
+
+    def note(self, line: int | None, kind: ProblemKind, message: str) -> None:
+        self.problems.append(Problem(self.file, line, kind, message))
+
+    def take(self, line: bytes) -> None:
+        self.number += 1
+        if not line.endswith(b"\n"):
+            self.note(self.number, "torn", "the last line is incomplete (the run was interrupted while writing)")
+            return
+        link = link_of(line)
+        if link is None:
+            self.note(self.number, "changed", "this line is not a journal record: it was changed")
+            self.next, self.last_known = self.next + 1, False
+            return
+        if not intact(line, link):
+            # Its own number is not to be trusted: count it by where it stands.
+            self.note(self.number, "changed", f"record {self.next} was changed: its hash does not match")
+            self.next, self.last, self.last_known = self.next + 1, link.hash, True
+            return
+        if link.seq < self.next:
+            self._earlier(link.seq)
+            return
+        if link.seq > self.next:
+            self.gaps.append((self.next, link.seq - 1, self.number))
+        elif self.last_known and link.prev != self.last:
+            self._broken(link.seq)
+        self.next, self.last, self.last_known = link.seq + 1, link.hash, True
+
+    def _broken(self, seq: int) -> None:
+        if seq == 0:
+            message = "the file belongs to another plan, or plan.json was changed"
+            self.note(self.number, "other-plan", message)
+        else:
+            message = f"record {seq - 1} was changed or replaced: record {seq} does not follow from it"
+            self.note(self.number - 1, "changed", message)
+
+    def _earlier(self, seq: int) -> None:
+        for index, (low, high, line) in enumerate(self.gaps):
+            if low <= seq <= high:
+                rest = [(low, seq - 1, line), (seq + 1, high, line)]
+                self.gaps[index : index + 1] = [gap for gap in rest if gap[0] <= gap[1]]
+                self.note(self.number, "reordered", f"record {seq} stands after record {self.next - 1}")
+                return
+        self.note(self.number, "repeated", f"record {seq} stands here a second time")
+
+    def finish(self, head: Head | None) -> list[Problem]:
+        for low, high, line in self.gaps:
+            which = f"record {low} is" if low == high else f"records {low} to {high} are"
+            self.note(line, "missing", f"{which} missing before this line")
+        if head is not None:
+            named = f"holds {plural(self.next, 'record')}, but run.json names {head.records}"
+            if self.next < head.records:
+                self.note(None, "missing", f"{named}: lines at the end are missing")
+            elif self.next > head.records:
+                self.note(None, "changed", f"{named}: lines were added after the run")
+            elif self.last_known and self.last != head.hash:
+                self.note(None, "changed", "its last hash is not the one in run.json: the chain was made anew")
+        return sorted(self.problems, key=lambda p: (p.line is None, p.line or 0))
+
+
+def verify_folder(path: Path) -> list[Problem]:
+    """Everything that can be seen to be wrong with a run folder.
+
+    Recomputes the hash chain of each journal from ``plan.json`` on, compares its end with ``run.json``,
+    compares the plan and the files beside it with the hashes that ``run.json`` names, compares both with the
+    register of runs beside the folder, and looks for answers and verdicts that nothing was asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The run folder. It is only read.
+
+    Returns
+    -------
+    list of Problem
+        Empty if nothing is wrong.
+
+    Raises
+    ------
+    RunFolderError
+        It is no run folder, or it is of a newer format.
+
+    Notes
+    -----
+    `LIMITS` says what this cannot show.
+    """
+    folder = RunFolder.open(path)
+    problems = _chains(folder, folder.heads())
+    problems += _register(folder)
+    problems += _named(folder)
+    if not problems:
+        problems += _references(folder)
+    return problems
+
+
+LIMITS = (
+    "Not shown: that a model gave these answers; what was deleted before the first end of the run; a folder that was "
+    "made anew as a whole together with its register.",
+    "Note the head elsewhere when the run ends, and compare it later with --head; or sign it with --sign.",
+)
+
+
+def require_intact(path: Path) -> None:
+    """Refuse to go on with a run folder, or to show it, where something in it was changed.
+
+    Of a run that was cut off after an end, only what that end named is compared: the journals grew since.
+
+    Raises
+    ------
+    RunFolderError
+        Something was changed; the message names the first place.
+    """
+    folder = RunFolder.open(path)
+    own = _events(folder)
+    cut_off = not folder.has_record() or bool(own and own[-1].event == "resumed")
+    problems = _chains(folder, {} if cut_off else folder.heads())
+    problems += _ends(folder, own) if cut_off else _register(folder) + _named(folder)
+    # A line that was cut off by a kill is no change, and a report that was edited is not read again.
+    problems = [p for p in problems if p.kind != "torn" and p.file != REPORT]
+    if problems:
+        more = f" (and {plural(len(problems) - 1, 'further place')})" if len(problems) > 1 else ""
+        raise RunFolderError(
+            f"{path} is not as it was written: {problems[0]}{more}.", below=f"Run: audit verify {quoted(path)}"
+        )
+
+
+def ends_of(path: Path) -> list[Event]:
+    """Every end that the register names of a run, oldest first."""
+    return [event for event in _events(RunFolder.open(path)) if event.event == "ended"]
+
+
+def compare_head(path: Path, noted: str) -> list[Problem]:
+    """What is wrong where ``noted`` is the head when the run ended.
+
+    Raises
+    ------
+    ConfigError
+        It is no hash.
+    """
+    wanted = noted.strip().lower()
+    if len(wanted) != 64 or set(wanted) - set("0123456789abcdef"):
+        raise ConfigError(f"--head takes the 64 digits that a report or a run names as its head; got {noted!r}")
+    now = head(RunFolder.open(path).record())
+    return [] if wanted == now else [_changed(RUN, f"the head is {now}, not {wanted}: this is another record")]
+
+
+def _events(folder: RunFolder) -> list[Event]:
+    return [event for event in events(folder.path.parent) if event.run == folder.id]
+
+
+def _chains(folder: RunFolder, heads: Mapping[str, Head]) -> list[Problem]:
+    return [
+        problem
+        for name in JOURNALS
+        for problem in verify(folder.path / name, genesis(name, folder.plan_sha256), heads.get(name))
+    ]
+
+
+def _ends(folder: RunFolder, own: Iterable[Event]) -> list[Problem]:
+    """Where journals do not hold any more what they held at an end of the run: they are only ever appended to."""
+    wanted: dict[str, dict[int, tuple[str, str]]] = {name: {} for name in GROWING}
+    for event in own:
+        for name, kept in event.journal.items():
+            if name in wanted and kept.records:
+                wanted[name][kept.records] = kept.hash, event.time
+    problems = []
+    for name, ends in wanted.items():
+        hashes = _hashes(folder.path / name, set(ends))
+        for records, (last, time) in sorted(ends.items()):
+            if hashes.get(records) != last:
+                message = (
+                    f"the {plural(records, 'record')} that were there when the run ended at {time} are not "
+                    "there any more: they were deleted or made anew since"
+                )
+                problems.append(_changed(name, message))
+                break
+    return problems
+
+
+def _hashes(path: Path, numbers: set[int]) -> dict[int, str]:
+    """The hashes at the end of some lines of a journal, counted from 1."""
+    if not numbers or not path.is_file():
+        return {}
+    with path.open("rb") as file:
+        return {n: line[-67:-3].decode("ascii", "replace") for n, line in enumerate(file, 1) if n in numbers}
+
+
+def checked(path: Path) -> list[str]:
+    """What `verify_folder`, which saw nothing wrong, had to look at: a folder without records is not called intact."""
+    folder = RunFolder.open(path)
+    records = {name: sum(1 for _ in read(folder.path / name)) for name in JOURNALS}
+    full = [f"{name} ({plural(n, 'record')})" for name, n in records.items() if n]
+    empty = [name for name, n in records.items() if not n]
+    source = (folder.record().get("provenance") or {}) if folder.has_record() else {}
+    own = _events(folder)
+    by_run, by_register = "plan_sha256" in source, any(e.plan_sha256 for e in own)
+    named_by = " and ".join(name for name, there in ((RUN, by_run), (REGISTER, by_register)) if there)
+    nothing = f"{PLAN}: nothing names its SHA-256, so it was not checked by itself."
+    sentences = [f"{PLAN}: the SHA-256 is that in {named_by}." if named_by else nothing]
+    if folder.has_record():
+        unnamed = f"not checked: no {REGISTER} beside the folder names its SHA-256."
+        sentences.append(f"{RUN}: {_IN_REGISTER if any(e.run_sha256 for e in own) else unnamed}")
+    sentences += [f"{name}: the SHA-256 is that in {RUN}." for name in sorted(source.get("files") or {})]
+    if full:
+        sentences.append(f"Journals: every line is as it was written in {', '.join(full)}.")
+    if empty:
+        sentences.append(f"Empty journals, in which there was nothing to check: {', '.join(empty)}.")
+    if (folder.path / REPORT).is_file():
+        unnamed = "not checked: nothing names its SHA-256."
+        sentences.append(f"{REPORT}: {_IN_REGISTER if any(e.report_sha256 for e in own) else unnamed}")
+    return sentences + _history(folder, own)
+
+
+def _history(folder: RunFolder, own: Sequence[Event]) -> list[str]:
+    """How often the run ended, as the register tells it, or that none does."""
+    if not own:
+        why = f"there is no {REGISTER} beside the folder"
+        if (folder.path.parent / REGISTER).is_file():
+            why = f"{REGISTER} beside the folder does not name this run"
+        return [f"NOT CHECKED: {why}: whether the run ended before, or was made anew, cannot be seen."]
+    ends = [
+        f"End {n}: {event.time}, {event.status or 'no status'}, SHA-256 of {RUN} {event.run_sha256}."
+        for n, event in enumerate((e for e in own if e.event == "ended"), 1)
+    ]
+    resumed = plural(sum(e.event == "resumed" for e in own), "time")
+    return [f"The register names {plural(len(ends), 'end')} of this run, which was resumed {resumed}.", *ends]
+
+
+def _register(folder: RunFolder) -> list[Problem]:
+    register = folder.path.parent / REGISTER
+    if not register.is_file():
+        return []
+    if problems := verify(register, genesis(REGISTER, "")):
+        return problems
+    own = _events(folder)
+    plan, run, report = (
+        next((value for event in reversed(own) if (value := getattr(event, f"{name}_sha256"))), "")
+        for name in ("plan", "run", "report")
+    )
+    problems = _ends(folder, own)
+    if report and (folder.path / REPORT).is_file():
+        problems += _compared(folder, REPORT, report, REGISTER)
+    if plan and not run and (folder.path / RUN).is_file():
+        message = f"it names the start of this run and not its end, but {RUN} is there: lines at the end are missing"
+        problems.append(Problem(REGISTER, None, "missing", message))
+    if plan and plan != folder.plan_sha256:
+        problems.append(_changed(PLAN, f"is not the plan that {REGISTER} names for this run: it was changed"))
+    return problems + (_compared(folder, RUN, run, REGISTER) if run else [])
+
+
+def _named(folder: RunFolder) -> list[Problem]:
+    """What ``run.json`` names by hash: the plan, and the files that a search over rows wrote beside it."""
+    if not folder.has_record():
+        return []
+    source = folder.record().get("provenance") or {}
+    if not isinstance(source, dict) or not isinstance(source.get("files") or {}, dict):
+        return [_changed(RUN, "does not say where it comes from: it was changed after the run")]
+    problems = []
+    plan = source.get("plan_sha256")
+    if plan is not None and plan != folder.plan_sha256:
+        problems.append(_changed(PLAN, f"is not the plan whose hash {RUN} names: one of the two was changed"))
+    for name, sha256 in sorted((source.get("files") or {}).items()):
+        problems += _compared(folder, name, sha256, RUN)
+    return problems
+
+
+def _compared(folder: RunFolder, name: str, sha256: str, by: str) -> list[Problem]:
+    """What is wrong with a file whose hash another one names."""
+    path = folder.path / name
+    if not path.is_file():
+        return [Problem(name, None, "missing", f"{by} names it, but it is missing")]
+    if file_sha256(path) != sha256:
+        return [_changed(name, f"is not the file whose hash {by} names: it was changed after the run")]
+    return []
+
+
+def _references(folder: RunFolder) -> list[Problem]:
+    """Records that refer to what is not there; one problem for each file."""
+    known = {variant.id for case, _ in folder.cases() for variant in (case.original, *case.variants)}
+    asked = {record["prompt_sha256"] for record in read(folder.path / PROMPTS)}
+    problems: list[Problem] = []
+    for name, field, there, what in (
+        (PROMPTS, "variant_id", known, CASES),
+        (RESPONSES, "prompt_sha256", asked, PROMPTS),
+        (VERDICTS, "variant_id", known, CASES),
+    ):
+        for line, record in enumerate(read(folder.path / name), 1):
+            # The texts of the positive control belong to the task, and those of a judge to answers, not to a case.
+            if record[field] not in there and not str(record[field]).startswith(("control.", "judge.")):
+                problems.append(Problem(name, line, "missing", f"{field} {record[field]!r} is not in {what}"))
+                break
+    return problems
+
+
+def _changed(file: str, message: str) -> Problem:
+    return Problem(file, None, "changed", message)
