@@ -16,7 +16,7 @@ from auditor.agent.goal import Goal
 from auditor.agent.records import Entry, Figures, Rate, Record
 from auditor.core.record.parts import Control
 from auditor.core.types import Estimate
-from auditor.report import prose, words
+from auditor.report import words
 from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text
 
 PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts", "search": "search (exploratory)"}
@@ -286,7 +286,7 @@ def _method() -> list[Block]:
         "level 0.025, each later one at half the level before, so that all fresh runs of a session together keep 5 %. "
         "Within a run, Holm's correction covers all its claims."
     )
-    return [Text(text), Items(prose.lines("limits"))]
+    return [Text(text), Items(words.lines("limits"))]
 
 
 def _table(caption: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[Block]:

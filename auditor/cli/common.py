@@ -110,8 +110,8 @@ def put(
 ) -> None:
     """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
     from auditor.report import html, markdown, terminal
-    from auditor.report.json import JsonReport
     from auditor.report.page import Page
+    from auditor.report.run_json import JsonReport
 
     if format == "json":
         text = JsonReport().render(dict(values))
@@ -180,7 +180,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     """Print a result and return the exit code of its run."""
     from auditor.cli.consent import Named
     from auditor.core.record import read
-    from auditor.report import cautions, proposed
+    from auditor.report import checks, proposed
 
     record = with_waivers(result.record)
     if "waivers" in record:
@@ -192,7 +192,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     if not result.complete:
         typed = read(result.record)
         reason = f"The run is incomplete: {result.run.status_reason}"
-        if variant := cautions.variant(typed):
+        if variant := checks.variant(typed):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         else:
             raised = proposed.raised(typed)

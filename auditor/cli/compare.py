@@ -35,7 +35,7 @@ def compare(
 ) -> int:
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
     from auditor.measure import compare as comparing
-    from auditor.report import ll144_report, two_runs, two_searches
+    from auditor.report import side_by_side
     from auditor.run import observed
 
     words = names(fail_on or ())
@@ -47,16 +47,16 @@ def compare(
     if tables is not None:
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        put(dataclasses.asdict(tables), format, ll144_report.compared(tables), out, full=full)
+        put(dataclasses.asdict(tables), format, side_by_side.tables(tables), out, full=full)
         return 0
     if (rows := _rows(paths)) is not None:
-        put(dataclasses.asdict(rows), format, two_searches.build(rows), out, full=full)
+        put(dataclasses.asdict(rows), format, side_by_side.searches(rows), out, full=full)
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
         fresh = any(e.kind != "slice" and e.fate in words for e in rows.entries)
         return int(fresh or any(s.change in words for s in rows.scores))
     sides = [observed.side(path) for path in paths]
     texts = comparing.compare(*sides)
-    document = two_runs.build(texts, [side.record for side in sides])
+    document = side_by_side.runs(texts, [side.record for side in sides])
     put(dataclasses.asdict(texts), format, document, out, full=full)
     return int(any(r.change in words for r in texts.rates) or any(f.fate in words for f in texts.findings))
 
@@ -107,13 +107,13 @@ def watch(
     fail_on: Annotated[str | None, option("fail_on", help="Exit 1 on: changed (at the last run); never.")] = None,
 ) -> int:
     """Follow the runs in DIR that have one plan: figures by date, and changes found at any number of looks."""
-    from auditor.report import watched
+    from auditor.report import studies
     from auditor.run.watch import watch as follow
 
     if fail_on is not None and fail_on not in CHANGED:
         raise ConfigError(f"--fail-on of watch takes {', '.join(CHANGED)}; got {fail_on!r}.")
     series = follow(folder)
-    put(series.as_record(), format, watched.build(series), out)
+    put(series.as_record(), format, studies.watched(series), out)
     if fail_on is None:
         return 0
     holds = fail_on == "changed" and series.changed

@@ -37,9 +37,9 @@ def show(run: frame.RunArgument, id: AnyId = None, waivers: frame.WaiversFile = 
         sys.stdout.write(list_findings(read(record), **screen()))
         return 0
     if read(record).spec.kind == "tabular":
-        from auditor.report.tabular import finding_text
+        from auditor.report.finding import render_row_finding
 
-        sys.stdout.write(finding_text(read(record), id, **screen()))
+        sys.stdout.write(render_row_finding(read(record), id, **screen()))
         return 0
     result = load(path)
     result.record.update(with_waivers(result.record, waivers))

@@ -254,8 +254,8 @@ def _write_map(path: Path) -> int:
 def _show(record: dict[str, object], format: str, out: Path | None, full: bool) -> int:
     from auditor.core.record import read
     from auditor.report import html, ll144_report, terminal
-    from auditor.report.json import JsonReport
     from auditor.report.page import Page
+    from auditor.report.run_json import JsonReport
     from auditor.store.disk import write_bytes
 
     typed = read(record)

@@ -116,7 +116,7 @@ def _print(content: str | bytes) -> None:
 
 def _github(record: dict[str, object], summary: str | bytes, path: Path) -> None:
     """Append the summary where GitHub wants it (else to a file of the run) and print the annotations."""
-    from auditor.report.github import workflow_commands
+    from auditor.report.exchange import workflow_commands
 
     assert isinstance(summary, str)
     wanted = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -141,7 +141,7 @@ def _write_fill(record: dict[str, object], target: str) -> int:
     from auditor.core.record import read
     from auditor.report import compliance_facts, compliance_fill
 
-    claims = compliance_facts.claims(read(record), "label") if record.get("findings") else ()
+    claims = compliance_facts.claims(read(record)) if record.get("findings") else ()
     shown = [(c.id, c.sentence) for c in claims if c.verdict in SHOWN]
     text = compliance_fill.template(_own_fields(), shown)
     if target == "-":
@@ -157,7 +157,7 @@ def _renderers(
 ) -> tuple[dict[str, object], Callable[[str], tuple[str | bytes, str]]]:
     """The record with its waivers, and what renders a format of it: (content, file ending)."""
     from auditor.core.registry import RENDERERS, SECTIONS
-    from auditor.report.outcomes import OUTCOMES
+    from auditor.report.compliance import OUTCOMES
     from auditor.run import inspect_log, outcomes
     from auditor.run.result import Result, load
     from auditor.store.folder import RunFolder

@@ -116,13 +116,13 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consented: consent.
 
 def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
     """Ask, in ``folder``, print what it came to, and write its page."""
-    from auditor.report import html, mitigated
+    from auditor.report import html, studies
     from auditor.run import mitigate as trying
     from auditor.store.disk import write_json
 
     say(f"Folder: {folder}", to=sys.stderr)
     trial = trying.try_out(prepared, folder, Draw())
-    document = mitigated.build(
+    document = studies.mitigated(
         f"Changed prompts on {trial.run}",
         f"{trial.model}, {plural(trial.texts, 'text')}.",
         trial.found,
@@ -150,7 +150,7 @@ def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> in
     """Compare the prompts of a table of recorded answers; nothing is asked."""
     from auditor.contrib.imports import mapping, observe, tables
     from auditor.measure import mitigation
-    from auditor.report import mitigated
+    from auditor.report import studies
 
     if map is None or base is None:
         raise ConfigError(
@@ -164,7 +164,7 @@ def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> in
     texts = imported.table.texts.values
     golds = {texts[code]: label for code, label in imported.table.golds.items()}
     comparison = mitigation.compare(imported.table, imported.question, base, golds)
-    document = mitigated.build(f"Prompts in {file.name}", f"{plural(len(texts), 'text')}.", comparison)
+    document = studies.mitigated(f"Prompts in {file.name}", f"{plural(len(texts), 'text')}.", comparison)
     put(dataclasses.asdict(comparison) | {"helps": comparison.helps()}, format, document)
     return 0
 
@@ -213,9 +213,9 @@ def resume_panels(path: Path, limits: Mapping[str, object], format: str) -> int:
 
 def _show(task: str, done: Compared, format: str) -> int:
     """Print what a run of panels came to, and write its page."""
-    from auditor.report import html, panels
+    from auditor.report import html, studies
 
-    document = panels.build(
+    document = studies.choices(
         f"{task}: {'which of two' if done.kind == 'choice' else 'rankings'}",
         done.kind,
         " ".join((f"{plural(done.texts, 'text')}.", *(_said(done, name) for name in done.seen))),

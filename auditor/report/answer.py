@@ -13,7 +13,7 @@ from auditor.core.record import Asked, RunRecord
 from auditor.core.record.parts import Control, SuiteFigure
 from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS, Claim
-from auditor.report import cautions, claimed, example, headline, proposed, words
+from auditor.report import checks, claimed, example, proposed, words
 from auditor.report.example import Example
 from auditor.text.people import NOT_CLEAR
 
@@ -114,7 +114,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     labels = {c.label for c in claims if c.family == "net" and c.scale != "number"}
     return Screen(
         ran=_ran(record),
-        banners=tuple(headline.banners(record)),
+        banners=tuple(checks.banners(record)),
         kind=kind,
         claim=claim,
         figures=figures,
@@ -184,7 +184,7 @@ def _headline(
     net = [c for c in claims if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
-        if any(cautions.nothing(record, model) for model in record.models):
+        if any(checks.nothing(record, model) for model in record.models):
             return "not_tested", "nothing was measured", "no answer could be judged"
         if record.figures and not net:
             return "not_tested", "no two texts were compared", "what the suite measures stands below"
@@ -257,7 +257,7 @@ def _rows(
     if worst is not None:  # the model of the headline first
         order.sort(key=lambda place: place != (worst.model, worst.format))
     made.sort(
-        key=lambda m: (order.index(m[0][:2]), claimed.RANK[m[1].verdict], claimed.order(m[1])[:5], -claimed.clear(m[1]))
+        key=lambda m: (order.index(m[0][:2]), words.RANK[m[1].verdict], claimed.order(m[1])[:5], -claimed.clear(m[1]))
     )
     for (model, format_, _, _), claim, found in made:
         yield _row(record, claim, names[model, format_], [c for c in found if c is not claim])

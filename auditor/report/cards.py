@@ -97,7 +97,7 @@ class Card:
     missing: str = ""  # why there is no evidence
 
 
-def build(finding: Finding, evidence: object, *, noun: str = "label", record: RunRecord, sentence: str = "") -> Card:
+def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: str = "") -> Card:
     """Build the card of one finding, with the evidence of its clearest exemplar.
 
     Parameters
@@ -106,8 +106,6 @@ def build(finding: Finding, evidence: object, *, noun: str = "label", record: Ru
         What is shown.
     evidence : object
         Reads cases, checks, prompts and answers by id; what it does not hold is left out.
-    noun : str
-        What the task's answers are called.
     record : RunRecord
         For the diagnoses.
     sentence : str
@@ -127,7 +125,7 @@ def build(finding: Finding, evidence: object, *, noun: str = "label", record: Ru
         asked = tuple(_asked(cell, evidence, model, format_) for cell in cells)
     return Card(
         finding=finding,
-        sentence=sentence or words.sentence(finding.text) or words.claim_sentence(finding, noun),
+        sentence=sentence or words.sentence(finding.text) or words.claim_sentence(finding, words.noun(record)),
         case_id=case.id if case is not None else "",
         variant_id=variant_id,
         original=original,

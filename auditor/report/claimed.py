@@ -13,7 +13,6 @@ from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA, Claim
 from auditor.report import words
 
 Claims = Mapping[tuple[object, ...], Claim]
-RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
 ENOUGH_TEXTS = 30  # the same of a pair
 MOST_DIGITS = 6  # decimals of a figure
@@ -154,7 +153,7 @@ def order(claim: Claim) -> tuple[bool, bool, int, bool, bool, float]:
     return (
         claim.family == "instability",
         claim.texts < (MANY_TEXTS if other else ENOUGH_TEXTS),
-        RANK[claim.verdict],
+        words.RANK[claim.verdict],
         claim.family != "net",
         other,
         -nearest,

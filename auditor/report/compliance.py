@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
+from auditor.core.decoded import from_json
+from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
 from auditor.core.registry import PAGES
+from auditor.core.shown import quoted
 from auditor.report import compliance_frameworks as frameworks
-from auditor.report import compliance_page as built
-from auditor.report import html, legal, ll144_report, markdown, outcomes
+from auditor.report import compliance_page, html, legal, ll144_report, markdown
+
+FORMS = {"": ".html", "-md": ".md", "-json": ".json"}
+OF_OUTCOMES = "ll144"
+OUTCOMES = "ll144.json"  # where a run folder may hold what `audit ll144 --out` wrote
 
 
 class LegalPage(Renderer):
@@ -52,12 +61,12 @@ class LegalPage(Renderer):
         """
         framework, record = frameworks.load(self.framework), read(record)
         if self.framework == OF_OUTCOMES:
-            record, evidence = outcomes.people(record, evidence, self.framework), None
-        made = built.build(framework, record, evidence, outcomes.outcomes_of(record, evidence))
+            record, evidence = people(record, evidence, self.framework), None
+        page = compliance_page.build(framework, record, evidence, outcomes_of(record, evidence))
         if self.form == "-json":
-            return built.to_json(made)
-        told = legal.build(made)
-        return markdown.write(told) if self.form == "-md" else html.write(told, record)
+            return compliance_page.to_json(page)
+        document = legal.build(page)
+        return markdown.write(document) if self.form == "-md" else html.write(document, record)
 
 
 class Ll144Summary(Renderer):
@@ -73,17 +82,13 @@ class Ll144Summary(Renderer):
         ConfigError
             The run holds no outcomes of people, or they are rankings of made-up applications.
         """
-        return html.write(ll144_report.summary(outcomes.people(read(record), evidence, "ll144-summary")))
-
-
-FORMS = {"": ".html", "-md": ".md", "-json": ".json"}
-OF_OUTCOMES = "ll144"
+        return html.write(ll144_report.summary(people(read(record), evidence, "ll144-summary")))
 
 
 @cache
 def _kind(framework: str, form: str) -> type[LegalPage]:
-    told = {"name": f"{framework}{form}.v1", "suffix": f".{framework}{FORMS[form]}", "__doc__": LegalPage.__doc__}
-    return type("LegalPage", (LegalPage,), {"framework": framework, "form": form, **told})
+    own = {"name": f"{framework}{form}.v1", "suffix": f".{framework}{FORMS[form]}", "__doc__": LegalPage.__doc__}
+    return type("LegalPage", (LegalPage,), {"framework": framework, "form": form, **own})
 
 
 def __getattr__(name: str) -> type[LegalPage]:
@@ -93,3 +98,53 @@ def __getattr__(name: str) -> type[LegalPage]:
         if name.endswith(form) and (id := name.removesuffix(form)) in PAGES:
             return _kind(id, form)
     raise AttributeError(name)
+
+
+# -- where the outcomes of people lie that a page is about ------------------------------------------------
+
+
+def people(record: RunRecord, evidence: object, format: str) -> RunRecord:
+    """The outcomes of people that a page is about; the rest of the run is not part of it.
+
+    Raises
+    ------
+    ConfigError
+        The run holds none, or they are rankings of made-up applications.
+    """
+    outcomes = outcomes_of(record, evidence)
+    if outcomes is None:
+        raise ConfigError(
+            f"--format {format} needs outcomes of people who applied; run {record.id or ''} measured how answers "
+            "change when texts or rows are altered, which says nothing about rates of selection. Compute the "
+            "tables from a file of applicants with: audit ll144 --data FILE --sex COLUMN --race COLUMN "
+            "--selected COLUMN (--out RUN/ll144.json puts them beside this run)"
+        )
+    if outcomes.kind == "ranking":
+        raise ConfigError(
+            "these outcomes are recorded rankings of made-up applications: test data that can never become tables "
+            "under Local Law 144. See them with: audit ll144 --rankings FILE --out FILE.html"
+        )
+    return outcomes if record.responsible is None else structs.replace(outcomes, responsible=record.responsible)
+
+
+def outcomes_of(record: RunRecord, evidence: object) -> RunRecord | None:
+    """The record of ``audit ll144`` that ``record`` is, or that lies in the run folder.
+
+    Raises
+    ------
+    DataFileError
+        The file in the run folder is no such record.
+    """
+    if record.ll144 is not None:
+        return record
+    folder = getattr(evidence, "path", None)
+    if folder is None or not (path := Path(folder) / OUTCOMES).is_file():
+        return None
+    again = f"Write it with: audit ll144 --out {quoted(str(path))}"
+    try:
+        raw = from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataFileError(f"{path}: cannot be read: {error}. {again}") from None
+    if not isinstance(raw, dict) or not {"ll144", "data", "kind", "tool", "warnings"} <= set(raw):
+        raise DataFileError(f"{path}: this is no record of audit ll144. {again}")
+    return read(raw)

@@ -1,16 +1,30 @@
-"""What a record says on a legal page: its claims, its controls as gates, and whom it is about."""
+"""What a record says on a legal page: its claims, its controls as gates, whom it is about, which needs it meets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import claimed, controls, tabular, view, words
+from auditor.report import checks, claimed, tabular, view, words
+from auditor.report.compliance_fill import Form
 from auditor.report.compliance_frameworks import Framework
+
+OUTCOMES_LACK = frozenset({"claims", "accuracy", "controls", "counterfactual", "intersections", "rows", "evidence"})
+OF_PEOPLE = frozenset({"sex", "race", "ethnicity"})  # what tables of recorded outcomes go by
+
+
+def kind_of(record: RunRecord) -> str:
+    """``outcomes`` for tables of people, ``rows`` for tabular search, else ``texts``."""
+    if record.ll144 is not None:
+        return "outcomes"
+    return "rows" if record.spec.kind == "tabular" or record.tabular is not None else "texts"
+
+
+# -- claims -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,44 +44,42 @@ class Claim:
     sentence: str
 
 
-def claims(record: RunRecord, noun: str) -> tuple[Claim, ...]:
+def claims(record: RunRecord) -> tuple[Claim, ...]:
     """Every claim of the record, in its order."""
     index = claimed.index(record)
-    return tuple(_claim(record, f, noun, index) for f in record.findings if f.kind == "claim")
+    return tuple(_claim(record, f, index) for f in record.findings if f.kind == "claim")
 
 
-def _claim(record: RunRecord, f: Finding, noun: str, index: claimed.Claims) -> Claim:
-    rate = f.rate
+def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
     subject = view.Subject(model=f.model, format=f.format, name=f.model)
-    attributes = f.attributes
-    directions = f.directions
-    what = words.direction(directions) or words.attributes(attributes)
-    p = f.p_adjusted
     rows = kind_of(record) == "rows"
+    what = words.direction(f.directions) or words.attributes(f.attributes)
+    shown, n = effect(f), f.rate.n if f.rate else None
+    sentence = words.sentence(f.text) or words.claim_sentence(f, "label" if rows else words.noun(record))
     if rows:
         what = _score(record, f, what)
-    noise = Control.of(f.noise) if f.noise is not None else None if rows else view.noise_of(record, subject, attributes)
-    told, shown, n = claimed.told(record, f, index), effect(f), rate.n if rate else None
-    if told is not None:
-        what, n = told.subject, told.claim.texts
-        shown = "too wide" if told.effect.vague else f"{told.effect.text} {told.effect.unit}"
-    placebo = None if directions or rows else view.find(record, "placebo_rate", subject, attributes)
+    if (one := claimed.told(record, f, index)) is not None:
+        what, n, sentence = one.subject, one.claim.texts, claimed.sentence(one)
+        shown = "too wide" if one.effect.vague else f"{one.effect.text} {one.effect.unit}"
+    if f.noise is not None:
+        noise = words.interval(f.noise)
+    else:
+        noise = "not applicable" if rows else checks.noise(view.noise_of(record, subject, f.attributes))
+    placebo = "–"
+    if not rows and not f.directions:
+        placebo = words.interval(view.find(record, "placebo_rate", subject, f.attributes))
     return Claim(
         id=f.id,
         what=what,
         model=f.model,
         effect=shown,
         texts=n,
-        noise="not applicable" if rows and noise is None else view.noise_text(noise),
-        placebo="–" if rows or directions else words.interval(placebo),
+        noise=noise,
+        placebo=placebo,
         verdict=f.verdict,
-        p="–" if p is None else "<0.0001" if p < 0.0001 else f"{p:.2g}",
+        p=words.p_value(f.p_adjusted),
         notes=f.notes,
-        sentence=claimed.sentence(told)
-        if told is not None
-        else words.sentence(f.text)
-        if f.text
-        else words.claim_sentence(f, noun),
+        sentence=sentence,
     )
 
 
@@ -84,10 +96,9 @@ def effect(finding: Finding) -> str:
     rate = finding.rate
     if rate is None:
         return "not measured"
-    value, low, high = (100 * x for x in (rate.value, rate.low, rate.high))
-    if low < 0 or finding.code.startswith(("DIR", "REF")):
-        low, high = max(low, -100.0), min(high, 100.0)  # shares cannot differ by more
-        return f"{value:+.1f} points ({low:+.1f} to {high:+.1f})"
+    if rate.low < 0 or finding.code.startswith(("DIR", "REF")):
+        low, high = max(100 * rate.low, -100.0), min(100 * rate.high, 100.0)  # shares cannot differ by more
+        return f"{100 * rate.value:+.1f} points ({low:+.1f} to {high:+.1f})"
     if finding.code.startswith("tabular-"):  # of several levels, so each is named
         return words.rate_text(rate)
     return words.interval(rate)
@@ -98,6 +109,8 @@ def own(claim: Finding) -> bool:
     return not claim.directions and not claim.code.startswith(("DIR", "REF"))
 
 
+# -- controls as gates ------------------------------------------------------------------------------------
+
 GATE_WORDS = {
     "held": "● held",
     "not_held": "▲ not held",
@@ -105,118 +118,82 @@ GATE_WORDS = {
     "not_needed": "– not needed",
     "measured": "· measured",
 }
-
-
+NAMES = checks.CONTROLS | {"human_readers": "Human readers"}
+GATES = ("noise_floor", "placebo", "positive_control", "canary", "validity", "human_readers")
 MAX_LINES = 4  # results of one control that are spelled out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gate:
-    """One control: whether it held, what was seen, and what hangs on it."""
+    """One control: whether it held (a key of `GATE_WORDS`), what was seen, and what hangs on it."""
 
     name: str
-    state: str  # a key of GATE_WORDS
+    state: str
     result: str
     depends: str
-
-    @property
-    def word(self) -> str:
-        """The state with its symbol."""
-        return GATE_WORDS[self.state]
-
-
-def kind_of(record: RunRecord) -> str:
-    """``outcomes`` for tables of people, ``rows`` for tabular search, else ``texts``."""
-    if record.ll144 is not None:
-        return "outcomes"
-    return "rows" if record.spec.kind == "tabular" or record.tabular is not None else "texts"
-
-
-DEPENDS = {
-    "noise_floor": "Without it a change may be the model's own noise.",
-    "placebo": "Without it a change may go with any change of wording.",
-    "positive_control": "Without it nothing can be bounded: the test may be blind.",
-    "canary": "If answers shifted, the figures mix two states of the model.",
-    "validity": "Variants that read oddly may change answers for that reason.",
-    "human_readers": "How many variants people found odd.",
-}
-
-
-NAMES = controls.CONTROL_NAMES | {"human_readers": "Human readers"}
 
 
 def gates(record: RunRecord) -> tuple[Gate, ...]:
     """The controls, each with what hangs on it; a run that was cut off comes first."""
-    if kind_of(record) == "outcomes":
-        return ()
-    reason = record.status_reason or ""
+    kind = kind_of(record)
+    return () if kind == "outcomes" else tuple(_gates(record, kind))
+
+
+def _gates(record: RunRecord, kind: str) -> Iterator[Gate]:
+    depends, counts = words.named("gates"), record.counts
     done = record.status == "complete"
-    found = [
-        Gate(
-            name="Completeness",
-            state="held" if done else "not_held",
-            result="everything planned was asked" if done else f"partial: {reason or 'no reason was recorded'}",
-            depends="What was not asked may differ from what was.",
-        )
-    ]
-    counts = record.counts
-    known = counts.lost | ({} if counts.not_judged is None else {"not_judged": counts.not_judged})
-    lost = [f"{name} {words.count(n)}" for name, n in known.items()]
+    stopped = f"partial: {record.status_reason or 'no reason was recorded'}"
+    yield Gate(
+        name="Completeness",
+        state="held" if done else "not_held",
+        result="everything planned was asked" if done else stopped,
+        depends=depends["completeness"],
+    )
+    lost = counts.lost | ({} if counts.not_judged is None else {"not_judged": counts.not_judged})
     if lost:
-        told = controls.lost(counts)
+        result = checks.lost(counts)
         if counts.rows_asked is not None:
-            told = f"{', '.join(lost).replace('_', ' ')} of {words.count(counts.rows_asked)} rows"
-        depends = "They are outcomes of their own; if one group gets more of them, that is a result."
-        found.append(Gate(name="Answers that are no label", state="measured", result=told, depends=depends))
-    if kind_of(record) == "rows":
-        return tuple(found)
-    for key, depends in DEPENDS.items():
-        found.append(_gate(NAMES[key], record.controls.of(key), record, depends))
-    return tuple(found)
+            listed = ", ".join(f"{name} {words.count(n)}" for name, n in lost.items()).replace("_", " ")
+            result = f"{listed} of {words.count(counts.rows_asked)} rows"
+        yield Gate(name="Answers that are no label", state="measured", result=result, depends=depends["lost"])
+    for key in GATES if kind == "texts" else ():
+        state, result = _gate(key, record.controls.of(key), record)
+        yield Gate(name=NAMES[key], state=state, result=result, depends=depends[key])
 
 
-def _gate(name: str, value: Control | None, record: RunRecord, depends: str) -> Gate:
+def _gate(key: str, value: Control | None, record: RunRecord) -> tuple[str, str]:
+    """(state, result) of one control."""
     if value is None:
-        return Gate(name=name, state="not_run", result="the record holds no result", depends=depends)
-    lines = list(controls.control(name, "", value))
+        return "not_run", "the record holds no result"
+    lines = list(checks.control(NAMES[key], "", value))
+    result = "; ".join(f"{line.scope}: {line.result}" if line.scope else line.result for line in lines)
     if len(lines) > MAX_LINES:
-        told = f"{words.plural(len(lines), 'rate')}; they stand beside the claims"
-    else:
-        told = "; ".join(f"{line.scope}: {line.result}" if line.scope else line.result for line in lines)
-    states = list(_states(value))
-    if "not_held" in states:
-        state = "not_held"
-    elif "held" in states:
-        state = "held"
-    else:
-        state = "measured" if any(line.ran for line in lines) else "not_run"
-        repeats = [m.deterministic for m in record.models.values()]
-        if state == "not_run" and name == NAMES["canary"] and repeats and all(repeats):
-            state = "not_needed"
-    return Gate(name=name, state=state, result=told, depends=depends)
+        result = f"{words.plural(len(lines), 'rate')}; they stand beside the claims"
+    if held := list(_held(value)):
+        return ("held" if all(held) else "not_held"), result
+    if any(line.ran for line in lines):
+        return "measured", result
+    repeats = [m.deterministic for m in record.models.values()]
+    return ("not_needed" if key == "canary" and repeats and all(repeats) else "not_run"), result
 
 
-def _states(value: Control) -> Iterable[str]:
-    for told in value.walk():
-        if told.seen is not None:
-            yield "held" if told.seen else "not_held"
-        elif told.shift is not None:
-            yield "not_held" if told.shift.shifted else "held"
+def _held(value: Control) -> Iterator[bool]:
+    for one in value.walk():
+        if one.seen is not None:
+            yield one.seen
+        elif one.shift is not None:
+            yield not one.shift.shifted
 
 
-def gate_banner(found: Sequence[Gate]) -> str:
+def gate_banner(every: Sequence[Gate]) -> str:
     """What stands over the results where a gate did not hold; else nothing."""
-    broken = [g.name.lower() for g in found if g.state == "not_held"]
-    missing = [g.name.lower() for g in found if g.state == "not_run" and g.name != NAMES["human_readers"]]
-    parts = []
-    if broken:
-        parts.append(f"Not held: {words.listing(broken)}.")
-    if missing:
-        parts.append(f"Not run: {words.listing(missing)}.")
-    return " ".join(parts)
+    broken = [g.name.lower() for g in every if g.state == "not_held"]
+    missing = [g.name.lower() for g in every if g.state == "not_run" and g.name != NAMES["human_readers"]]
+    named = (("Not held", broken), ("Not run", missing))
+    return " ".join(f"{what}: {words.listing(names)}." for what, names in named if names)
 
 
-OF_PEOPLE = frozenset({"sex", "race", "ethnicity"})  # what tables of recorded outcomes go by
+# -- groups and grounds -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +203,6 @@ class Words:
     attribute: str
     group: str
     words: tuple[str, ...]
-
-    @property
-    def count(self) -> int:
-        """How many words."""
-        return len(self.words)
-
-    @property
-    def told(self) -> str:
-        """``women: she, woman``; the name alone where it is the only word."""
-        name = words.group(self.group)
-        return name if self.words == (name,) else f"{name}: {', '.join(self.words)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +214,6 @@ class Accuracy:
     group: str
     texts: int
     estimate: Estimate
-
-    @property
-    def scope(self) -> str:
-        """Which texts it is of."""
-        return f"{self.attribute}: {words.group(self.group)}" if self.attribute else "all texts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,48 +230,80 @@ def written(record: RunRecord) -> tuple[Words, ...]:
     A word that also stood beside words for another group is listed with its own group alone.
     """
     tokens = [t for section in record.tokens for t in section.tokens]
-    found: dict[tuple[str, str], set[str]] = {}
+    by_group: dict[tuple[str, str], set[str]] = {}
     known: set[tuple[str, str]] = set()
     for token in sorted(tokens, key=lambda t: "," in t.group):
         key = (token.family, token.token)
         if "," not in token.group or key not in known:
-            found.setdefault((token.family, token.group), set()).add(key[1])
+            by_group.setdefault((token.family, token.group), set()).add(token.token)
         known.add(key)
-    return tuple(Words(*key, tuple(sorted(told))) for key, told in sorted(found.items()))
+    return tuple(Words(*key, tuple(sorted(mine))) for key, mine in sorted(by_group.items()))
 
 
 def accuracy(record: RunRecord) -> tuple[Accuracy, ...]:
     """Accuracy of all texts, then by group of at least `MIN_TEXTS` texts."""
-    found = []
-    for entry in record.performance.models or ():
-        for told in (entry.overall, *entry.groups):
-            estimate = told.accuracy
-            if estimate and (not told.attribute or estimate.n >= MIN_TEXTS):
-                found.append(Accuracy(entry.model, told.attribute, told.group, estimate.n, estimate))
-    return tuple(found)
+    return tuple(
+        Accuracy(entry.model, one.attribute, one.group, one.accuracy.n, one.accuracy)
+        for entry in record.performance.models or ()
+        for one in (entry.overall, *entry.groups)
+        if one.accuracy and (not one.attribute or one.accuracy.n >= MIN_TEXTS)
+    )
 
 
-def attributes(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
-    """What of people was changed or recorded: attributes of texts, protected columns, categories."""
+def grounds(framework: Framework, record: RunRecord, outcomes: RunRecord | None) -> tuple[Tested, ...]:
+    """Each ground of the framework with what was changed or recorded for it: attributes, columns, categories."""
     kind = kind_of(record)
     if kind == "outcomes":
-        return OF_PEOPLE
-    if kind == "rows":
-        found = {name.casefold() for name in record.rows.schema.protected}
+        known = set(OF_PEOPLE)
+    elif kind == "rows":
+        known = {name.casefold() for name in record.rows.schema.protected}
     elif record.claims is not None:
-        found = {c.attribute for c in record.claims if c.verdict != "not_tested"}
+        known = {c.attribute for c in record.claims if c.verdict != "not_tested"}
     else:  # a run of an older version
-        found = {a for e in record.estimates for a in e.attributes}
-    return frozenset(found | (OF_PEOPLE if outcomes is not None else set()))
-
-
-def grounds(framework: Framework, names: Iterable[str]) -> tuple[Tested, ...]:
-    """Each ground of the framework with what was tested of it."""
-    known = set(names)
+        known = {a for e in record.estimates for a in e.attributes}
+    known |= OF_PEOPLE if outcomes is not None else set()
     return tuple(Tested(ground.name, tuple(a for a in ground.attributes if a in known)) for ground in framework.grounds)
 
 
-def untested(found: Iterable[Tested]) -> str:
-    """The grounds that were not tested, in a sentence; nothing where all were."""
-    bare = [g.ground for g in found if not g.attributes]
-    return f"Grounds that were not tested: {words.listing(bare)}." if bare else ""
+# -- what the clauses ask for -----------------------------------------------------------------------------
+
+
+def absent(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
+    """The sections in which a report of this record has nothing."""
+    kind = kind_of(record)
+    if kind == "outcomes":
+        return OUTCOMES_LACK
+    lack = {"rows"} if kind == "texts" else {"counterfactual"}
+    return frozenset(lack | (set() if accuracy(record) else {"accuracy"}) | ({"impact"} if outcomes is None else set()))
+
+
+def known(record: RunRecord, outcomes: RunRecord | None, filled: Form | None = None) -> frozenset[str]:
+    """Which needs of clauses (`compliance_frameworks`) a record meets, with what people filled in."""
+    state = {g.name: g.state for g in gates(record)}
+    controls = {"noise": "noise_floor", "placebo": "placebo", "readers": "human_readers"}
+    has = {need for need, key in controls.items() if state.get(NAMES[key], "not_run") != "not_run"}
+    has |= {"labels"} if accuracy(record) else set()
+    has |= {"frozen"} if record.frozen else set()
+    has |= {"delta"} if record.spec.delta is not None else set()
+    has |= {"age"} if any("age" in e.attributes for e in record.estimates) else set()
+    if filled is not None:
+        has |= {"dated"} if {"name", "date", "signed"} <= filled.filled else set()
+        has |= {"measures"} if any(e.value for line in filled.measures for e in line) else set()
+    if outcomes is not None:
+        block = outcomes.outcomes
+        has |= {"outcomes", {"classification": "selection"}.get(block.mode, block.mode)}
+        has |= {{"historical": "historical", "test": "test_data"}.get(block.data_kind or "", "outcomes")}
+        has |= {"groups"} if block.groups else set()
+    return frozenset(has)
+
+
+def not_tested(record: RunRecord, shown: view.View | None) -> tuple[str, ...]:
+    """What this record says nothing about."""
+    kind = kind_of(record)
+    out = [words.text({"outcomes": "no_treatment", "rows": "no_texts"}.get(kind, "no_rows"))]
+    if shown is not None:
+        names = words.listing(sorted({a for r in shown.rows for a in r.attributes})) or "none"
+        out.append(f"Attributes other than {names}, other groups and words, and other languages: not tested.")
+        bare = [r.label for r in shown.rows if r.attributes and all(c.claim is None for c in r.cells)]
+        out += [f"Without a claim (described only): {', '.join(bare)}."] if bare else []
+    return tuple(out)

@@ -34,32 +34,13 @@ from auditor.core.decoded import from_toml
 from auditor.core.errors import DataFileError
 from auditor.core.record import RunRecord
 from auditor.core.record.parts import Responsible
-from auditor.report.document import TO_FILL, Block, Entry, Facts, Section, Table, Text
+from auditor.report import words
+from auditor.report.document import TO_FILL, Entry, Facts, Section, section, table
 
-Data = Mapping[str, Any]
 FORMAT = 1
-FIELDS = {
-    "organisation": "Organisation responsible for the system",
-    "system": "Name and version of the system under test",
-    "purpose": "Purpose, and the decision it serves",
-    "deployer": "Who deploys it, and where",
-    "affected": "People and groups affected",
-    "oversight": "What a human does before and after the answer",
-}
-SIGNATURE = {
-    "name": "Name and role of the responsible person",
-    "place": "Place",
-    "date": "Date",
-    "signed": "Signature, or where the signed copy is kept",
-}
-MEASURES = {
-    "finding": "Finding",
-    "decision": "Decision and reason",
-    "measure": "Measure",
-    "owner": "Owner",
-    "due": "Due",
-    "retest": "Run that tests it again",
-}
+FIELDS = words.named("fill_fields")
+SIGNATURE = words.named("fill_signature")
+MEASURES = words.named("fill_measures")
 LINES = 4  # of the table of measures, at least
 
 
@@ -83,43 +64,29 @@ class Form:
 
 
 def form(record: RunRecord, page: str, own: Mapping[str, str]) -> Form:
-    """The fields of a page.
-
-    Parameters
-    ----------
-    record : mapping
-        A record; what was filled in lies under ``responsible``.
-    page : str
-        Id of the framework.
-    own : mapping of str to str
-        Fields that this page alone has, with their labels.
-    """
-    given = record.responsible or Responsible()
-    special = given.pages.get(page, {})
-    lines = [*given.measures]
-    lines += [{}] * (LINES - len(lines))
+    """The fields of the page of a framework, with what was filled in; ``own`` are those that it alone has."""
+    filled = record.responsible or Responsible()
+    lines = [*filled.measures] + [{}] * (LINES - len(filled.measures))
     return Form(
-        fields=(*_entries(FIELDS, given.fields), *_entries(own, special)),
+        fields=(*_entries(FIELDS, filled.fields), *_entries(own, filled.pages.get(page, {}))),
         measures=tuple(_entries(MEASURES, line) for line in lines),
-        signature=_entries(SIGNATURE, given.signature),
+        signature=_entries(SIGNATURE, filled.signature),
     )
+
+
+def _entries(labels: Mapping[str, str], values: Mapping[str, str]) -> tuple[Entry, ...]:
+    return tuple(Entry(key, label, values.get(key)) for key, label in labels.items())
 
 
 def sections(record: RunRecord) -> tuple[Section, ...]:
     """What people filled in, as a section of a report that is no legal page; none where nobody did."""
     if record.responsible is None:
         return ()
-    made = form(record, "", {})
-    facts = tuple((e.label, e.value or TO_FILL) for e in (*made.fields, *made.signature))
-    lines = tuple(tuple(e.value or TO_FILL for e in line) for line in made.measures if any(e.value for e in line))
-    measures = Table(caption="What was decided about each finding", columns=tuple(MEASURES.values()), lines=lines)
-    title = "Filled in by the people responsible"
-    blocks: tuple[Block, ...] = (Text("Nobody checked it."), Facts(title, facts))
-    return (Section(id="responsible", title=title, short="Filled in", blocks=(*blocks, measures) if lines else blocks),)
-
-
-def _entries(labels: Mapping[str, str], given: Data) -> tuple[Entry, ...]:
-    return tuple(Entry(key, label, given.get(key)) for key, label in labels.items())
+    made, title = form(record, "", {}), "Filled in by the people responsible"
+    facts = Facts(title, tuple((e.label, e.said) for e in (*made.fields, *made.signature)))
+    lines = [[e.value or TO_FILL for e in line] for line in made.measures if any(e.value for e in line)]
+    measures = table("What was decided about each finding", tuple(MEASURES.values()), lines)
+    return (section("responsible", title, "Nobody checked it.", facts, measures, short="Filled in"),)
 
 
 def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
@@ -148,45 +115,44 @@ def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
         raise DataFileError(f"{path}: cannot be read as TOML: {error}") from None
     if raw.pop("format", None) != FORMAT:
         raise DataFileError(f"{path}: format must be {FORMAT}")
-    tables = {"signature", *pages}
-    _known(path, "", raw, {*FIELDS, "measures", *tables})
-    for name in tables & set(raw):
-        if not isinstance(raw[name], dict):
+    tables = {"signature": SIGNATURE, **pages}
+    measures = raw.pop("measures", [])
+    for name in tables:
+        if not isinstance(raw.get(name, {}), dict):
             raise DataFileError(f"{path}: {name} is a table: [{name}]")
-    measures = raw.get("measures", [])
     if not isinstance(measures, list) or not all(isinstance(line, dict) for line in measures):
         raise DataFileError(f"{path}: measures is a list of tables: [[measures]]")
-    lines = [_texts(path, "[[measures]]", line, MEASURES) for line in measures]
-    own = {name: _texts(path, f"[{name}]", raw[name], pages[name]) for name in pages if name in raw}
-    top = {key: value for key, value in raw.items() if key in FIELDS}
+    top = {name: value for name, value in raw.items() if name not in tables}
+    fields = _texts(path, "", top, FIELDS, {"measures", *tables})
+    lines = [_texts(path, "[[measures]]: ", line, MEASURES) for line in measures]
+    own = {name: _texts(path, f"[{name}]: ", raw.get(name, {}), tables[name]) for name in tables}
     return {
         "source": path.name,
-        "fields": _texts(path, "", top, FIELDS),
-        "signature": _texts(path, "[signature]", raw.get("signature", {}), SIGNATURE),
+        "fields": fields,
+        "signature": own.pop("signature"),
         "measures": [line for line in lines if set(line) - {"finding"}],
-        "pages": {name: found for name, found in own.items() if found},
+        "pages": {name: values for name, values in own.items() if values},
     }
 
 
-def _known(path: Path, where: str, given: Iterable[str], allowed: Collection[str]) -> None:
-    for name in given:
-        if name not in allowed:
+def _texts(
+    path: Path, where: str, values: Mapping[str, Any], known: Collection[str], others: Collection[str] = ()
+) -> dict[str, str]:
+    """What was filled in of the ``known`` fields; ``others`` are names that may be meant by a wrong one."""
+    filled = {}
+    for name, value in values.items():
+        if name not in known:
+            allowed = {*known, *others}
             near = difflib.get_close_matches(name, allowed, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(allowed))}."
-            raise DataFileError(f"{path}: {where + ': ' if where else ''}unknown field {name!r}. {hint}")
-
-
-def _texts(path: Path, where: str, given: Data, allowed: Collection[str]) -> dict[str, str]:
-    _known(path, where, given, allowed)
-    found = {}
-    for name, value in given.items():
+            raise DataFileError(f"{path}: {where}unknown field {name!r}. {hint}")
         if isinstance(value, datetime.date):
             value = value.isoformat()
         if not isinstance(value, str):
-            raise DataFileError(f"{path}: {where + ': ' if where else ''}{name} is a text in quotes")
+            raise DataFileError(f"{path}: {where}{name} is a text in quotes")
         if value.strip():
-            found[name] = value.strip()
-    return found
+            filled[name] = value.strip()
+    return filled
 
 
 def template(pages: Mapping[str, Mapping[str, str]], findings: Iterable[tuple[str, str]]) -> str:
@@ -212,15 +178,12 @@ def template(pages: Mapping[str, Mapping[str, str]], findings: Iterable[tuple[st
     for name, own in pages.items():
         if own:
             lines += ["", f"[{name}]", *_blank(own)]
+    rest = {key: label for key, label in MEASURES.items() if key != "finding"}
     for id, sentence in [*findings] or [("", "the id of a finding, such as F001")]:
-        rest = {key: label for key, label in MEASURES.items() if key != "finding"}
-        lines += ["", "[[measures]]", f'finding = "{id}"  # {_one_line(sentence)}', *_blank(rest)]
+        line = "".join(c if c.isprintable() else " " for c in sentence)
+        lines += ["", "[[measures]]", f'finding = "{id}"  # {line}', *_blank(rest)]
     return "\n".join(lines) + "\n"
 
 
 def _blank(labels: Mapping[str, str]) -> list[str]:
     return [f'{key} = ""  # {label}' for key, label in labels.items()]
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)

@@ -7,59 +7,23 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import ClassVar, Literal
 
 from auditor.core import data, yamlfile
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.registry import PAGES
 from auditor.report import compliance_fill as fill
+from auditor.report import words
 
 Level = Literal["direct", "input", "not_covered"]
 LEVELS = {"direct": "direct evidence", "input": "input", "not_covered": "not covered"}
 READ = {"text": "the text", "secondary": "secondary source", "general": "not re-read; check before relying on it"}
-SECTIONS = {
-    "status": "Status",
-    "says": "What this report says and does not say",
-    "claims": "Claims",
-    "system": "System and context",
-    "plan": "Plan and deviations",
-    "materials": "Materials and coverage",
-    "grounds": "Grounds tested and not tested",
-    "accuracy": "Accuracy by group",
-    "controls": "Controls as gates",
-    "counterfactual": "Treatment: one attribute changed",
-    "intersections": "Treatment: several attributes changed",
-    "rows": "Treatment: rows of a table",
-    "impact": "Impact: outcomes of recorded people",
-    "evidence": "Evidence and counterexamples",
-    "response": "Response to the results",
-    "crosswalk": "Framework cross-reference",
-    "limits": "Limits",
-    "statistics": "Statistical appendix",
-    "provenance": "Provenance",
-    "signature": "Signature",
-}
+SECTIONS = words.named("legal_sections")
+NEEDS = words.named("legal_needs")
 EVIDENCE = frozenset({"claims", "accuracy", "counterfactual", "intersections", "rows", "impact", "evidence"})
 FILLED = frozenset({"system", "response", "signature"})  # what people fill in
 NOTHING_HERE = "this record holds no test of that kind"
-NEEDS = {
-    "frozen": "the plan was not frozen before the run (audit plan freeze)",
-    "delta": "no bound δ was set before the run",
-    "noise": "same-prompt noise was neither measured nor declared absent",
-    "placebo": "no placebo edits were asked",
-    "age": "age is not among the attributes tested",
-    "outcomes": "there are no recorded outcomes of people",
-    "selection": "the outcomes are not selections",
-    "scoring": "the outcomes are not scores",
-    "groups": "the outcomes are not classified into groups",
-    "historical": "the outcomes are not said to be historical data",
-    "test_data": "nothing says that test data were used in place of historical data",
-    "labels": "the texts carry no labels, so accuracy was not measured",
-    "readers": "nobody has read a sample of the variants (audit validity)",
-    "dated": "it is neither dated nor signed",
-    "measures": "no measure was filled in",
-    "mitigation": "missing: a comparison with an alternative; audit mitigate, which is to make it, is not there yet",
-}
+STRICT = {"extra": "forbid"}  # pydantic refuses unknown fields
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +46,7 @@ class Clause:
         When it was read, where not on the date of the framework.
     """
 
+    __pydantic_config__: ClassVar = STRICT
     ref: str
     asks: str
     level: Level
@@ -99,6 +64,7 @@ class Clause:
 class Ground:
     """A ground of discrimination as a text names it, and the attributes or columns that stand for it."""
 
+    __pydantic_config__: ClassVar = STRICT
     name: str
     attributes: tuple[str, ...] = ()
 
@@ -107,13 +73,14 @@ class Ground:
 class Retention:
     """How long records are kept: ``years`` from ``since``, by ``ref``, which was read as `READ` has it."""
 
+    __pydantic_config__: ClassVar = STRICT
     years: float
     since: str
     ref: str
     read: str
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """``10 years from the placing on the market (Art. 18; secondary source)``."""
         length = f"{self.years:g} years" if self.years >= 1 else f"{12 * self.years:g} months"
         return f"{length} from {self.since} ({self.ref}; {READ[self.read]})"
@@ -127,6 +94,7 @@ class Framework:
     fields that only this page has to their labels.
     """
 
+    __pydantic_config__: ClassVar = STRICT
     id: str
     title: str
     within: str
@@ -207,35 +175,25 @@ def read(path: Path) -> Framework:
         raise DataFileError(f"{path}: a framework file holds fields, such as id and clauses")
     if raw.pop("format", None) != 1:
         raise DataFileError(f"{path}: format must be 1")
-    for place, value, allowed in _fields(raw):
-        unknown = sorted(set(value) - allowed, key=str)
-        if unknown:
-            raise DataFileError(f"{path}: {place}: unknown field {unknown[0]!r}")
-    adapter: Any = pydantic.TypeAdapter(Framework)
+    adapter: pydantic.TypeAdapter[Framework] = pydantic.TypeAdapter(Framework)
     try:
-        found = cast(Framework, adapter.validate_python(raw))
+        made = adapter.validate_python(raw)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DataFileError(f"{path}: {where}: {first['msg']}") from None
-    _check(path, found)
-    return found
+        *place, name = first["loc"]
+        if first["type"] == "unexpected_keyword_argument":
+            where = f"{place[0]}[{place[1]}]" if place else "the file"
+            raise DataFileError(f"{path}: {where}: unknown field {name!r}") from None
+        raise DataFileError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    _check(path, made)
+    return made
 
 
-def _fields(raw: dict[str, object]) -> list[tuple[str, dict[str, object], set[str]]]:
-    found = [("the file", raw, set(Framework.__slots__))]
-    for name, kind in (("clauses", Clause), ("grounds", Ground), ("retention", Retention)):
-        listed = raw.get(name)
-        rows = listed if isinstance(listed, list) else []
-        found += [(f"{name}[{i}]", r, set(kind.__slots__)) for i, r in enumerate(rows) if isinstance(r, dict)]
-    return found
-
-
-def _check(path: Path, found: Framework) -> None:
-    if found.id != path.stem:
-        raise DataFileError(f"{path}: id must be the name of the file; got {found.id!r}")
+def _check(path: Path, made: Framework) -> None:
+    if made.id != path.stem:
+        raise DataFileError(f"{path}: id must be the name of the file; got {made.id!r}")
     seen: set[str] = set()
-    for clause in found.clauses:
+    for clause in made.clauses:
         if clause.ref in seen:
             raise DataFileError(f"{path}: clause {clause.ref!r} stands twice")
         seen.add(clause.ref)
@@ -243,18 +201,16 @@ def _check(path: Path, found: Framework) -> None:
             raise DataFileError(f"{path}: {clause.ref}: names no section, so nothing is given")
         if clause.otherwise == "direct":
             raise DataFileError(f"{path}: {clause.ref}: what lacks something is no direct evidence")
-    known = {**dict.fromkeys(fill.FIELDS), **found.fields}
-    sources = (c.source for c in found.clauses if c.source)
-    for kind, given, allowed in (
-        ("section", [s for c in found.clauses for s in c.sections], SECTIONS),
-        ("need", [n for c in found.clauses for n in c.needs], NEEDS),
-        ("way of reading", [*(c.read for c in found.clauses), *(r.read for r in found.retention)], READ),
-        ("field", [f for c in found.clauses for f in c.fields], known),
-        ("source", sources, found.sources),
+    for kind, names, allowed in (
+        ("section", [s for c in made.clauses for s in c.sections], SECTIONS),
+        ("need", [n for c in made.clauses for n in c.needs], NEEDS),
+        ("way of reading", [*(c.read for c in made.clauses), *(r.read for r in made.retention)], READ),
+        ("field", [f for c in made.clauses for f in c.fields], {**fill.FIELDS, **made.fields}),
+        ("source", [c.source for c in made.clauses if c.source], made.sources),
     ):
-        for item in given:
-            if item not in allowed:
-                raise DataFileError(f"{path}: no {kind} {item!r}; one of {', '.join(allowed)}")
+        for name in names:
+            if name not in allowed:
+                raise DataFileError(f"{path}: no {kind} {name!r}; one of {', '.join(allowed)}")
 
 
 def cross(
@@ -275,7 +231,7 @@ def cross(
         Names of the fields that somebody has filled in. What rests on fields alone is not covered without any.
     """
     labels = {**fill.FIELDS, **framework.fields}
-    found = []
+    crossings = []
     for clause in framework.clauses:
         lacking = [NEEDS[need] for need in clause.needs if need not in has]
         level: Level = clause.otherwise if lacking else clause.level
@@ -290,7 +246,7 @@ def cross(
             level = "not_covered"
             lacking.append(NOTHING_HERE)
         key = clause.source or next(iter(framework.sources))
-        found.append(
+        crossings.append(
             Crossing(
                 clause=clause,
                 level=level,
@@ -302,4 +258,4 @@ def cross(
                 consulted=clause.consulted or framework.consulted,
             )
         )
-    return tuple(found)
+    return tuple(crossings)

@@ -1,24 +1,19 @@
 """A report as typed parts: a builder for each kind of run makes it, a writer for each format writes it.
 
-Builders: `texts`, `tabular`, `ll144`, `legal`, `two_runs`, `two_searches`, `auditor.agent.report`. Writers:
-`terminal`, `html`, `markdown`.
+Builders lay sections out with `section` and `table`; the writers are `terminal`, `html` and `markdown`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
-
-from auditor.measure.compared import Comparison, RowsComparison, TablesComparison
 
 if TYPE_CHECKING:
     from auditor.report.answer import Screen
     from auditor.report.cards import Card
     from auditor.report.exchange import Row
 
-HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 TO_FILL = "to be filled in"
 
 
@@ -42,7 +37,8 @@ class Cell:
         return tuple(part for part in (self.text, self.mark, self.sub, linked) if part)
 
 
-Lines = tuple[tuple["str | Cell", ...], ...]
+Line = tuple["str | Cell", ...]
+Lines = tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ class Entry:
     value: str | None
 
     @property
-    def told(self) -> str:
+    def said(self) -> str:
         """What was filled in, or that nothing was."""
         return TO_FILL if self.value is None else self.value
 
@@ -171,17 +167,20 @@ Block = Text | Items | Facts | Form | Sheet | Table | Chart | Commands | Evidenc
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """One section: id and title, a short name for the table of contents, its parts.
+    """One section: id and title, a short name for the table of contents (the title, if empty), its parts.
 
     ``folded`` sections open on a click; those that are ``brief`` stand in a summary too.
     """
 
     id: str
     title: str
-    short: str
+    short: str = ""
     blocks: tuple[Block, ...]
     folded: bool = False
     brief: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "short", self.short or self.title)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -203,10 +202,10 @@ class Document:
     """
 
     title: str
-    name: str  # of the run, session or comparison
-    meta: str  # one line: status, date, version
-    banners: tuple[str, ...]
-    first: Screen | None  # the answer, where there are claims
+    name: str = ""  # of the run, session or comparison
+    meta: str = ""  # one line: status, date, version
+    banners: tuple[str, ...] = ()
+    first: Screen | None = None  # the answer, where there are claims
     sections: tuple[Section, ...]
     footer: str = ""
     inert: bool = False
@@ -225,30 +224,52 @@ class Document:
             yield from walk(section.blocks)
 
 
-def noted(notes: Iterable[str], tables: Iterable[Table] = ()) -> tuple[Block, ...]:
-    """Paragraphs, then those of the tables that have a line."""
-    return (*map(Text, notes), *(table for table in tables if table.lines))
+def table(
+    caption: str,
+    columns: str | Sequence[str],
+    lines: Iterable[Iterable[str | Cell]],
+    *,
+    right: Iterable[str] = (),
+    most: int | None = None,
+    left: tuple[str, str] = ("further line", "further lines"),
+) -> Table:
+    """A table, its lines after the first ``most`` folded away.
+
+    Parameters
+    ----------
+    columns : str or sequence of str
+        Titles of columns. In one string, `` | `` stands between them, and a ``#`` before those that hold counts.
+    """
+    if isinstance(columns, str):
+        titles = columns.split(" | ")
+        right = [title[1:] for title in titles if title.startswith("#")]
+        columns = [title.removeprefix("#") for title in titles]
+    rows = tuple(map(tuple, lines))
+    shown, more = (rows, ()) if most is None else (rows[:most], rows[most:])
+    return Table(caption=caption, columns=tuple(columns), lines=shown, right=frozenset(right), more=more, left=left)
 
 
-def beside(
-    compared: Comparison | RowsComparison | TablesComparison,
-    summary: str,
-    sections: Iterable[Section],
-    what: str = "Runs",
-) -> Document:
-    """Two runs side by side: what differs in their plans, then ``sections``; of hashes their first digits."""
-    differing = compared.settings if isinstance(compared, TablesComparison) else compared.plans
-    lines = tuple((p.name, *(HASH.sub(r"\1…", told) for told in (p.before, p.after))) for p in differing)
-    told = [] if lines else ["The plans and their inputs are the same."]
-    plans = Table(caption="What was set otherwise", columns=("Setting", "Before", "After"), lines=lines)
-    return Document(
-        title=f"{what} {compared.before} before, {compared.after} after",
-        name="",
-        meta=summary,
-        banners=tuple(note[:1].upper() + note[1:] for note in compared.notes),
-        first=None,
-        sections=(Section(id="plans", title="Plans", short="Plans", blocks=noted(told, [plans])), *sections),
-    )
+def section(
+    id: str,
+    title: str,
+    *content: str | Block | Iterable[str | Block],
+    short: str = "",
+    folded: bool = False,
+    brief: bool = False,
+) -> Section:
+    """A section of paragraphs (plain texts) and other parts; tables without a line are left out."""
+    every = [part for one in content for part in ([one] if isinstance(one, str | Block) else one)]
+    blocks = tuple(Text(part) if isinstance(part, str) else part for part in every)
+    kept = tuple(block for block in blocks if not isinstance(block, Table) or block.lines)
+    return Section(id=id, title=title, short=short, blocks=kept, folded=folded, brief=brief)
+
+
+def sheet(
+    id: str, title: str, notes: Iterable[str], columns: str, lines: Iterable[Iterable[str | Cell]]
+) -> list[Section]:
+    """A section that is one table with what is said of it; none without a line."""
+    made = table(title, columns, lines)
+    return [section(id, title, notes, made)] if made.lines else []
 
 
 def plain(cell: str | Cell, joint: str = "; ") -> str:

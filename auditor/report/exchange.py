@@ -1,118 +1,312 @@
-"""What the exchange formats share: a finding in one sentence, its key, its waiver, its level."""
+"""Findings for other programs: a sentence, a key, a waiver for each; as JUnit XML, as SARIF, as workflow commands."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from auditor.core import waivers
-from auditor.core.record import RunRecord, Waived
+import msgspec
+
+from auditor.core import explain, waivers
+from auditor.core.protocols import Renderer
+from auditor.core.record import Plain, RunRecord, Waived, read
 from auditor.core.types import Finding
-from auditor.report import cautions, claimed, words
+from auditor.report import checks, claimed, words
 from auditor.report.cards import Brief
-
-ORDER = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}
+from auditor.report.planned import deviations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """One finding as every exchange format shows it. The texts are not escaped."""
 
-    id: str
-    key: str
-    code: str
-    kind: str
-    verdict: str
-    model: str
-    format: str
-    place: str  # attributes or directions, in words
-    sentence: str
     finding: Finding
+    sentence: str
     waiver: Waived | None
     example: Brief | None = None
 
     @property
+    def key(self) -> str:
+        """What the finding is called across runs."""
+        return waivers.key(self.finding)
+
+    @property
+    def place(self) -> str:
+        """Attributes or directions, in words."""
+        return words.direction(self.finding.directions) or words.attributes(self.finding.attributes)
+
+    @property
     def counts(self) -> bool:
         """Whether it is shown and not waived: what ``--fail-on shown`` counts."""
-        return self.verdict == "shown" and self.waiver is None
+        return self.finding.verdict == "shown" and self.waiver is None
+
+    @property
+    def waived(self) -> str:
+        """The waiver in words; empty without one."""
+        if (waiver := self.waiver) is None:
+            return ""
+        return f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
 
 
 def rows(record: RunRecord) -> list[Row]:
     """Every finding, the shown ones first, then in the order of the record."""
-    waived = waivers.of(record)
-    noun, claims = noun_of(record), claimed.index(record)
-    made = [
-        Row(
-            id=f.id,
-            key=waivers.key(f),
-            code=f.code,
-            kind=f.kind,
-            verdict=f.verdict,
-            model=f.model,
-            format=f.format,
-            place=words.direction(f.directions) or words.attributes(f.attributes),
-            sentence=sentence(record, f, noun, claims),
-            finding=f,
-            waiver=waived.get(f.id),
-        )
-        for f in record.findings
-    ]
-    return sorted(made, key=lambda row: ORDER.get(row.verdict, 4))
+    waived, index = waivers.of(record), claimed.index(record)
+    made = [Row(finding=f, sentence=_sentence(record, f, index), waiver=waived.get(f.id)) for f in record.findings]
+    return sorted(made, key=lambda row: words.RANK.get(row.finding.verdict, 4))
 
 
-def sentence(record: RunRecord, finding: Finding, noun: str, claims: claimed.Claims) -> str:
+def _sentence(record: RunRecord, finding: Finding, index: claimed.Claims) -> str:
     """What was measured, with interval and noise."""
-    if not is_tabular(record):
-        told = claimed.told(record, finding, claims)
-        return claimed.sentence(told) if told is not None else words.claim_sentence(finding, noun)
+    if record.spec.kind != "tabular":
+        claim = claimed.told(record, finding, index)
+        return claimed.sentence(claim) if claim is not None else words.claim_sentence(finding, words.noun(record))
     text = f"{finding.model}: {finding.text or finding.code}"
-    rate = finding.rate
-    return (f"{text}: {words.rate_text(rate)}" if rate else text).rstrip(".") + "."
-
-
-def is_tabular(record: RunRecord) -> bool:
-    """Whether the record is of a search over rows."""
-    return record.spec.kind == "tabular"
-
-
-def noun_of(record: RunRecord) -> str:
-    """What the answers of the run are called: label, score, decision."""
-    return "label" if is_tabular(record) else words.noun(record)
+    return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
 
 
 def title(record: RunRecord) -> str:
     """The heading of a report."""
     spec = record.spec
-    if is_tabular(record):
+    if spec.kind == "tabular":
         return f"Tabular bias test report: {spec.data or spec.task or 'rows'}"
     return f"Bias test report: {spec.task or 'unnamed task'}"
 
 
-def counted(record: RunRecord) -> dict[str, int]:
-    """How many findings carry each verdict, and how many of the shown ones are waived."""
-    out = dict.fromkeys(ORDER, 0)
-    for finding in record.findings:
-        out[finding.verdict] = out.get(finding.verdict, 0) + 1
-    waived = waivers.of(record)
-    shown = (f.id for f in record.findings if f.verdict == "shown")
-    return out | {"waived": sum(id in waived for id in shown)}
-
-
-def partial(record: RunRecord) -> str:
-    """Why the run is partial, as a sentence; empty for a complete one."""
-    if record.status != "partial":
-        return ""
-    reason = (record.status_reason or "no reason was recorded").rstrip(".")
-    figures = "" if cautions.variant(record) else " The figures cover what was answered until then."
-    return f"Partial run: {reason}.{figures}"
-
-
 def summary(record: RunRecord) -> str:
     """How many findings carry which verdict, in one sentence."""
-    n = counted(record)
-    parts = [f"{n[name]} {words.VERDICTS[name]}" for name in ORDER if n.get(name)]
-    found = words.plural(sum(n[name] for name in ORDER), "finding")
-    text = f"{found}" + (f": {', '.join(parts)}" if parts else "")
-    one = sum((f.kind, f.verdict) == ("hidden", "shown") for f in record.findings)
-    more = [f"{one} of the shown about one text, not about a rate"] if one else []
-    more += [f"{n['waived']} of the shown waived"] if n["waived"] else []
-    return f"{text} ({'; '.join(more)})." if more else f"{text}."
+    counts, waived = Counter(str(f.verdict) for f in record.findings), waivers.of(record)
+    listed = ", ".join(f"{counts[name]} {words.VERDICTS[name]}" for name in words.RANK if counts[name])
+    text = words.plural(sum(counts[name] for name in words.RANK), "finding") + (f": {listed}" if listed else "")
+    shown = [f for f in record.findings if f.verdict == "shown"]
+    more = (
+        (sum(f.kind == "hidden" for f in shown), "of the shown about one text, not about a rate"),
+        (sum(f.id in waived for f in shown), "of the shown waived"),
+    )
+    notes = "; ".join(f"{n} {what}" for n, what in more if n)
+    return f"{text} ({notes})." if notes else f"{text}."
+
+
+# -- JUnit ------------------------------------------------------------------------------------------------
+
+# XML 1.0 has no way to write these; `words.visible` leaves the noncharacters.
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class JunitReport(Renderer):
+    """One test suite for each model, one test case for each finding.
+
+    A shown finding is a failure, unless it is waived (skipped, with the waiver). What is not determined or was
+    not tested is skipped, with the reason: neither good nor bad. What is bounded stands as it is. A partial
+    run is an error of its own.
+    """
+
+    name = "junit.v1"
+    suffix = ".xml"
+
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+        """Write the document."""
+        record = read(record)
+        every, partial = rows(record), checks.partial(record)
+        ended = ["error"] if partial else []
+        top = Element("testsuites", _counted(title(record), [*map(_state, every), *ended], len(every) + 1))
+        run = SubElement(top, "testsuite", _counted("run", ended, 1))
+        properties = SubElement(run, "properties")
+        for name, value in (
+            ("run", str(record.id)),
+            ("tool_version", str(record.tool_version)),
+            *([("frozen plan", f"{p.frozen_at}, SHA-256 {p.sha256}")] if (p := record.frozen) else []),
+            *((f"deviation {i}", f"{d[0]}: {d[1]} planned, {d[2]} run") for i, d in enumerate(deviations(record), 1)),
+            *((f"waiver {i}", line) for i, line in enumerate(waivers.lines(record), 1)),
+        ):
+            SubElement(properties, "property", _safe(name=name, value=value))
+        complete = SubElement(run, "testcase", _safe(classname="run", name="complete", time="0"))
+        if partial:
+            SubElement(complete, "error", _safe(message=partial))
+        for model in dict.fromkeys(row.finding.model for row in every):
+            mine = sorted((r for r in every if r.finding.model == model), key=lambda r: (r.key, r.finding.id))
+            suite = SubElement(top, "testsuite", _counted(model, [_state(row) for row in mine], len(mine)))
+            for row in mine:
+                _result(
+                    SubElement(suite, "testcase", _safe(classname=row.finding.code, name=row.key, time="0")),
+                    row,
+                    record,
+                )
+        indent(top)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(top, encoding="unicode")}\n'
+
+
+def _counted(name: str, states: list[str], tests: int) -> dict[str, str]:
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    return _safe(name=name, tests=str(tests), **{key: str(states.count(kind)) for key, kind in kinds.items()})
+
+
+def _state(row: Row) -> str:
+    if row.counts:
+        return "failure"
+    return "" if row.finding.verdict == "bounded" else "skipped"
+
+
+def _result(case: Element, row: Row, record: RunRecord) -> None:
+    f, state = row.finding, _state(row)
+    look = f"Look at it: audit show {words.run_name(record)} {f.id}"
+    detail = _legal("\n".join([row.sentence, *map(words.sentence, f.notes), look]))
+    if state == "failure":
+        SubElement(case, state, _safe(message=row.sentence, type=f.code)).text = detail
+    elif not state:
+        SubElement(case, "system-out").text = detail
+    else:
+        why = f"waived {row.waived}" if row.waiver is not None else words.verdict(f.verdict, symbol=False)
+        SubElement(case, state, _safe(message=f"{words.sentence(why)} {row.sentence}"))
+
+
+def _safe(**values: str) -> dict[str, str]:
+    return {name: _legal(value, newlines=False) for name, value in values.items()}
+
+
+def _legal(text: str, *, newlines: bool = True) -> str:
+    """Text that XML can hold."""
+    return _FORBIDDEN.sub(lambda m: f"⟨U+{ord(m.group()):04X}⟩", words.visible(text, newlines=newlines))
+
+
+# -- SARIF ------------------------------------------------------------------------------------------------
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+KINDS = {
+    "shown": "fail",
+    "shown_for_words": "review",
+    "bounded": "pass",
+    "not_determined": "open",
+    "not_tested": "notApplicable",
+}
+
+
+class SarifReport(Renderer):
+    """One result for each finding, one rule for each code.
+
+    ``kind`` follows the verdict, as `KINDS` has it; a shown finding has the level ``warning``. A waiver is an accepted
+    suppression. Results are told apart across runs by the finding's key (``partialFingerprints``).
+
+    References
+    ----------
+    Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard, 2020, §3.27.
+    """
+
+    name = "sarif.v1"
+    suffix = ".sarif"
+
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+        """Write the log; ASCII only."""
+        record = read(record)
+        every, partial = rows(record), checks.partial(record)
+        codes = list(dict.fromkeys(row.finding.code for row in every))
+        seen: Counter[str] = Counter()
+        version, rules = _plain(record.tool_version or "0"), [_rule(code) for code in codes]
+        told = {"toolExecutionNotifications": [{"level": "error", "message": _message(partial)}]} if partial else {}
+        waived = [msgspec.structs.asdict(item) for item in record.waivers.items]
+        run = {
+            "tool": {"driver": {"name": "llm-bias-auditor", "version": version, "rules": rules}},
+            "invocations": [{"executionSuccessful": not partial, **told}],
+            "automationDetails": {"id": f"llm-bias-audit/{_plain(record.id or 'run')}"},
+            "columnKind": "unicodeCodePoints",
+            "results": [_sarif(row, codes, seen) for row in every],
+            "properties": {
+                "task": _plain(record.spec.task or ""),
+                **_frozen(record),
+                "waivers": [{k: _plain(v) for k, v in item.items() if isinstance(v, str)} for item in waived],
+            },
+        }
+        return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _frozen(record: RunRecord) -> dict[str, object]:
+    """The frozen plan and what was done otherwise."""
+    if not (frozen := record.frozen):
+        return {}
+    otherwise = [dict(zip(("what", "planned", "actual"), map(_plain, d), strict=True)) for d in deviations(record)]
+    plan = {"sha256": _plain(frozen.sha256), "frozenAt": _plain(frozen.frozen_at), "deviations": otherwise}
+    return {"frozenPlan": plan}
+
+
+def _rule(code: str) -> dict[str, object]:
+    out: dict[str, object] = {"id": _plain(code), "defaultConfiguration": {"level": "warning"}}
+    if (known := explain.find(code)) is not None:
+        help = {"text": f"{known.text}\n\nSee also: audit explain {code}"}
+        out |= {"shortDescription": {"text": known.title}, "fullDescription": {"text": known.text}, "help": help}
+    return out
+
+
+def _sarif(row: Row, codes: list[str], seen: Counter[str]) -> dict[str, object]:
+    f, rate = row.finding, row.finding.rate
+    seen[row.key] += 1
+    digest = hashlib.sha256(f"{row.key}\n{seen[row.key]}".encode("utf-8", "backslashreplace")).hexdigest()
+    place = {"name": _plain(f.model), "fullyQualifiedName": _plain(row.key), "kind": "module"}
+    # Code scanning wants a file: the record that the finding stands in.
+    file = {"artifactLocation": {"uri": "run.json"}, "region": {"startLine": 1}}
+    result: dict[str, object] = {
+        "ruleId": _plain(f.code),
+        "ruleIndex": codes.index(f.code),
+        "kind": KINDS.get(f.verdict, "review"),
+        "level": "warning" if f.verdict == "shown" else "none",
+        "message": _message(" ".join([row.sentence, *map(words.sentence, f.notes)])),
+        "locations": [{"physicalLocation": file, "logicalLocations": [place]}],
+        "partialFingerprints": {"findingKey/v1": digest},
+        "properties": {
+            "finding": _plain(f.id),
+            "verdict": f.verdict,
+            "rate": rate and {name: getattr(rate, name) for name in ("value", "low", "high", "level", "n")},
+            "p_adjusted": f.p_adjusted,
+            "variants": [_plain(v) for v in f.exemplars],
+        },
+    }
+    if row.waiver is not None:
+        why = f"{row.waiver.reason} ({row.waiver.owner}, until {row.waiver.expires})"
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": _plain(why)}]
+    return result
+
+
+def _message(text: str) -> dict[str, str]:
+    # Viewers read [text](link) and {0} in messages; §3.11.5 escapes both with a backslash or doubling.
+    text = _plain(text).replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    return {"text": text.replace("{", "{{").replace("}", "}}")}
+
+
+def _plain(text: object) -> str:
+    return words.visible(str(text), newlines=False)
+
+
+# -- GitHub Actions ---------------------------------------------------------------------------------------
+
+MAX_ANNOTATIONS = 10  # GitHub shows no more of one kind for one step
+
+
+def workflow_commands(plain: Plain | RunRecord) -> list[str]:
+    """Workflow commands: a warning for each shown finding that is not waived, an error for a partial run.
+
+    Examples
+    --------
+    >>> workflow_commands({"status": "partial", "status_reason": "Interrupted.", "findings": []})
+    ['::error title=Audit incomplete::Partial run: Interrupted. The figures cover what was answered until then.']
+    """
+    record = read(plain)
+    lines = [_command("error", "Audit incomplete", partial)] if (partial := checks.partial(record)) else []
+    shown = [row for row in rows(record) if row.counts]
+    kept = shown if len(shown) <= MAX_ANNOTATIONS else shown[: MAX_ANNOTATIONS - 1]
+    for row in kept:
+        lines.append(_command("warning", f"{row.finding.code} {row.place}", f"{row.finding.id}: {row.sentence}"))
+    if len(kept) < len(shown):
+        left = words.plural(len(shown) - len(kept), "further finding")
+        lines.append(_command("warning", "Further findings", f"{left}: see the job summary."))
+    return lines
+
+
+def _command(kind: str, title: str, message: str) -> str:
+    """One workflow command, on one line whatever the texts hold."""
+    title, message = (
+        _plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A") for text in (title, message)
+    )
+    return f"::{kind} title={title.replace(':', '%3A').replace(',', '%2C')}::{message}"

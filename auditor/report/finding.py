@@ -10,7 +10,7 @@ from auditor.core import waivers
 from auditor.core.errors import UnknownPlugin
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding, Prompt
-from auditor.report import cards, diff, view, words
+from auditor.report import cards, diff, tabular, words
 from auditor.report.page import Page
 
 if TYPE_CHECKING:
@@ -91,7 +91,6 @@ def render_finding(
         The run holds no finding, variant or case with this id; near misses are offered.
     """
     page = Page(width=width, encoding=encoding, color=color)
-    noun = view.build(record).noun
     known = {f.id: f for f in record.findings}
     if finding_id in known:
         chosen = [known[finding_id]]
@@ -106,7 +105,7 @@ def render_finding(
     for i, finding in enumerate(chosen):
         if i:
             page.line()
-        _whole(page, finding, cards.build(finding, evidence, noun=noun, record=record), judged, seen)
+        _whole(page, finding, cards.build(finding, evidence, record=record), judged, seen)
         waiver(page, record, finding.id)
     return page.value()
 
@@ -244,3 +243,37 @@ def waiver(page: Page, record: RunRecord, finding: str) -> None:
     waiver = waivers.of(record).get(finding)
     if waiver is not None:
         page.paragraph(f"Waived until {waiver.expires} by {waiver.owner}; reason: {waiver.reason}", indent="  ")
+
+
+def render_row_finding(
+    record: RunRecord, id: str, *, width: int = 100, encoding: str = "utf-8", color: bool = False
+) -> str:
+    """One finding with its figure, its notes, and pairs of rows, for a terminal.
+
+    Raises
+    ------
+    UnknownPlugin
+        The run has no such finding.
+    """
+    known = {f.id: f for f in record.findings}
+    if id not in known:
+        raise UnknownPlugin("finding", id, known)
+    f = known[id]
+    page = Page(width=width, encoding=encoding, color=color)
+    place = words.attributes(f.attributes)
+    page.line(f"{id} · {place} · {f.model} · {words.verdict(f.verdict)}", "bold")
+    page.paragraph(words.sentence(f.text))
+    if f.rate:
+        page.paragraph(f"Measured: {words.rate_text(f.rate)} of {words.plural(f.rate.n, 'row')}.")
+    for note in f.notes:
+        page.paragraph(words.sentence(note), first="- ", indent="  ")
+    pairs = [p for p in record.rows.pairs if set(p.changed) <= set(f.attributes)]
+    page.heading(tabular.PAIRS)
+    for changed, labels, rest in map(tabular.pair, pairs):
+        page.paragraph(f"{changed}   label {labels}")
+        page.paragraph(rest, indent="    ")
+    if not pairs:
+        page.paragraph("The run kept none.")
+    waiver(page, record, id)
+    page.paragraph(f"What {f.code} means: audit explain {f.code}")
+    return page.value()

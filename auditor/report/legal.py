@@ -1,13 +1,16 @@
-"""A legal page as a document: one record beside one framework, a section for each key of `SECTIONS`."""
+"""A legal page as a document: one record beside one framework, a section for each that the page has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from auditor.core.provenance import head
+from auditor.report import cards, ll144_report, ll144_words, words
+from auditor.report import compliance_facts as facts
+from auditor.report import compliance_page as said
 from auditor.report import legal_measured as measured
-from auditor.report import ll144, ll144_report, prose, words
 from auditor.report.compliance_facts import Claim
-from auditor.report.compliance_page import MAX_LISTED, Page
+from auditor.report.compliance_page import Page
 from auditor.report.document import (
     Block,
     Cell,
@@ -17,87 +20,61 @@ from auditor.report.document import (
     Fold,
     Form,
     Items,
-    Lines,
     Section,
     Sheet,
     Table,
     Text,
+    table,
 )
-from auditor.report.rows import MIN_SEEDS
+from auditor.report.legal_measured import MAX_LISTED
+from auditor.report.view import MIN_SEEDS
 
-SHORT = {
-    "says": "What it says",
-    "system": "System",
-    "plan": "Plan",
-    "materials": "Materials",
-    "grounds": "Grounds",
-    "accuracy": "Accuracy",
-    "controls": "Controls",
-    "counterfactual": "Treatment",
-    "intersections": "Jointly",
-    "rows": "Rows",
-    "impact": "Impact",
-    "evidence": "Evidence",
-    "response": "Response",
-    "crosswalk": "Clauses",
-    "statistics": "Statistics",
-}
 LEVELS = {"direct": "bounded", "input": "", "not_covered": "not_tested"}  # what colours a level
-FIELDS = (
-    "For the responsible person. What is typed here stays in this window: print it, or put it into responsible.toml "
-    "and report with --fill"
-)
-RESPONSE = (
-    "For the responsible person. A result without a response is half a record: what was decided, why, by whom, and "
-    "which run tests it again."
-)
-SIGNED = (
-    "Without date and signature this is a draft. Whoever signs vouches for what they filled in and for having read the "
-    "limits; the tool vouches for nobody."
-)
+MAX_CARDS = 6
 
 
 def build(page: Page) -> Document:
     """Lay a legal page out."""
     framework = page.framework
-    sections = []
-    for id, title in page.sections.items():
-        blocks = tuple(_BUILDERS[id](page))
-        sections.append(Section(id=id, title=title, short=SHORT.get(id, title), blocks=blocks))
-        if id == "provenance":
-            glossary = Facts("Words, each used in one sense", tuple(prose.named("glossary").items()))
-            title = "Glossary"
-            sections.append(Section(id="glossary", title=title, short=title, blocks=(glossary,)))
+    title = "Rates of recorded outcomes" if page.kind == "outcomes" else "Bias test report"
     return Document(
-        title=f"{page.title}, laid beside {framework.within}",
+        title=f"{title}, laid beside {framework.within}",
         name=f"Report {page.report}",
         meta=f"{framework.text} · text consulted {framework.consulted}",
-        banners=(*page.banners, *(f"{told} The figures below stand under this." for told in measured.gates(page))),
-        first=None,
-        sections=tuple(sections),
-        footer=f"SHA-256 of the record (canonical JSON): {page.record_sha256}",
+        banners=(*page.banners, *(f"{note} The figures below stand under this." for note in measured.gates(page))),
+        sections=tuple(_sections(page)),
+        footer=f"SHA-256 of the record (canonical JSON): {head(page.record.raw)}",
         inert=True,
     )
 
 
-def _says(page: Page) -> Iterable[Block]:
-    return Items(page.says), Text("Not tested here", "heading"), Items(page.untested)
+def _sections(page: Page) -> Iterator[Section]:
+    short = words.named("legal_short")
+    for id, title in page.sections.items():
+        yield Section(id=id, title=title, short=short.get(id, ""), blocks=tuple(BUILDERS[id](page)))
+        if id == "provenance":
+            glossary = Facts("Words, each used in one sense", tuple(words.named("glossary").items()))
+            yield Section(id="glossary", title="Glossary", blocks=(glossary,))
 
 
-def _status(page: Page) -> Iterable[Block]:
-    return (Facts("", page.status, grid=True),)
+def _says(page: Page) -> Iterator[Block]:
+    yield from (Items(page.says), Text("Not tested here", "heading"), Items(page.not_tested))
+
+
+def _status(page: Page) -> Iterator[Block]:
+    yield Facts("", page.status, grid=True)
 
 
 # -- claims ---------------------------------------------------------------------------------------------
 
 
-def _claims(page: Page) -> Iterable[Block]:
-    rows = page.kind == "rows"
+def _claims(page: Page) -> Iterator[Block]:
+    rows, delta = page.kind == "rows", page.record.spec.delta
     if page.claims:
         level = "" if rows else " at 95 %"
         bound = "no bound δ was set, so nothing can be bounded"
-        if page.delta is not None:
-            bound = f"bound δ set before the run: {100 * page.delta:g} %"
+        if delta is not None:
+            bound = f"bound δ set before the run: {100 * delta:g} %"
         caption = f"Every claim, with its interval{level}, the controls beside it, and its verdict; {bound}"
         directed = [c for c in page.claims if c.placebo == "–"]
         others = [c for c in page.claims if c not in directed]
@@ -110,11 +87,11 @@ def _claims(page: Page) -> Iterable[Block]:
         yield Text("This record makes no claim: it holds rates of outcomes, which stand under Impact.")
     else:
         yield Text("This record makes no claim.")
-    meaning = prose.named("row_verdicts" if rows else "verdicts")
-    yield Items(tuple(f"{words.verdict(name)}: {told}" for name, told in meaning.items()))
+    meaning = words.named("row_verdicts" if rows else "verdicts")
+    yield Items(tuple(f"{words.verdict(name)}: {text}" for name, text in meaning.items()))
     if page.more_claims:
-        told = words.plural(len(page.more_claims), "further claim")
-        yield Text(f"{told} about one group and another: in the statistical appendix.")
+        further = words.plural(len(page.more_claims), "further claim")
+        yield Text(f"{further} about one group and another: in the statistical appendix.")
     if page.few:
         yield Text(f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta")
 
@@ -138,140 +115,142 @@ def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
         )
         for c in claims
     ]
-    again = dict.fromkeys((c.model, c.noise) for c in claims)
     blank = ("",) * (len(columns) - 4)
+    again = dict.fromkeys((c.model, c.noise) for c in claims)
     lines += [("", "same prompt again", model, noise, *blank) for model, noise in again]
-    right = frozenset({units, "p, adjusted"})
-    return Table(caption=caption, columns=columns, lines=tuple(lines), right=right)
+    return table(caption, columns, lines, right=(units, "p, adjusted"))
 
 
-def _system(page: Page) -> Iterable[Block]:
+# -- system, plan, materials, controls ------------------------------------------------------------------
+
+
+def _system(page: Page) -> Iterator[Block]:
     yield Text("What the record knows comes first. The rest is for the responsible person; nothing of it was checked.")
-    if page.system:
-        yield Facts("From the record: what was asked for, and what answered", page.system)
-    yield Form(FIELDS, "field", page.form.fields)
+    if known := said.system(page.record):
+        yield Facts("From the record: what was asked for, and what answered", known)
+    yield Form(words.text("legal_fields"), "field", page.form.fields)
 
 
-def _plan(page: Page) -> Iterable[Block]:
-    yield Text(page.plan_told)
-    yield Facts("Settings", page.plan, grid=True)
-    yield Table(
-        caption="What each measure is, and what it says", columns=("Measure", "Is", "Says"), lines=page.measures
-    )
+def _plan(page: Page) -> Iterator[Block]:
+    intro, settings = said.plan(page.record)
+    yield from (Text(intro), Facts("Settings", settings, grid=True))
+    yield table("What each measure is, and what it says", "Measure | Is | Says", words.rows(f"{page.kind}_measures"))
     yield Text("Deviations from the plan", "heading")
-    if page.deviations:
-        columns = ("What", "As planned", "As run")
-        yield Table(caption="What was done otherwise than planned", columns=columns, lines=page.deviations)
-    elif page.frozen:
+    if deviations := said.deviations(page.record):
+        yield table("What was done otherwise than planned", "What | As planned | As run", deviations)
+    elif page.record.frozen:
         yield Text("None was recorded.")
     else:
         yield Text("No plan was frozen beforehand, so a deviation could not be seen.")
 
 
-def _controls(page: Page) -> Iterable[Block]:
-    if not page.gates:
-        told = (
-            "Tables of outcomes have no controls of this kind; what was left out and who is unknown stands under "
-            "Impact."
-        )
-        yield Text(told)
-        return
-    yield Table(
-        caption="Each control, whether it held, and what hangs on it",
-        columns=("Control", "State", "Result", "What hangs on it"),
-        lines=tuple((g.name, g.word, g.result, g.depends) for g in page.gates),
-    )
+def _controls(page: Page) -> Iterator[Block]:
+    if page.gates:
+        lines = ((g.name, facts.GATE_WORDS[g.state], g.result, g.depends) for g in page.gates)
+        caption = "Each control, whether it held, and what hangs on it"
+        yield table(caption, "Control | State | Result | What hangs on it", lines)
+    else:
+        yield Text(words.text("legal_no_gates"))
 
 
-def _impact(page: Page) -> Iterable[Block]:
-    if page.outcomes is None:
-        yield Text(prose.text("no_impact"))
+# -- treatment and impact -------------------------------------------------------------------------------
+
+
+def _impact(page: Page) -> Iterator[Block]:
+    if (outcomes := page.outcomes) is None:
+        yield Text(words.text("no_impact"))
         return
-    yield Text(prose.text("impact_note"))
-    yield Text(ll144.banner(page.outcomes), "note")
-    if page.outcomes.warnings:
-        yield Items(page.outcomes.warnings)
-    yield Items(tuple(ll144_report.sentences(page.outcomes)))
-    yield from ll144_report.impact(page.outcomes)
+    yield from (Text(words.text("impact_note")), Text(ll144_words.banner(outcomes), "note"))
+    if outcomes.warnings:
+        yield Items(outcomes.warnings)
+    yield Items(tuple(ll144_words.sentences(outcomes)))
+    yield from ll144_report.impact(outcomes)
     if page.framework.id == "ll144":
         yield Text("Draft of the published summary (6 RCNY 5-303)", "heading")
-        yield from ll144_report.draft(page.outcomes)
+        yield from ll144_report.draft(outcomes)
 
 
 # -- what people do with it -----------------------------------------------------------------------------
 
 
-def _evidence(page: Page) -> Iterable[Block]:
-    if page.cards:
+def _evidence(page: Page) -> Iterator[Block]:
+    if chosen := list(_examples(page)):
         yield Text(
             "Examples, those first that were shown. They illustrate and prove no rate. All prompts and answers lie in "
-            f"the run folder; audit verify {page.run} finds any line that was changed, taken out or moved."
+            f"the run folder; audit verify {words.run_name(page.record)} finds any line that was changed, taken out or "
+            "moved."
         )
-        yield from map(Evidence, page.cards)
-    elif "pairs" in page.of_rows:
-        yield from page.of_rows["pairs"].blocks
+        yield from chosen
     else:
-        yield Text("No example was recorded.")
+        yield from measured.of_rows(page, "pairs") or [Text("No example was recorded.")]
+
+
+def _examples(page: Page) -> Iterator[Evidence]:
+    """Hidden findings, claims that were shown, and single examples, in this order."""
+    if (shown := page.view) is None or page.evidence is None:
+        return
+    claims = [f for f in page.record.findings if f.kind == "claim" and f.verdict == "shown"]
+    claims = [f for f in claims if facts.own(f) and f.exemplars]
+    chosen = [*shown.hidden[: MAX_CARDS // 2], *claims[: MAX_CARDS // 2], *shown.violations]
+    for f in chosen[:MAX_CARDS]:
+        yield Evidence(cards.build(f, page.evidence, record=page.record))
 
 
 def _response(page: Page) -> Iterable[Block]:
-    return Text(RESPONSE), Sheet("What was decided about each finding", page.form.measures)
+    return Text(words.text("legal_response")), Sheet("What was decided about each finding", page.form.measures)
 
 
-def _crosswalk(page: Page) -> Iterable[Block]:
-    framework = page.framework
+def _crosswalk(page: Page) -> Iterator[Block]:
+    framework, short = page.framework, words.named("legal_short")
     yield Text(f"{framework.text}; consulted {framework.consulted}. {framework.how}")
     yield Items(framework.notes)
-    lines: Lines = tuple(
+    lines = (
         (
             c.clause.ref,
             c.clause.asks,
             Cell(mark=c.word, kind=LEVELS[c.level]),
             c.gives,
-            Cell(links=tuple((id, SHORT.get(id, title)) for id, title in c.links)) if c.links else "–",
+            Cell(links=tuple((id, short.get(id, title)) for id, title in c.links)) if c.links else "–",
             c.read,
         )
         for c in page.crossings
     )
-    yield Table(
-        caption="Per clause: direct evidence, input to somebody's own assessment, or not covered. What a clause "
-        "asks is put in our own words",
-        columns=("Clause", "Asks", "This report", "What it gives", "Where", "Read from"),
-        lines=lines,
+    caption = (
+        "Per clause: direct evidence, input to somebody's own assessment, or not covered. What a clause "
+        "asks is put in our own words"
     )
+    yield table(caption, "Clause | Asks | This report | What it gives | Where | Read from", lines)
     yield Facts("Sources", tuple(framework.sources.items()))
 
 
-def _statistics(page: Page) -> Iterable[Block]:
-    yield Items(page.statistics)
+def _statistics(page: Page) -> Iterator[Block]:
+    yield Items(words.lines(f"{page.kind}_statistics"))
     if page.claims:
-        told = tuple(
+        claims = tuple(
             f"{c.id} {words.verdict(c.verdict)}: {c.sentence}" + (f" {'; '.join(c.notes)}." if c.notes else "")
             for c in page.claims
         )
-        yield Fold("Claims in words", (Items(told),))
-    if page.more_claims:
-        of = len(page.more_claims)
+        yield Fold("Claims in words", (Items(claims),))
+    if of := len(page.more_claims):
         left = f"; the first {MAX_LISTED} of {words.count(of)}, the others are in run.json" if of > MAX_LISTED else ""
-        table = _table_of(page, page.more_claims[:MAX_LISTED], f"Signed differences{left}")
-        yield Fold(f"Further claims ({words.count(of)})", (table,))
-    if page.versions:
-        yield Facts("Versions of what computed the figures", page.versions, grid=True)
+        more = _table_of(page, page.more_claims[:MAX_LISTED], f"Signed differences{left}")
+        yield Fold(f"Further claims ({words.count(of)})", (more,))
+    made = page.record.provenance
+    versions = [(name, value) for name, value in (("Python", made.python), ("Platform", made.platform)) if value]
+    versions += [(name, version or "not installed") for name, version in made.packages.items()]
+    if versions:
+        yield Facts("Versions of what computed the figures", tuple(versions), grid=True)
 
 
-def _provenance(page: Page) -> Iterable[Block]:
-    yield Facts("SHA-256 of what shaped the run", page.hashes)
+def _provenance(page: Page) -> Iterator[Block]:
+    yield Facts("SHA-256 of what shaped the run", said.hashes(page.record))
     yield Text(
-        f"To check: audit verify {page.run} recomputes the chain of every journal from the plan on and names any line "
-        f"that was changed, is missing, or stands elsewhere."
+        f"To check: audit verify {words.run_name(page.record)} recomputes the chain of every journal from the plan on "
+        "and names any line that was changed, is missing, or stands elsewhere."
     )
 
 
-def _signature(page: Page) -> Iterable[Block]:
-    return Text(SIGNED), Form("Signature", "signature", page.form.signature)
-
-
-_BUILDERS: dict[str, Callable[[Page], Iterable[Block]]] = {
+BUILDERS: dict[str, Callable[[Page], Iterable[Block]]] = {
     "status": _status,
     "says": _says,
     "claims": _claims,
@@ -291,5 +270,5 @@ _BUILDERS: dict[str, Callable[[Page], Iterable[Block]]] = {
     "limits": lambda page: (Items(page.limits),),
     "statistics": _statistics,
     "provenance": _provenance,
-    "signature": _signature,
+    "signature": lambda page: (Text(words.text("legal_signed")), Form("Signature", "signature", page.form.signature)),
 }

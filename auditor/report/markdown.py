@@ -27,6 +27,7 @@ from auditor.report.document import (
     Text,
     plain,
 )
+from auditor.report.exchange import Row
 
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$#]")
@@ -56,6 +57,27 @@ class MarkdownReport(Renderer):
         from auditor.report import build
 
         return write(build.document(read(record), evidence), full=self.full)
+
+
+MAX_BYTES = 1_000_000  # a summary of a step may hold 1 MiB
+CUT = "\n\nThe rest was cut off: GitHub shows 1 MiB. Everything stands in the other formats.\n"
+
+
+class GithubSummary(Renderer):
+    """The job summary (``$GITHUB_STEP_SUMMARY``); `exchange.workflow_commands` gives the lines for stdout."""
+
+    name = "github.v1"
+    suffix = ".md"
+
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+        """Write the summary, at most 1 MiB."""
+        text = MarkdownReport(full=False).render(record, evidence)
+        text += f"\nRun {escape(read(record).id)}. {words.named('verdicts')['not_determined']}\n"
+        data = text.encode("utf-8")
+        if len(data) <= MAX_BYTES:
+            return text
+        kept = data[: MAX_BYTES - len(CUT)].decode("utf-8", "ignore")
+        return kept[: kept.rfind("\n")] + CUT
 
 
 def write(document: Document, *, full: bool = True) -> str:
@@ -110,14 +132,15 @@ def _block(part: Block, full: bool, heading: str = "") -> Iterable[str]:
             yield from (f"- {told}", "")
         case Findings():
             yield from (f"**{escape(part.title)}**", "")
-            cells = (
-                (words.finding_verdict(r.finding) + (" (waived)" if r.waiver else ""), r.id, r.code, r.sentence)
-                for r in part.rows
-            )
+            cells = [(_mark(r), r.finding.id, r.finding.code, r.sentence) for r in part.rows]
             yield from table(("Verdict", "Finding", "Code", "What was measured"), cells)
         case Fold() if full and not all(isinstance(inner, Chart) for inner in part.blocks):
             for inner in part.blocks:
                 yield from _block(inner, full)
+
+
+def _mark(row: Row) -> str:
+    return words.finding_verdict(row.finding) + (" (waived)" if row.waiver else "")
 
 
 def _items(part: Items, depth: int = 0) -> Iterable[str]:

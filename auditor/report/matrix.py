@@ -1,37 +1,49 @@
-"""Attributes against models: the difference that leads in each place, and below it every contrast of the attribute."""
+"""Attributes against models: the difference that leads in each place, every contrast below it, and earlier runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
 
 from auditor.core.record import RunRecord
+from auditor.core.record.parts import Part, Provenance, Spec
 from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
-from auditor.report import charts, claimed, prose, words
+from auditor.report import charts, claimed, words
 from auditor.report.answer import FAMILIES, Row, Screen, subjects
-from auditor.report.document import Block, Cell, Chart, Fold, Lines, Table, Text
+from auditor.report.document import Block, Cell, Chart, Fold, Line, Section, Table, Text, section, table
 
 Names = Mapping[tuple[str, str], str]
-NET = "Net difference (95 %)"
-MARKS = (
-    "Mark: the net difference; line: its 95 % interval. Triangle: shown (open: for these words); filled circle: "
-    "bounded; open circle: not determined. Left of zero: fewer favourable answers, or lower numbers."
-)
+TITLES = {
+    "refusal": "Refusals and unreadable answers",
+    "instability": "Any change of the answer, beyond edits that change no group",
+    "interaction": "Interactions: two attributes together beyond each alone",
+}
 
 
-def build(record: RunRecord, screen: Screen) -> tuple[Block, ...]:
-    """Table, chart, and one fold for each attribute; nothing without claims that were tested."""
-    if not screen.rows:
-        return (Text("No two groups were compared on six texts or more."),)
+def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
+    """Table, chart, and one fold for each attribute, of a run that makes claims."""
+    if screen is not None:
+        blocks = _blocks(record, screen) if screen.rows else [Text("No two groups were compared on six texts or more.")]
+        yield section("matrix", "By attribute", blocks, short="Attributes", brief=True)
+
+
+def _blocks(record: RunRecord, screen: Screen) -> Iterator[Block]:
     claims = [c for c in claimed.of(record) if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
-    names = subjects(claims)
-    return (_table(record, screen), *_chart(record, screen), *_legend(screen.rows), *_folds(record, claims, names))
+    yield _table(record, screen)
+    yield from _chart(record, screen)
+    kinds = {row.kind for row in screen.rows}
+    for kind in (kind for kind in words.VERDICTS if kind in kinds):
+        yield Text(f"{words.verdict(kind)}: {words.named('verdicts')[kind]}", tone="meta")
+    yield from _folds(record, claims, subjects(claims))
 
 
 def _about(claim: Claim) -> str:
     """The attribute, and what is compared where that is not the net difference."""
-    told = words.attributes(claim.attribute.split("+"))
-    return told if claim.family == "net" else f"{told} ({FAMILIES[claim.family]})"
+    name = words.attributes(claim.attribute.split("+"))
+    return name if claim.family == "net" else f"{name} ({FAMILIES[claim.family]})"
 
 
 def pair(record: RunRecord, claim: Claim) -> str:
@@ -40,13 +52,19 @@ def pair(record: RunRecord, claim: Claim) -> str:
         return "any edit against edits that change no group"
     group, reference = claim.groups
     if "+" in claim.attribute:
-        parts = zip(claim.attribute.split("+"), group.split("+"), reference.split("+"), strict=False)
-        return " × ".join(
-            f"{claimed.name(record, a, g)} / {'others' if r == OTHERS else claimed.name(record, a, r)}"
-            for a, g, r in parts
-        )
-    other = "others" if reference == OTHERS else claimed.name(record, claim.attribute, reference)
-    return f"{claimed.name(record, claim.attribute, group)} / {other}"
+        sides = zip(claim.attribute.split("+"), group.split("+"), reference.split("+"), strict=False)
+        return " × ".join(_pair(record, *side) for side in sides)
+    return _pair(record, claim.attribute, group, reference)
+
+
+def _pair(record: RunRecord, attribute: str, group: str, reference: str) -> str:
+    other = "others" if reference == OTHERS else claimed.name(record, attribute, reference)
+    return f"{claimed.name(record, attribute, group)} / {other}"
+
+
+def cell(claim: Claim, sub: str = "") -> Cell:
+    """The difference of a claim with its verdict."""
+    return Cell(text=claimed.net(claim), mark=claimed.verdict(claim), kind=claim.verdict, sub=sub)
 
 
 def _table(record: RunRecord, screen: Screen) -> Table:
@@ -54,99 +72,162 @@ def _table(record: RunRecord, screen: Screen) -> Table:
     caption = "The pair of groups that matters most, one row for each attribute"
     if len(models) == 1:
         columns = ("Attribute", *(name[:1].upper() + name[1:] for name in screen.columns[1:-1]), "Verdict")
-        lines: Lines = tuple(
+        lines: Iterable[Line] = (
             (
                 Cell(text=_about(row.claim), sub=pair(record, row.claim)),
                 *screen.cells(row)[1:-1],
-                Cell(text="", mark=row.verdict, kind=row.kind, sub=row.reason),
+                Cell(mark=row.verdict, kind=row.kind, sub=row.reason),
             )
             for row in screen.rows
         )
-        return Table(caption=caption, columns=columns, lines=lines, right=frozenset({"Texts"}))
-    found: dict[str, dict[str, Row]] = {}
+        return table(caption, columns, lines, right=["Texts"])
+    by_place: dict[str, dict[str, Row]] = {}
     for row in screen.rows:
-        found.setdefault(_about(row.claim), {})[row.model] = row
-    lines = tuple(
-        (about, *(_cell(record, by_model.get(model)) for model in models)) for about, by_model in found.items()
+        by_place.setdefault(_about(row.claim), {})[row.model] = row
+    cells: Iterable[Line] = (
+        (name, *(_cell(record, by_model.get(model)) for model in models)) for name, by_model in by_place.items()
     )
-    return Table(caption=f"{caption}, one column for each model", columns=("Attribute", *models), lines=lines)
+    return table(f"{caption}, one column for each model", ("Attribute", *models), cells)
 
 
 def _cell(record: RunRecord, row: Row | None) -> Cell:
     if row is None:
         return Cell(text="–", sub="too few texts")
-    about = f"{pair(record, row.claim)}, {words.plural(row.claim.texts, 'text')}"
-    told = f"{about}: {row.reason}" if row.reason else about
-    return Cell(text=row.net, sub=told, mark=row.verdict, kind=row.kind)
+    sub = f"{pair(record, row.claim)}, {words.plural(row.claim.texts, 'text')}"
+    return Cell(text=row.net, sub=f"{sub}: {row.reason}" if row.reason else sub, mark=row.verdict, kind=row.kind)
 
 
-def _chart(record: RunRecord, screen: Screen) -> Iterable[Chart]:
+def _chart(record: RunRecord, screen: Screen) -> Iterator[Chart]:
     strips = []
     for row in screen.rows:
-        found = claimed.effect(row.claim)
-        if row.claim.family == "net" and found is not None and not found.vague:
+        effect = claimed.effect(row.claim)
+        if row.claim.family == "net" and effect is not None and not effect.vague:
             label = f"{_about(row.claim)}: {pair(record, row.claim)}"
-            strips.append((label, row.model, found, row.kind, f"{row.net}, {row.verdict}"))
+            strips.append((label, row.model, effect, row.kind, f"{row.net}, {row.verdict}"))
     labels = [label for label, *_ in strips]
     strips.sort(key=lambda strip: labels.index(strip[0]))
-    if len({(found.scale, found.unit) for _, _, found, _, _ in strips}) == 1:
+    if len({(effect.scale, effect.unit) for _, _, effect, _, _ in strips}) == 1:
         drawn = charts.net(strips, name="net", title="Net differences by attribute")
-        yield Chart(drawn, f"In {strips[0][2].unit or 'the unit of the answers'}. {MARKS}")
+        yield Chart(drawn, f"In {strips[0][2].unit or 'the unit of the answers'}. {words.text('net_marks')}")
 
 
-def _legend(rows: Sequence[Row]) -> Iterable[Text]:
-    kinds = {row.kind for row in rows}
-    for kind in words.VERDICTS:
-        if kind in kinds:
-            yield Text(f"{words.verdict(kind)}: {prose.named('verdicts')[kind]}", tone="meta")
-
-
-TITLES = {
-    "refusal": "Refusals and unreadable answers",
-    "instability": "Any change of the answer, beyond edits that change no group",
-    "interaction": "Interactions: two attributes together beyond each alone",
-}
-
-
-def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterable[Fold]:
+def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterator[Fold]:
     """Every contrast of each attribute, then those of the other families, those that show something first."""
     groups: dict[str, list[Claim]] = {}
     for claim in sorted(claims, key=lambda c: (c.family != "net", c.family, c.attribute)):
         groups.setdefault(TITLES.get(claim.family) or f"Every contrast of {claim.attribute}", []).append(claim)
     for title, mine in groups.items():
         shown = sum(c.verdict in SHOWN for c in mine)
-        table = _contrasts(
-            record, title, sorted(mine, key=lambda c: (claimed.RANK[c.verdict], claimed.order(c))), names
-        )
-        yield Fold(f"{title} ({len(mine):,}, {shown or 'none'} shown)", (table,))
+        ranked = sorted(mine, key=lambda c: (words.RANK[c.verdict], claimed.order(c)))
+        yield Fold(f"{title} ({len(mine):,}, {shown or 'none'} shown)", (_contrasts(record, title, ranked, names),))
 
 
 def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Names) -> Table:
     labels = {c.label for c in claims if c.shares is not None}
     label = labels.pop() if len(labels) == 1 else ""
     share = f"“{words.visible(label, newlines=False)}”" if label else "Share"
-    about = len({c.attribute for c in claims}) > 1
+    attributes = len({c.attribute for c in claims}) > 1
     several = len(set(names.values())) > 1
     levels = any(c.shares is not None for c in claims)
     columns = [
-        *(["Attribute"] if about else []),
+        *(["Attribute"] if attributes else []),
         "Groups",
         *(["Model"] if several else []),
         "Texts",
         *([share] if levels else []),
-        NET,
+        "Net difference (95 %)",
         "Verdict",
     ]
-    lines: Lines = tuple(
+    lines = (
         (
-            *((words.attributes(c.attribute.split("+")),) if about else ()),
+            *((words.attributes(c.attribute.split("+")),) if attributes else ()),
             pair(record, c) + (f", “{c.label}”" if share == "Share" and c.label else ""),
             *((names[c.model, c.format],) if several else ()),
             words.count(c.texts),
             *((claimed.levels(c) or "–",) if levels else ()),
             claimed.net(c),
-            Cell(text="", mark=claimed.verdict(c), kind=c.verdict, sub=claimed.reason(c)),
+            Cell(mark=claimed.verdict(c), kind=c.verdict, sub=claimed.reason(c)),
         )
         for c in claims
     )
-    return Table(caption=title, columns=tuple(columns), lines=lines, right=frozenset({"Texts"}))
+    return table(title, columns, lines, right=["Texts"])
+
+
+# -- earlier runs of the same task, texts and models in the same folder -----------------------------------
+
+MOST = 12  # earlier runs, the latest
+COLUMNS = 4  # comparisons, in the order of the first screen
+
+
+class Earlier(Part, frozen=True, kw_only=True):
+    """What is read of an earlier run: most of a record is estimates, and they are skipped."""
+
+    id: str | None = None
+    provenance: Provenance = Provenance()
+    claims: tuple[Claim, ...] | None = None
+
+
+class Planned(Part, frozen=True, kw_only=True):
+    """The plan of an earlier run."""
+
+    plan: Spec
+
+
+def history(record: RunRecord, evidence: object, screen: Screen | None) -> Iterator[Section]:
+    """What runs before this one measured, by date, where they measured the same."""
+    path = getattr(evidence, "path", None)
+    claims = [] if screen is None else [row.claim for row in screen.rows if row.claim.family == "net"]
+    if path is None or not claims:
+        return
+    runs = [*_earlier(record, Path(path)), Earlier(id=record.id, provenance=record.provenance, claims=record.claims)]
+    blocks: list[Block] = []
+    for n, model in enumerate(dict.fromkeys(claim.model for claim in claims)):
+        blocks += _of_model(record, runs, [claim for claim in claims if claim.model == model][:COLUMNS], n)
+    if blocks:
+        yield section("history", "Earlier runs", words.text("history"), blocks, short="History", folded=True)
+
+
+def _earlier(record: RunRecord, folder: Path) -> Iterator[Earlier]:
+    """Runs beside ``folder`` that began before it and asked the same, the oldest first."""
+    for beside in sorted(p for p in folder.parent.iterdir() if p.name < folder.name)[-MOST:]:
+        try:
+            plan = msgspec.json.decode((beside / "plan.json").read_bytes(), type=Planned).plan
+            if _asked(plan) != _asked(record.spec):
+                continue
+            run = msgspec.json.decode((beside / "run.json").read_bytes(), type=Earlier)
+        except (OSError, ValueError, msgspec.MsgspecError):  # no run folder, or one that was cut off
+            continue
+        if run.claims:
+            yield run
+
+
+def _asked(spec: Spec) -> tuple[object, ...]:
+    """Task and texts of a run: what has to be the same."""
+    return spec.task, spec.data, spec.suite, spec.protocol
+
+
+def _key(claim: Claim) -> tuple[object, ...]:
+    return claim.family, claim.attribute, claim.groups, claim.label, claim.model, claim.format
+
+
+def _of_model(record: RunRecord, runs: Iterable[Earlier], claims: Sequence[Claim], n: int) -> Iterator[Block]:
+    """A chart of the first comparison over time, and a table of the first few."""
+    names = [f"{claim.attribute.replace('+', ' + ')}: {pair(record, claim)}" for claim in claims]
+    strips = []
+    lines: list[Line] = []
+    for run in runs:
+        by_key = {_key(claim): claim for claim in run.claims or ()}
+        mine = [by_key.get(_key(claim)) for claim in claims]
+        if not any(mine):
+            continue
+        date = (run.provenance.started or "")[:16].replace("T", " ") or "not recorded"  # to the minute
+        cells = ("–" if c is None or c.verdict == "not_tested" else cell(c) for c in mine)
+        lines.append((date, run.id or "–", *cells))
+        if (first := mine[0]) is not None and (effect := claimed.effect(first)) is not None and not effect.vague:
+            strips.append((date, "", effect, first.verdict, claimed.net(first)))
+    if len(lines) < 2:
+        return
+    if len(strips) > 1 and len({(effect.scale, effect.unit) for _, _, effect, _, _ in strips}) == 1:
+        drawn = charts.net(strips, name=f"history-{n}", title=f"{names[0]} over time")
+        yield Chart(drawn, f"{claims[0].model}, {names[0]}, by date. {words.text('net_marks')}")
+    yield table(f"Net differences of {claims[0].model} by date (95 % intervals)", ("Began", "Run", *names), lines)

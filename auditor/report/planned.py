@@ -33,138 +33,111 @@ def frozen(record: RunRecord) -> list[str]:
     """What the frozen plan of a run expected, and beside it what the run came to; none without a frozen plan."""
     if record.frozen is None:
         return []
-    told = lines(record.frozen.expected)
-    if not told:
+    expected = lines(record.frozen.expected)
+    if not expected:
         return ["The frozen plan says nothing about the number of cases, nor about the effect that can be seen."]
-    return ["This was worked out before the run.", *told, _came(record)]
+    return ["This was worked out before the run.", *expected, _came(record)]
 
 
 def _came(record: RunRecord) -> str:
     counts = record.counts
+    made = [(counts.cases, "case", ""), (counts.variants, "variant", ""), (counts.valid, "valid variant", "")]
     if record.tabular is not None:
         made = [(counts.generated, "case", ""), (counts.evaluations, "row asked about", "rows asked about")]
-    else:
-        made = [(counts.cases, "case", ""), (counts.variants, "variant", ""), (counts.valid, "valid variant", "")]
-    told = [words.plural(n, *noun) for n, *noun in made if n is not None]
-    return f"The run came to {words.listing([*told, *filter(None, [words.asked(counts)])])}."
+    counted = [words.plural(n, *noun) for n, *noun in made if n is not None]
+    return f"The run came to {words.listing([*counted, *filter(None, [words.asked(counts)])])}."
 
 
 def _texts(expected: ExpectedTexts) -> list[str]:
-    told = [
+    out = [
         f"{words.plural(expected.cases, 'case')} of {words.plural(expected.seeds, 'text')}, with "
         f"{words.plural(expected.variants, 'variant')} ({words.count(expected.valid)} valid) and "
         f"{words.plural(expected.placebos, 'placebo variant')}."
     ]
     for name, row in expected.models.items():
-        cost = row.cost_usd
-        money = f", about {cost:.2f} USD" if cost else ""
-        told.append(
-            f"{name}: {words.plural(row.calls + row.calls_canary, 'call')} for "
-            f"{words.plural(row.prompts, 'prompt')}{money}."
-        )
-    left = expected.left_out
-    return [*told, *([left] if left else []), *reached(expected.power)]
+        money = f", about {row.cost_usd:.2f} USD" if row.cost_usd else ""
+        calls = words.plural(row.calls + row.calls_canary, "call")
+        out.append(f"{name}: {calls} for {words.plural(row.prompts, 'prompt')}{money}.")
+    return [*out, *filter(None, [expected.left_out]), *reached(expected.power)]
 
 
 def reached(power: Power) -> list[str]:
     """What the net claims of a plan can show, in lines; the clearest claim of each attribute."""
-    claims = power.claims
-    if claims is None:
+    if (claims := power.claims) is None:
         return []
-    if not any(c.words_smallest is not None for c in claims):
-        told = ["This plan can decide nothing from labels: no claim would show a net difference of 30 points."]
-        return [*told, *_too_few(claims), *_assumed(power)]
-    told = [
-        f"Smallest net difference shown in {words.percent(power.power, 0)} of runs, in points of the favourable "
-        "answers, for the group and for these words; calls about the attribute that show 1, 2 and 5 points:",
-        f"  {'attribute':<16}{'groups':<28}{'texts':>6}{'group':>7}{'words':>7}{'1':>10}{'2':>9}{'5':>9}",
-    ]
-    by_attribute: dict[str, list[ExpectedClaim]] = {}
-    for claim in claims:
-        by_attribute.setdefault(claim.attribute, []).append(claim)
-    for attribute, found in by_attribute.items():
-        seen = [c for c in found if c.words_smallest is not None]
-        if seen:
-            told.append(_reach(attribute, min(seen, key=lambda c: c.words_smallest or 1.0)))
-    if any(c.words_calls.get(k) and not c.calls.get(k) for c in claims for k in c.calls):
-        told.append(
-            "  * for these words; for the group no number of texts is enough, because words differ by themselves."
+    seen = [c for c in claims if c.words_smallest is not None]
+    clearest: dict[str, ExpectedClaim] = {}
+    for claim in sorted(seen, key=lambda c: c.words_smallest or 1.0):
+        clearest.setdefault(claim.attribute, claim)
+    out = ["This plan can decide nothing from labels: no claim would show a net difference of 30 points."]
+    if seen:
+        out = [
+            f"Smallest net difference shown in {words.percent(power.power, 0)} of runs, in points of the favourable "
+            "answers, for the group and for these words; calls about the attribute that show 1, 2 and 5 points:",
+            f"  {'attribute':<16}{'groups':<28}{'texts':>6}{'group':>7}{'words':>7}{'1':>10}{'2':>9}{'5':>9}",
+            *(_reach(clearest[name]) for name in dict.fromkeys(c.attribute for c in claims) if name in clearest),
+        ]
+        if any(c.words_calls.get(k) and not c.calls.get(k) for c in claims for k in c.calls):
+            out.append(
+                "  * for these words; for the group no number of texts is enough, because words differ by themselves."
+            )
+        none = sorted({c.attribute for c in claims} - set(clearest))
+        out += [f"Too few texts to show 30 points: {words.listing(none)}."] if none else []
+    if (about := power.assumed) is not None:
+        out.append(
+            f"Assumed: half of the answers are favourable, an edit that says nothing flips "
+            f"{words.percent(about.flips, 1)} of them, words have effects of their own (standard deviation "
+            f"{about.word_sd:g} where texts have 1), {about.draws} draws, labels alone. Probabilities show smaller "
+            "differences; more noise hides larger ones."
         )
-    return [*told, *_too_few(claims), *_assumed(power)]
+    return out
 
 
-def _reach(attribute: str, claim: ExpectedClaim) -> str:
+def _reach(claim: ExpectedClaim) -> str:
     calls = []
     for target in ("0.01", "0.02", "0.05"):
         group, these = claim.calls.get(target), claim.words_calls.get(target)
         calls.append("–" if these is None else f"{these:,}*" if group is None else f"{group:,}")
-    groups = f"{claim.groups[0]} / {claim.groups[1]}"
-    own = "–" if claim.smallest is None else _points(claim.smallest)
-    return (
-        f"  {attribute[:15]:<16}{groups[:27]:<28}{claim.texts:>6,}{own:>7}"
-        f"{_points(claim.words_smallest or 0.0):>7}{calls[0]:>10}{calls[1]:>9}{calls[2]:>9}"
+    own, these_words = (
+        words.number(None if share is None else 100 * share, ".1f") for share in (claim.smallest, claim.words_smallest)
     )
-
-
-def _too_few(claims: Sequence[ExpectedClaim]) -> list[str]:
-    """Attributes of which no claim can show anything."""
-    seen = {c.attribute for c in claims if c.words_smallest is not None}
-    none = sorted({c.attribute for c in claims} - seen)
-    return [f"Too few texts to show 30 points: {words.listing(none)}."] if none and seen else []
-
-
-def _assumed(power: Power) -> list[str]:
-    about = power.assumed
-    if about is None:
-        return []
-    return [
-        f"Assumed: half of the answers are favourable, an edit that says nothing flips "
-        f"{words.percent(about.flips, 1)} of them, words have effects of their own (standard deviation "
-        f"{about.word_sd:g} where texts have 1), {about.draws} draws, labels alone. Probabilities show smaller "
-        "differences; more noise hides larger ones."
-    ]
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return (
+        f"  {claim.attribute[:15]:<16}{f'{claim.groups[0]} / {claim.groups[1]}'[:27]:<28}{claim.texts:>6,}"
+        f"{own:>7}{these_words:>7}{calls[0]:>10}{calls[1]:>9}{calls[2]:>9}"
+    )
 
 
 def _rows(expected: ExpectedRows) -> list[str]:
     asked = expected.evaluations
     cases = words.sentence(_range(expected.cases, "case")).rstrip(".")
-    told = [
-        f"{cases}, each with "
-        f"{words.plural(expected.combinations, 'combination')} of protected values; "
+    out = [
+        f"{cases}, each with {words.plural(expected.combinations, 'combination')} of protected values; "
         f"{words.plural(expected.given_rows, 'given row')}."
     ]
     if expected.sets:
-        told.append(f"Sets of columns that are tested: {_range(expected.sets, 'set')}.")
+        out.append(f"Sets of columns that are tested: {_range(expected.sets, 'set')}.")
     if expected.estimate_cases:
-        told.append(f"Further {words.plural(expected.estimate_cases, 'uniform case')} for the estimate of the share.")
-    most = asked.at_most
+        out.append(f"Further {words.plural(expected.estimate_cases, 'uniform case')} for the estimate of the share.")
     why = f" ({asked.reason})" if asked.reason else ""
-    rows = "not known beforehand" if most is None else _range(asked, "row")
-    told.append(f"Rows that the model is asked about: {rows}{why}.")
+    rows = "not known beforehand" if asked.at_most is None else _range(asked, "row")
+    out.append(f"Rows that the model is asked about: {rows}{why}.")
     if expected.again_at_most:
-        told.append(f"Beside them, at most {expected.again_at_most:,} rows for examples and slices.")
+        out.append(f"Beside them, at most {expected.again_at_most:,} rows for examples and slices.")
     if expected.calls_at_most is not None:
-        told.append(f"Calls: at most {words.count(expected.calls_at_most)}, less what the cache has.")
+        out.append(f"Calls: at most {words.count(expected.calls_at_most)}, less what the cache has.")
     if expected.limits:
         named = ", ".join(f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in expected.limits.items())
-        told.append(f"Limits: {named}.")
-    return [*told, _effect(expected)]
-
-
-def _effect(expected: ExpectedRows) -> str:
-    effect = expected.effect
-    if not effect:
-        return f"No effect size is worked out: {expected.effect_reason or 'no reason was recorded'}."
-    return (
+        out.append(f"Limits: {named}.")
+    if not (effect := expected.effect):
+        reason = expected.effect_reason or "no reason was recorded"
+        return [*out, f"No effect size is worked out: {reason}."]
+    return [
+        *out,
         f"With {words.plural(effect.n, 'case')}, a share of {words.percent(effect.share, 2)} or more is shown "
         f"with a probability of {words.percent(effect.power, 0)} or more; if no label changes, the interval at "
         f"{100 * effect.level:g} % ends at {words.percent(effect.bound, 2)}; it reaches at most "
-        f"{words.percent(effect.half_width, 2)} to either side."
-    )
+        f"{words.percent(effect.half_width, 2)} to either side.",
+    ]
 
 
 def _range(bounds: Range, noun: str) -> str:

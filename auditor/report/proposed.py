@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
 from auditor.measure.claims import USUAL_DELTA, Claim
-from auditor.report import cautions, words
+from auditor.report import checks, words
 from auditor.report.example import Example
 
 NAMED = (
@@ -30,7 +30,7 @@ def commands(record: RunRecord, hidden: Sequence[Finding], findings: Sequence[Fi
     run = words.run_name(record)
     out = [(f"audit report {run} --format html", "the full report, one file")]
     with_example = [f for f in (*hidden, *findings) if f.exemplars]
-    if cautions.variant(record):
+    if checks.variant(record):
         out.insert(0, (show_unread(record), "a prompt and the answers that could not be read"))
         return tuple(out)
     if with_example:
@@ -62,7 +62,7 @@ def raised(record: RunRecord) -> str:
 
 def show_unread(record: RunRecord) -> str:
     """The command that shows answers which could not be read; empty where each model gave some that could."""
-    variant = cautions.variant(record)
+    variant = checks.variant(record)
     return f"audit show {words.run_name(record)} {variant}" if variant else ""
 
 

@@ -165,10 +165,10 @@ def _put(page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False
         case Facts():
             _facts(page, block.caption, block.pairs)
         case Form():
-            _facts(page, block.caption, [(e.label, e.told) for e in block.entries])
+            _facts(page, block.caption, [(e.label, e.said) for e in block.entries])
         case Sheet():
             for line in block.lines:
-                _facts(page, block.caption, [(e.label, e.told) for e in line])
+                _facts(page, block.caption, [(e.label, e.said) for e in line])
         case Table():
             if not inside:
                 page.line()
@@ -187,7 +187,7 @@ def _put(page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False
             page.line(block.title, "bold")
             kept = block.rows[:most] if short else block.rows
             for row in kept:
-                page.paragraph(f"{row.id} {words.finding_verdict(row.finding)}: {row.sentence}", indent="  ")
+                page.paragraph(f"{row.finding.id} {words.finding_verdict(row.finding)}: {row.sentence}", indent="  ")
             if left := len(block.rows) - len(kept):
                 page.paragraph(f"{words.plural(left, 'further finding')}: see the CSV (--format csv).")
         case Fold() if not all(isinstance(inner, Chart) for inner in block.blocks):

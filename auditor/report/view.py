@@ -1,60 +1,69 @@
-"""What every report shows, worked out once: columns, rows, directions, controls, sentences.
+"""How often answers changed, worked out once for every report of a run over texts: columns, rows, sentences.
 
 The record is read leniently: what a run did not measure is missing, and is shown as missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import NamedEstimate, RunRecord
-from auditor.core.record.parts import Control, GroupAnswers
+from auditor.core.record.parts import Control
+from auditor.core.record.sections import Probability
 from auditor.core.types import Estimate, Finding
-from auditor.report import controls, generation, headline, pairs, performance, proposed, sections, tokens, words
-from auditor.report.controls import Line
-from auditor.report.document import Section
-from auditor.report.rows import MIN_SEEDS, Cell, Row, Subject, noise_text, split
+from auditor.measure.two_models import MIN_SEEDS as MIN_SEEDS
+from auditor.report import checks, words
 
-__all__ = ["MIN_SEEDS", "Cell", "Row", "Subject", "View", "build", "find", "noise_of", "noise_text", "split"]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """One column of the comparison: a model, in one prompt format."""
+
+    model: str
+    format: str
+    name: str  # what the column is called
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """What one subject did in one row."""
+
+    rate: Estimate | None
+    noise: Control | None
+    verdict: str
+    hidden: Estimate | None  # share of judged joint variants that are hidden
+    claim: Finding | None
+    placebo: Estimate | None = None  # how often edits that change no group changed the answer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One attribute set, with one cell per subject."""
+
+    label: str
+    attributes: tuple[str, ...]
+    seeds: int | None
+    valid: int | None
+    discarded: int | None
+    cells: tuple[Cell, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class View:
-    """One run as reports show it."""
+    """The rates of one run as reports show them, and its findings about single texts, those shown first."""
 
     record: RunRecord
-    title: str
     noun: str  # what the task's answers are called
-    banners: tuple[str, ...]
-    asked: tuple[tuple[str, str], ...]
-    answer: tuple[tuple[str, str], ...]  # (subject, what it did)
     subjects: tuple[Subject, ...]
     rows: tuple[Row, ...]
     hidden: tuple[Finding, ...]
     violations: tuple[Finding, ...]
-    controls: tuple[Line, ...]
-    lost: str  # how many prompts got no answer that counts
-    answers: tuple[GroupAnswers, ...]  # answers_by_group, those that lost some
-    complete: tuple[GroupAnswers, ...]  # answers_by_group, those that lost none
-    paper: tuple[tuple[str, ...], ...]  # the paper's own counting, one line per model and pair
-    sections: tuple[Section, ...]  # of notes and tables, as the run has them
-    commands: tuple[tuple[str, str], ...]
-
-    @property
-    def few(self) -> tuple[Row, ...]:
-        """Attribute sets judged on fewer than `MIN_SEEDS` seeds: listed apart, where others have more."""
-        return split(self.rows)[1]
-
-    @property
-    def main(self) -> tuple[Row, ...]:
-        """All other attribute sets."""
-        return split(self.rows)[0]
 
     @property
     def none_hidden(self) -> str:
         """What stands where there is no hidden finding."""
-        if self.paper:
+        if any(self.record.hinter.values()):
             return "This protocol records no findings; its hidden share stands with the paper's own counting."
         return "None was recorded. That is a statement about the variants asked, not about others."
 
@@ -62,88 +71,56 @@ class View:
 def build(record: RunRecord) -> View:
     """Work out everything that does not need the cases themselves."""
     subjects = _subjects(record)
-    rates = [e for e in record.estimates if e.name == "violation_rate"]
-    sets = _rows(record, subjects, (e for e in rates if not e.directions and not e.kind))
-    findings = record.findings
-    by_group = record.controls.answers_by_group
-    noun = words.noun(record)
-    hidden = tuple(sorted((f for f in findings if f.kind == "hidden"), key=_rank))
-    names = {(s.model, s.format): s.name for s in subjects}
-    rows = tuple(sorted(sets, key=lambda r: (not r.attributes, len(r.attributes), r.attributes)))
+    by_set: dict[tuple[str, ...], dict[tuple[str, str], Estimate]] = {}
+    for e in record.estimates:
+        if e.name == "violation_rate" and _whole(e):
+            by_set.setdefault(e.attributes, {})[e.model, e.format] = e.estimate
+    rows = [_row(record, attributes, rates, subjects) for attributes, rates in by_set.items()]
+    ranked = sorted(record.findings, key=lambda f: (words.RANK.get(f.verdict, 4), f.model, f.id))
     return View(
         record=record,
-        title=f"Bias test report: {record.spec.task or 'unnamed task'}",
-        noun=noun,
-        banners=headline.banners(record),
-        asked=headline.asked(record),
-        answer=tuple(headline.answer(record, subjects, rows, hidden, noun)),
+        noun=words.noun(record),
         subjects=subjects,
-        rows=rows,
-        hidden=hidden,
-        violations=tuple(sorted((f for f in findings if f.kind == "violation"), key=_rank)),
-        controls=tuple(controls.lines(record)),
-        lost=controls.lost(record.counts),
-        answers=tuple(a for a in by_group if any(a.lost.values())),
-        complete=tuple(a for a in by_group if not any(a.lost.values())),
-        paper=tuple(controls.paper(record)),
-        sections=_sections(record, names, noun),
-        commands=proposed.commands(record, hidden, findings),
+        rows=tuple(sorted(rows, key=lambda r: (not r.attributes, len(r.attributes), r.attributes))),
+        hidden=tuple(f for f in ranked if f.kind == "hidden"),
+        violations=tuple(f for f in ranked if f.kind == "violation"),
     )
 
 
-def _sections(record: RunRecord, names: Mapping[tuple[str, str], str], noun: str) -> tuple[Section, ...]:
-    found = (
-        generation.build(record, names),
-        pairs.of_scores(record, names),
-        pairs.build(record, names),
-        tokens.build(record, names),
-        performance.build(record, names, noun),
-    )
-    return (*sections.build(record), *(section for section in found if section is not None))
+def split(rows: Sequence[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Part rows into those of at least `MIN_SEEDS` seeds and the others; few others stay where they are."""
+    few = tuple(r for r in rows if r.attributes and (r.seeds or 0) < MIN_SEEDS)
+    if len(few) < 2 or not any(r.attributes and r not in few for r in rows):
+        return tuple(rows), ()
+    return tuple(r for r in rows if r not in few), few
 
 
-_RANK = {"shown": 0, "shown_for_words": 1, "bounded": 3, "not_determined": 2, "not_tested": 4}
-
-
-def _rank(finding: Finding) -> tuple[int, str, str]:
-    return _RANK.get(finding.verdict, 4), finding.model, finding.id
+def _whole(entry: NamedEstimate) -> bool:
+    """Whether a figure is about an attribute set as a whole: without direction or kind."""
+    return not entry.directions and not entry.kind
 
 
 def _subjects(record: RunRecord) -> tuple[Subject, ...]:
-    pairs: dict[tuple[str, str], None] = {}
-    for entry in record.estimates:
-        if entry.model and entry.name == "violation_rate":
-            pairs[entry.model, entry.format or ""] = None
     asked = list(record.models) or list(record.spec.models)
-    for model in asked:
-        if not any(m == model for m, _ in pairs):
-            pairs[model, ""] = None
+    rated = {(e.model, e.format or ""): None for e in record.estimates if e.model and e.name == "violation_rate"}
+    pairs = [*rated, *((model, "") for model in asked if not any(m == model for m, _ in rated))]
     order = {model: i for i, model in enumerate(asked)}
-    several = {m for m, _ in pairs if sum(other == m for other, _ in pairs) > 1}
-    return tuple(
-        Subject(model=m, format=f, name=f"{m}, {f}" if m in several and f else m)
-        for m, f in sorted(pairs, key=lambda p: (order.get(p[0], len(order)), p))
+    pairs.sort(key=lambda p: (order.get(p[0], len(order)), p))
+    return tuple(Subject(model=m, format=f, name=name) for (m, f), name in words.places(pairs).items())
+
+
+def _row(
+    record: RunRecord, attributes: tuple[str, ...], rates: dict[tuple[str, str], Estimate], subjects: Sequence[Subject]
+) -> Row:
+    valid, discarded = _validity(record, attributes)
+    return Row(
+        label=words.attributes(attributes),
+        attributes=attributes,
+        seeds=max((e.n for e in rates.values()), default=None),
+        valid=valid,
+        discarded=discarded,
+        cells=tuple(_cell(record, s, attributes, rates.get((s.model, s.format))) for s in subjects),
     )
-
-
-def _rows(record: RunRecord, subjects: Sequence[Subject], entries: Iterable[NamedEstimate]) -> tuple[Row, ...]:
-    groups: dict[tuple[str, ...], dict[tuple[str, str], Estimate]] = {}
-    for entry in entries:
-        groups.setdefault(entry.attributes, {})[entry.model, entry.format] = entry.estimate
-    out = []
-    for attributes, by_subject in groups.items():
-        valid, discarded = _validity(record, attributes)
-        out.append(
-            Row(
-                label=words.attributes(attributes),
-                attributes=attributes,
-                seeds=max((e.n for e in by_subject.values()), default=None),
-                valid=valid,
-                discarded=discarded,
-                cells=tuple(_cell(record, s, attributes, by_subject.get((s.model, s.format))) for s in subjects),
-            )
-        )
-    return tuple(out)
 
 
 def _cell(record: RunRecord, subject: Subject, attributes: tuple[str, ...], rate: Estimate | None) -> Cell:
@@ -170,14 +147,8 @@ def _cell(record: RunRecord, subject: Subject, attributes: tuple[str, ...], rate
 def find(record: RunRecord, name: str, subject: Subject, attributes: tuple[str, ...]) -> Estimate | None:
     """Find the estimate ``name`` of one subject for one attribute set, without direction or kind."""
     for e in record.estimates:
-        if (
-            e.name == name
-            and e.model in ("", subject.model)
-            and e.format in ("", subject.format)
-            and e.attributes == attributes
-            and not e.directions
-            and not e.kind
-        ):
+        about = (e.name, e.attributes) == (name, attributes) and _whole(e)
+        if about and e.model in ("", subject.model) and e.format in ("", subject.format):
             return e.estimate
     return None
 
@@ -196,12 +167,121 @@ def noise_of(record: RunRecord, subject: Subject, attributes: tuple[str, ...]) -
 
 def _validity(record: RunRecord, attributes: tuple[str, ...]) -> tuple[int | None, int | None]:
     for e in record.estimates:
-        same = e.attributes == attributes and not e.directions and not e.kind
-        if e.name == "valid_share" and same and e.estimate.n_variants is not None:
-            made = e.estimate.n_variants
-            valid = round(e.estimate.value * made)
-            return valid, made - valid
-    if not attributes:
-        counts = record.counts
-        return counts.valid, counts.discarded
-    return None, None
+        if e.name == "valid_share" and e.attributes == attributes and _whole(e) and e.estimate.n_variants is not None:
+            valid = round(e.estimate.value * e.estimate.n_variants)
+            return valid, e.estimate.n_variants - valid
+    return (None, None) if attributes else (record.counts.valid, record.counts.discarded)
+
+
+# -- in sentences -----------------------------------------------------------------------------------------
+
+
+def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    """What was asked, of whom, and how: (name, value)."""
+    spec, counts, source = record.spec, record.counts, record.provenance.seeds
+    attributes = spec.attributes or sorted({a for e in record.estimates for a in e.attributes})
+    limit = f", first {spec.limit}" if spec.limit else ""
+    texts = words.plural(counts.seeds, "text") if counts.seeds is not None else "unknown number"
+    n = source.not_english
+    other = f", {n:,} that {words.verb(n, 'does', 'do')} not look like English" if n else ""
+    repeats = [f"{m}: {v.replicates}" for m, v in record.models.items() if v.replicates]
+    replicates = ", ".join(repeats) or spec.replicates
+    items = [
+        ("Task", str(spec.task)),
+        ("Texts", f"{spec.data or source.source or 'embedded texts'}{limit}; {texts} used{other}"),
+        ("Models", ", ".join(record.models or spec.models or ["none"])),
+        ("Attributes", ", ".join(attributes) or "those that the texts name"),
+        ("Edits", _edits(record)),
+        ("Replicates", str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic"),
+        ("Formats", ", ".join(f for f in spec.formats if f) or "the task's default"),
+        ("Parser", str(spec.parser)),
+    ]
+    items += [("Protocol", spec.protocol)] if spec.protocol != "default" else []
+    items += [("Compared", compared(record.probability))] if record.probability else []
+    items += [("Bound δ", f"{100 * spec.delta:g} %")] if spec.delta is not None else []
+    return tuple(items)
+
+
+def _edits(record: RunRecord) -> str:
+    spec, person = record.spec, words.whose(record)
+    order = f"up to {words.plural(spec.order, 'attribute')} at once"
+    if spec.protocol == "hinter":
+        return f"{order}, all occurrences of a word pair, one pair after the other"
+    if spec.suite == "grammar":
+        return f"{order}, terminals of the grammar"
+    return f"{order}, scope {spec.scope or '–'}" + (f", in words about {person}" if person else "")
+
+
+def compared(section: Probability) -> str:
+    """Say what the probability oracle compared, in one line.
+
+    Examples
+    --------
+    >>> compared(Probability(label="his"))
+    "probability of 'his'"
+    """
+    first = next((row.epsilon for row in section.rows), None)
+    less = ", less that of the shares in the occupations," if section.reference == "bls" else ""
+    beyond = "" if first is None else f"; a difference{less} of more than {first:g} counts as a change"
+    return f"probability of {section.label!r}{beyond}"
+
+
+def answer(shown: View) -> Iterator[tuple[str, str]]:
+    """Two sentences of measured facts per subject: (its name, what it did)."""
+    for i, subject in enumerate(shown.subjects):
+        judged = [(r, r.cells[i], rate) for r in shown.rows if r.attributes and (rate := r.cells[i].rate)]
+        if not judged:
+            yield subject.name, f"{_why_no_rate(shown.record, subject.model)}, so no rate could be measured."
+            continue
+        # The lower end of the interval: a rate of a few seeds is no headline.
+        row, cell, rate = max(judged, key=lambda one: (one[2].low, one[2].value, one[0].label))
+        if all(rate.value == 0 for _, _, rate in judged):
+            kept = split([r for r, _, _ in judged])[0]
+            highest = max(rate.high for r, _, rate in judged if r in kept)
+            first = (
+                f"changed its {shown.noun} in none of the variants judged; the intervals reach up to "
+                f"{words.percent(highest, 0 if highest >= 0.2 else 1)}."
+            )
+        else:
+            placebo = f"; placebo edits changed it in {words.interval(cell.placebo)}" if cell.placebo else ""
+            first = (
+                f"changed its {shown.noun} most often with {row.label}, in {words.interval(rate)} of the variants of "
+                f"{words.plural(rate.n, 'text')}; the same prompt again: {checks.noise(cell.noise)}{placebo}."
+            )
+        yield subject.name, f"{first} {_claimed(shown, subject, [(r, c) for r, c, _ in judged])}"
+
+
+def _claimed(shown: View, subject: Subject, judged: Sequence[tuple[Row, Cell]]) -> str:
+    """In how many comparisons of a subject a difference was shown, and how many hidden findings it has."""
+    cells = [cell for _, cell in judged]
+    if not any(cell.claim for cell in cells):
+        if shown.record.scores or shown.record.generation_pairs:
+            return "Its claims are about differences between groups: see their table."
+        return f"No claim was tested for its {words.plural(len(cells), 'attribute set')}."
+    few = sum(cell.verdict == "not_tested" for cell in cells)
+    tested = words.plural(len(cells) - few, "comparison")
+    named = [row.label for row, cell in judged if cell.verdict == "shown"]
+    claims = f"A difference was shown in {len(named)} of {tested}: {words.listing(named)}"
+    if not named:
+        claims = f"No difference was shown in {tested}"
+    claims += f"; {few} had too few texts" if few else ""
+    n = sum(f.model == subject.model and f.format in ("", subject.format) for f in shown.hidden)
+    hidden = words.plural(n, "hidden finding") if n else "no hidden finding"
+    about = ("", ", about one text,")[n] if n < 2 else ", each about one text,"
+    recorded = words.sentence(f"{hidden}{about} {'was' if n < 2 else 'were'} recorded.")
+    return f"{claims}. {recorded}"
+
+
+def _why_no_rate(record: RunRecord, model: str) -> str:
+    """Why there is no rate of a model: nothing could be read, nothing valid could be asked, or too little came."""
+    unread, counts = checks.nothing(record, model), record.counts
+    if unread is not None:
+        return f"gave no answer that could be read ({checks.losses(unread)})"
+    if counts.valid != 0 or record.status == "partial":
+        return "gave too few answers"
+    made = counts.variants or 0
+    if not made:
+        return "was asked about no variant: none could be made"
+    was = words.verb(made, "was", "were")
+    which = "the only one" if made == 1 else f"all {made:,}"
+    return f"was asked about no variant: {which} that {was} made {was} discarded by the validity check"

@@ -1,15 +1,20 @@
 """Words, figures and symbols that all reports share; see docs/wording.md.
 
 Everything a reader sees says what was measured. Text from models and files passes through `visible`
-before it is laid out anywhere.
+before it is laid out anywhere. Sentences that hang on no figure are in ``auditor/embedded/report.yaml``.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import PurePath
 
+import msgspec
+
+from auditor.core import data, yamlfile
 from auditor.core.counting import plural as plural
 from auditor.core.counting import verb as verb
 from auditor.core.record import RunRecord
@@ -30,11 +35,58 @@ VERDICTS = {
     "not_determined": "not determined",
     "not_tested": "not tested",
 }
+RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}  # what is told first
+
+
+@cache
+def _embedded() -> dict[str, object]:
+    return msgspec.convert(yamlfile.load(data.path("embedded", "report.yaml")), dict[str, object])
+
+
+def text(name: str) -> str:
+    """A paragraph of ``report.yaml``."""
+    return str(_embedded()[name])
+
+
+def lines(name: str) -> tuple[str, ...]:
+    """A list of sentences of ``report.yaml``."""
+    return msgspec.convert(_embedded()[name], tuple[str, ...])
+
+
+def named(name: str) -> dict[str, str]:
+    """Texts of ``report.yaml`` by what they are about."""
+    return msgspec.convert(_embedded()[name], dict[str, str])
+
+
+def rows(name: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a table of ``report.yaml``."""
+    return msgspec.convert(_embedded()[name], tuple[tuple[str, ...], ...])
+
+
+def number(value: float | None, spec: str = ".2g") -> str:
+    """A number formatted by ``spec``, ``–`` where there is none."""
+    return "–" if value is None else format(value, spec)
 
 
 def count(n: int | None) -> str:
     """Write a count with thousands marked, ``–`` where there is none: ``12,304``."""
-    return "–" if n is None else f"{n:,}"
+    return number(n, ",")
+
+
+def p_value(p: float | None) -> str:
+    """Two significant digits, never 0."""
+    return "<0.0001" if p is not None and p < 0.0001 else number(p)
+
+
+def span(
+    value: float, low: float | None, high: float | None, spec: str, *, scale: float = 1, unit: str = "", lead: str = ""
+) -> str:
+    """A signed number with its interval, where it has one, and minus signs: ``−3.1 points (95 %: −5.2 to −1.0)``.
+
+    ``scale`` is 100 for points; ``unit`` stands before the interval, and ``lead`` within it.
+    """
+    between = "" if low is None or high is None else f" ({lead}{scale * low:{spec}} to {scale * high:{spec}})"
+    return f"{scale * value:{spec}}{unit}{between}".replace("-", "−")
 
 
 def asked(counts: Counts) -> str:
@@ -171,6 +223,13 @@ def listing(items: Sequence[str], last: str = "and") -> str:
     if len(items) < 2:
         return "".join(items)
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def places(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """What each model in a format is called: the format is named only where a model has several."""
+    known = list(dict.fromkeys(pairs))
+    formats = Counter(model for model, _ in known)
+    return {(m, f): f"{m}, {f}" if formats[m] > 1 and f else m for m, f in known}
 
 
 def outcome_noun(kind: str) -> str:

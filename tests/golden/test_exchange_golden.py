@@ -23,8 +23,8 @@ from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.core.waivers import Waiver
 from auditor.measure import compare
-from auditor.report import html, markdown, schema, terminal, two_runs
-from auditor.report.github import workflow_commands
+from auditor.report import html, markdown, run_json, side_by_side, terminal
+from auditor.report.exchange import workflow_commands
 from auditor.report.page import Page
 from auditor.store.compact import short
 
@@ -126,9 +126,11 @@ CASES = {
     "exchange-github.md": lambda: rendered("github"),
     "exchange-github.txt": lambda: "\n".join(workflow_commands(WAIVED)) + "\n",
     "exchange-parquet.json": parquet,
-    "compare.txt": lambda: terminal.write(Page(width=100, encoding="utf-8", color=False), two_runs.build(compared())),
-    "compare.md": lambda: markdown.write(two_runs.build(compared())),
-    "compare.html": lambda: html.write(two_runs.build(compared())),
+    "compare.txt": lambda: terminal.write(
+        Page(width=100, encoding="utf-8", color=False), side_by_side.runs(compared())
+    ),
+    "compare.md": lambda: markdown.write(side_by_side.runs(compared())),
+    "compare.html": lambda: html.write(side_by_side.runs(compared())),
 }
 
 
@@ -144,5 +146,5 @@ def test_format(name: str) -> None:
 def test_published_schema_is_the_one_of_the_types() -> None:
     path = HERE.parents[1] / "docs" / "schema" / "run.schema.json"
     if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(schema.text(), encoding="utf-8", newline="\n")
-    assert schema.text() == path.read_text(encoding="utf-8")
+        path.write_text(run_json.schema_text(), encoding="utf-8", newline="\n")
+    assert run_json.schema_text() == path.read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from auditor.core.registry import RENDERERS
 from auditor.core.shown import cell
 from auditor.core.waivers import Waiver
 from auditor.report import words
-from auditor.report.github import workflow_commands
+from auditor.report.exchange import workflow_commands
 from auditor.report.markdown import escape
 
 

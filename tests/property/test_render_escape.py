@@ -19,7 +19,7 @@ from auditor.core.shown import BIDI_SAFE
 from auditor.core.types import Message, Prompt
 from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
-from auditor.report.json import JsonReport
+from auditor.report.run_json import JsonReport
 from auditor.report.terminal import TerminalReport
 
 

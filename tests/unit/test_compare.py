@@ -16,7 +16,7 @@ from auditor.core.types import Verdict
 from auditor.measure import compare
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.paired import mcnemar
-from auditor.report import terminal, two_runs
+from auditor.report import side_by_side, terminal
 from auditor.report.page import Page
 from auditor.store.compact import short
 
@@ -126,7 +126,7 @@ def test_a_rate_weighs_variants_and_its_test_goes_by_text() -> None:
 def test_plans_come_first_and_leave_out_where_results_go() -> None:
     found = runs([False], [False], spec={"task": "u", "out": "x", "order": 3}, id="r2")
     assert [(p.name, p.before, p.after) for p in found.plans] == [("order", "not set", "3"), ("task", "t", "u")]
-    text = terminal.write(Page(width=100, encoding="utf-8", color=False), two_runs.build(found))
+    text = terminal.write(Page(width=100, encoding="utf-8", color=False), side_by_side.runs(found))
     assert text.index("Plans") < text.index("How often answers changed")
 
 

@@ -20,11 +20,10 @@ from auditor.core.record import RunRecord, read
 from auditor.core.registry import PAGES, RENDERERS
 from auditor.core.types import Estimate, Finding
 from auditor.perturb.dictionaries import files
-from auditor.report import compliance_data, view
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_page as built
-from auditor.report import compliance_view as work
+from auditor.report import data_formats
 
 
 def load(name: str) -> ModuleType:
@@ -221,7 +220,7 @@ class TestPage:
 
     def test_a_run_that_stopped_early_deviates_from_its_plan(self) -> None:
         record = SPECIMEN.partial()
-        assert tuple(row[0] for row in work.deviations(read(record))) == ("End of the run",)
+        assert tuple(row[0] for row in built.deviations(read(record))) == ("End of the run",)
         made = page(record)
         assert "stopped early" in section(made, "plan")
         assert "Not held: completeness" in section(made, "counterfactual")
@@ -286,7 +285,7 @@ class TestPage:
         score = made["tabular"]["scores"][0] | {"name": name, "population": population}
         made["tabular"]["scores"] = [score | {"estimate": score["estimate"] | {"n": 1}, "population": "x"}, score]
         made["findings"][0] |= {"code": f"tabular-{name.replace('_', '-')}", "rate": score["estimate"]}
-        assert facts.claims(read(made), "label")[0].what == told
+        assert facts.claims(read(made))[0].what == told
 
 
 class TestLl144:
@@ -314,13 +313,13 @@ class TestLl144:
 
     def test_levels_follow_what_the_file_holds(self) -> None:
         record = GOLDEN.people_record()
-        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(read(record), read(record)))
+        crossings = frameworks.cross(frameworks.load("ll144"), facts.known(read(record), read(record)))
         level = {c.clause.ref: c.level for c in crossings}
         assert level["5-301(b)(1)–(3)"] == "direct"
         assert level["5-301(c)(1)–(4)"] == "not_covered"
         assert level["5-300, independent auditor"] == "not_covered"
         record["ll144"]["data_kind"] = "test"
-        crossings = frameworks.cross(frameworks.load("ll144"), work.facts(read(record), read(record)))
+        crossings = frameworks.cross(frameworks.load("ll144"), facts.known(read(record), read(record)))
         level = {c.clause.ref: c.level for c in crossings}
         assert level["5-301(b)(1)–(3)"] == "input"
         assert level["5-302(b)"] == "input"
@@ -332,8 +331,8 @@ class TestWhatIsNotThere:
     def levels(self, name: str, record: dict[str, Any], outcomes: dict[str, Any] | None) -> dict[str, Any]:
         found = frameworks.cross(
             frameworks.load(name),
-            work.facts(read(record), optional(outcomes)),
-            work.absent(read(record), optional(outcomes)),
+            facts.known(read(record), optional(outcomes)),
+            facts.absent(read(record), optional(outcomes)),
         )
         return {c.clause.ref: c for c in found}
 
@@ -349,7 +348,7 @@ class TestWhatIsNotThere:
     def test_links_lead_to_sections_that_hold_something(self) -> None:
         for name in PAGES:
             for record, outcomes in ((SPECIMEN.record(), None), (GOLDEN.rows(), None)):
-                absent = work.absent(read(record), optional(outcomes))
+                absent = facts.absent(read(record), optional(outcomes))
                 for crossing in self.levels(name, record, outcomes).values():
                     assert not absent & {id for id, _ in crossing.links}
 
@@ -419,11 +418,11 @@ def test_signed_differences_are_told_in_points() -> None:
 
 def test_hashes_that_are_lacking_are_said_to_be() -> None:
     record = copy.deepcopy(SPECIMEN.record())
-    told = dict(work.hashes(read(record)))
+    told = dict(built.hashes(read(record)))
     assert told["Code of the tool"] == "not recorded"
     assert told["Dictionary gender"] == "aa01" * 16
     record["provenance"] |= {"code": {"sha256": "cd" * 32}, "dictionaries": []}
-    told = dict(work.hashes(read(record)))
+    told = dict(built.hashes(read(record)))
     assert told["Code of the tool"] == "cd" * 32
     assert told["Dictionaries"] == "not recorded"
 
@@ -432,7 +431,7 @@ class TestAiVerifyData:
     """The fields that the framework's schema of test results requires (read January 2026)."""
 
     def test_required_fields(self) -> None:
-        found = compliance_data.result(read(GOLDEN.full()))
+        found = data_formats.ai_verify(read(GOLDEN.full()))
         assert {"gid", "cid", "start_time", "time_taken", "test_arguments", "output"} <= set(found)
         for name in ("gid", "cid"):
             assert re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9-._]{0,127}", found[name])
@@ -446,7 +445,7 @@ class TestAiVerifyData:
 
     def test_claims_carry_their_intervals_and_verdicts(self) -> None:
         record = GOLDEN.full()
-        claims = {c["id"]: c for c in compliance_data.result(read(record))["output"]["claims"]}
+        claims = {c["id"]: c for c in data_formats.ai_verify(read(record))["output"]["claims"]}
         for finding in record["findings"]:
             if finding["kind"] == "claim":
                 assert claims[finding["id"]]["rate"] == finding["rate"]
@@ -454,8 +453,8 @@ class TestAiVerifyData:
 
     def test_hosted_models_are_asked_through_an_interface(self) -> None:
         record, _ = SPECIMEN.failing()
-        assert compliance_data.result(read(record))["test_arguments"]["mode"] == "api"
-        assert compliance_data.result(read(GOLDEN.full()))["test_arguments"]["mode"] == "upload"
+        assert data_formats.ai_verify(read(record))["test_arguments"]["mode"] == "api"
+        assert data_formats.ai_verify(read(GOLDEN.full()))["test_arguments"]["mode"] == "upload"
 
     def test_outcomes_are_no_test_of_a_model(self) -> None:
         with pytest.raises(ConfigError, match="no test of one"):
@@ -465,7 +464,7 @@ class TestAiVerifyData:
 def test_every_claim_of_a_record_is_in_its_page() -> None:
     record = SPECIMEN.record()
     shown = section(page(record), "claims")
-    for claim in facts.claims(read(record), view.build(read(record)).noun):
+    for claim in facts.claims(read(record)):
         assert claim.id in shown
         assert claim.effect in shown
 

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
-from auditor.report import exchange, headline, prose, view, words
+from auditor.report import exchange, view, words
 from auditor.report.finding import render_finding
 
 
@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize("form", ["terminal", "html", "markdown"])
 def test_each_report_says_what_shown_means_for_a_hidden_finding(form: str) -> None:
     told = plain(RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(RECORD, EVIDENCE))
-    assert prose.text("hidden_finding") in told
+    assert words.text("hidden_finding") in told
     assert sum(f["verdict"] == "shown" for f in HIDDEN) <= told.count("shown for its text")
 
 
@@ -80,7 +80,7 @@ def test_the_headline_keeps_rates_and_single_texts_apart(n: int, said: str) -> N
     made = view.build(read(record))
     one = next(f for f in read(RECORD).findings if f.kind == "hidden")
     hidden = [replace(one, model=made.subjects[0].model, format="") for _ in range(n)]
-    (_, sentence), *_ = headline.answer(read(record), made.subjects, made.rows, hidden, "label")
+    (_, sentence), *_ = view.answer(replace(made, hidden=tuple(hidden)))
     few = "No difference was shown in 5 comparisons; 1 had too few texts."
     assert sentence.endswith(f"{few} {said[:1].upper()}{said[1:]}")
 

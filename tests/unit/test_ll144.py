@@ -14,7 +14,7 @@ from auditor.contrib.ll144 import categories, record
 from auditor.core.errors import DataFileError
 from auditor.core.record import read
 from auditor.core.record.outcomes import OtherMedian
-from auditor.report import ll144, ll144_report, terminal
+from auditor.report import ll144_report, ll144_words, terminal
 from auditor.report.page import Page
 
 PEOPLE = """id;sex;race;ok;score;team
@@ -95,7 +95,7 @@ def test_partly_known(capsys: pytest.CaptureFixture[str], people: Path) -> None:
 
 
 def test_a_median_is_told_to_the_last_digit() -> None:
-    told = ll144.sensitivity_sentence(
+    told = ll144_words.sensitivity_sentence(
         OtherMedian(median_population="all", median=1234567.5, overall_count="3/7", tables={})
     )
     assert "the median is 1,234,567.5, and 3/7 lie above it" in told

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from auditor.core.record import read
 from auditor.measure import performance
 from auditor.measure.performance import Original
-from auditor.report import performance as shown
+from auditor.report import also_measured
 from auditor.store.stores import RunStore
 
 LABELS = ("a", "b", "c")
@@ -231,11 +231,15 @@ def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
 
 
 def test_section_of_single_labels_leaves_out_what_says_the_same() -> None:
-    made = shown.build(read(section(rows([("a", "a")] * 9, groups={"race": "pacific_islander"}))), {}, "label")
+    (made,) = also_measured.performance(
+        read(section(rows([("a", "a")] * 9, groups={"race": "pacific_islander"}))), {}, "label"
+    )
     assert made is not None
     assert made.tables[0].columns == ("Model", "Texts that name", "Texts", "Accuracy", "Macro-F1")
     assert [line[1] for line in made.tables[0].lines] == ["all texts", "race: pacific islander"]
-    sets = shown.build(read(section(rows([(("a", "b"), ("a",))]))), {("m", "bare"): "m, bare"}, "label")
+    (sets,) = also_measured.performance(
+        read(section(rows([(("a", "b"), ("a",))]))), {("m", "bare"): "m, bare"}, "label"
+    )
     assert sets is not None
     assert "Micro-F1" in sets.tables[0].columns
     assert sets.tables[0].lines[0][0] == "m, bare"
@@ -243,24 +247,26 @@ def test_section_of_single_labels_leaves_out_what_says_the_same() -> None:
 
 def test_small_groups_stand_in_the_record_only() -> None:
     for texts, lines in ((5, 1), (6, 2)):
-        made = shown.build(read(section(rows([("a", "a")] * texts, groups={"race": "black"}))), {}, "label")
+        (made,) = also_measured.performance(
+            read(section(rows([("a", "a")] * texts, groups={"race": "black"}))), {}, "label"
+        )
         assert made is not None
         assert (len(made.tables[0].lines), len(made.tables[0].more)) == (lines, 0)
 
 
 def test_unmapped_labels_are_named_once() -> None:
-    made = shown.build(read(section(rows([("a", "a")]), unmapped=2, examples=["7", "9"])), {}, "label")
+    (made,) = also_measured.performance(read(section(rows([("a", "a")]), unmapped=2, examples=["7", "9"])), {}, "label")
     assert made is not None
     lost = [note for note in made.notes if "'7'" in note]
     assert lost == ["2 labels in the data name no label of the task ('7', '9') and are left out."]
 
 
 def test_no_section_without_labels() -> None:
-    assert shown.build(read({}), {}, "label") is None
+    assert not list(also_measured.performance(read({}), {}, "label"))
     none = {"performance": {"status": "not_tested", "reason": "the texts carry no gold labels"}}
-    assert shown.build(read(none), {}, "label") is None
+    assert not list(also_measured.performance(read(none), {}, "label"))
     reason = {"performance": {"status": "not_tested", "reason": "none fits", "gold": {"given": 2}}}
-    made = shown.build(read(reason), {}, "label")
+    (made,) = also_measured.performance(read(reason), {}, "label")
     assert made is not None
     assert made.notes == ("Not measured: none fits.",)
 

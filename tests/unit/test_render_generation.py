@@ -9,7 +9,7 @@ import pytest
 from auditor import audit
 from auditor.core.record import read
 from auditor.core.record.sections import Probability, Tolerance
-from auditor.report import generation, headline
+from auditor.report import also_measured, view
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport
 
@@ -39,7 +39,7 @@ def pages(result: Any, record: dict[str, Any]) -> tuple[str, str]:
 def test_both_reports_show_phases_coverage_and_bound(result: Any) -> None:
     told = result.record["generation"]
     [bound] = told["bound"].values()
-    section = generation.build(read(result.record), {})
+    (section,) = also_measured.generated(read(result.record), {})
     assert section is not None
     [phase] = section.tables[0].lines
     assert phase[1:4] == ("drawn uniformly from the sentences", "40", str(told["phases"][0]["violating_cases"]))
@@ -69,7 +69,7 @@ def test_everything_is_escaped(result: Any) -> None:
 
 def test_other_runs_have_no_such_section(result: Any) -> None:
     record = {k: v for k, v in result.record.items() if k != "generation"}
-    assert generation.build(read(record), {}) is None
+    assert not list(also_measured.generated(read(record), {}))
     html, text = pages(result, record)
     assert "Generated cases" not in text
     assert 'id="generation"' not in html
@@ -77,7 +77,7 @@ def test_other_runs_have_no_such_section(result: Any) -> None:
 
 @pytest.mark.parametrize("reference", ["equal", "bls"])
 def test_what_is_compared(reference: str) -> None:
-    told = headline.compared(
+    told = view.compared(
         Probability(label="his", reference=reference, rows=(Tolerance(model="m", format="", epsilon=0.05, cases=1),))
     )
     assert told.startswith("probability of 'his'; a difference")

@@ -18,7 +18,7 @@ from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
-from auditor.report import cards, charts, sections, view
+from auditor.report import cards, charts, conditional, proposed, view
 from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport, choices
 from auditor.report.terminal import MAX_CARDS as FEW
@@ -100,7 +100,8 @@ def test_registry_knows_the_renderers() -> None:
 @pytest.mark.parametrize("width", [40, 72, 100, 160])
 def test_terminal_fits_its_width(run: str, width: int) -> None:
     text = every(run, TerminalReport(width=width))
-    commands = tuple(command for command, _ in view.build(read(RUNS[run][0])).commands)
+    record = read(RUNS[run][0])
+    commands = tuple(command for command, _ in proposed.commands(record, view.build(record).hidden, record.findings))
     for line in text.splitlines():
         assert cell_len(line) <= width or line.startswith(commands)
         assert line == line.rstrip(" ")
@@ -363,14 +364,15 @@ def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
 def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     record = few_seeds(("age",), ("age", "race"))
     shown = view.build(read(record))
-    assert [r.label for r in shown.few] == ["age", "age + race"]
-    assert [r.label for r in shown.main] == [r.label for r in view.build(read(SPECIMEN.record())).rows]
+    main, few = view.split(shown.rows)
+    assert [r.label for r in few] == ["age", "age + race"]
+    assert [r.label for r in main] == [r.label for r in view.build(read(SPECIMEN.record())).rows]
     text = " ".join(TerminalReport(full=True).render(record, SPECIMEN.evidence()).split())
     told = "2 attribute sets on fewer than six texts: see report.csv."
     assert told in text
     assert "age + race" not in text
     assert told in HtmlReport().render(record, SPECIMEN.evidence())
-    assert view.build(read(few_seeds(("age",)))).few == ()  # one line is no clutter
+    assert view.split(view.build(read(few_seeds(("age",)))).rows)[1] == ()  # one line is no clutter
 
 
 def side(model: str) -> dict[str, str]:
@@ -416,8 +418,8 @@ MORE = {
 
 
 def test_sections_stand_only_where_the_record_has_them() -> None:
-    assert sections.build(read(SPECIMEN.record())) == ()
-    made = sections.build(read(SPECIMEN.record() | MORE))
+    assert conditional.build(read(SPECIMEN.record())) == ()
+    made = conditional.build(read(SPECIMEN.record() | MORE))
     assert [s.id for s in made] == ["comparison", "discarded", "frozen", "waivers"]
     comparison, discarded, frozen, waived = made
     assert [len(t.lines) for t in comparison.tables][-1] == 1  # the pair of three texts is for the CSV

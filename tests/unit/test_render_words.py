@@ -8,8 +8,8 @@ import pytest
 
 from auditor.core.record.sections import Bounds
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
-from auditor.report import cards, diff, prose, words
-from auditor.report import json as json_report
+from auditor.report import cards, diff, words
+from auditor.report import run_json as json_report
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_visible_keeps_letters_joiners_and_lines() -> None:
 
 
 def test_every_verdict_has_symbol_word_and_meaning() -> None:
-    assert set(words.SYMBOLS) == set(words.VERDICTS) == set(prose.named("verdicts"))
+    assert set(words.SYMBOLS) == set(words.VERDICTS) == set(words.named("verdicts"))
     assert words.verdict("shown") == "▲ shown"
     assert words.verdict("not_tested") == "– not tested"
 

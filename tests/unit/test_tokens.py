@@ -12,7 +12,7 @@ from auditor.core.types import Verdict
 from auditor.measure import anomaly
 from auditor.measure.observations import Shape
 from auditor.perturb.grammar import load
-from auditor.report import tokens as section
+from auditor.report import also_measured as section
 from auditor.run.word_rates import Tally, diagnose, of_swaps, of_terminals, of_terms
 
 
@@ -174,10 +174,10 @@ def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> N
 
     rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))
-    shown = section.build(read({"tokens": [as_record("m", "bare", "terminal", rows)]}), {("m", "bare"): "M"})
+    (shown,) = section.tokens(read({"tokens": [as_record("m", "bare", "terminal", rows)]}), {("m", "bare"): "M"})
     assert shown is not None
     assert shown.tables[0].lines[0][:4] == ("M", "▲ odd", "job (x y)", "100")
     assert len(shown.tables[0].lines) == section.MAX_TOKENS
     assert len(shown.tables[0].more) == 4
     assert "1 of 14 words stand out; index not computable" in shown.notes[1]
-    assert section.build(read({}), {}) is None
+    assert not list(section.tokens(read({}), {}))

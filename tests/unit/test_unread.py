@@ -23,8 +23,7 @@ from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
 from auditor.measure import cautions
 from auditor.models.lexicon import Vader
-from auditor.report import cautions as told
-from auditor.report import headline, view
+from auditor.report import checks, view
 from auditor.run.result import Result
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
@@ -92,7 +91,7 @@ def test_a_model_that_can_be_read_leaves_a_complete_run() -> None:
     result = audit("sentiment", model="vader", data=texts)
     assert result.complete
     assert result.record["cautions"] == []
-    assert not view.build(read(result.record)).banners
+    assert not checks.banners(read(result.record))
 
 
 @pytest.mark.parametrize("label", ["positive", "negative"])
@@ -140,7 +139,7 @@ def test_formats_are_told_apart_and_texts_are_not_quoted() -> None:
     assert [(c.code, c.format, c.label) for c in found] == [("constant_answers", "a", "yes")]
     (text,) = cautions.alike("m", {"a": {"Sorry.": 4}}, {})
     assert text.label is None
-    (sentence,) = told.banners(read({"cautions": [dataclasses.asdict(text)]}))
+    (sentence,) = checks.banners(read({"cautions": [dataclasses.asdict(text)]}))
     assert sentence.startswith("m cannot be judged: all 4 answers that could be read are the same.")
 
 
@@ -185,7 +184,7 @@ def test_a_fifth_of_the_answers_is_no_warning() -> None:
     (model,) = result.record["models"].values()
     assert 0.19 < model["counts"]["unparsed"] / model["counts"]["calls"] <= 0.2
     assert "unread" not in model
-    assert not [text for text in headline.banners(read(result.record)) if "could not be read" in text]
+    assert not [text for text in checks.banners(read(result.record)) if "could not be read" in text]
 
 
 def test_refusals_count_like_answers_that_do_not_parse() -> None:
@@ -219,18 +218,18 @@ def test_a_model_that_was_asked_about_no_variant_did_not_give_too_few_answers() 
     record = asked(lambda text: "positive").record
     record["estimates"] = []
     record["counts"] |= {"variants": 12, "valid": 0, "discarded": 12}
-    ((_, sentence),) = view.build(read(record)).answer
+    ((_, sentence),) = view.answer(view.build(read(record)))
     assert sentence == (
         "was asked about no variant: all 12 that were made were discarded by the validity check, so no rate could be "
         "measured."
     )
     record["counts"] |= {"variants": 0, "discarded": 0}
-    ((_, sentence),) = view.build(read(record)).answer
+    ((_, sentence),) = view.answer(view.build(read(record)))
     assert sentence == "was asked about no variant: none could be made, so no rate could be measured."
 
 
 def test_a_model_that_gave_no_readable_answer_is_told_as_such() -> None:
-    ((_, sentence),) = view.build(read(asked(purple).record)).answer
+    ((_, sentence),) = view.answer(view.build(read(asked(purple).record)))
     assert sentence.startswith("gave no answer that could be read")
 
 
@@ -392,7 +391,7 @@ def test_a_model_whose_name_changes_mid_run_is_a_banner(names: tuple[str, ...]) 
     model = Moved()
     model.name, model.names, model.max_batch = "alias", names, 1
     result = asked(model)
-    found = [one for one in view.build(read(result.record)).banners if "named 2 models" in one]
+    found = [one for one in checks.banners(read(result.record)) if "named 2 models" in one]
     assert len(found) == len(names) - 1
     assert all("alias named 2 models for its" in one and "“m-1, m-2”" in one for one in found)
 

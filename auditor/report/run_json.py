@@ -1,9 +1,12 @@
-"""The JSON Schema of ``run.json``, from the types that read it: ``docs/schema/run.schema.json``."""
+"""``run.json`` as a report of its own, in one canonical form, and its JSON Schema (``docs/schema/run.schema.json``)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
+from auditor.core.protocols import Renderer
 from auditor.core.record import Controls, RunRecord
 from auditor.core.types import FORMAT_VERSION
 
@@ -12,6 +15,40 @@ ALWAYS = (
     "id", "format_version", "tool_version", "status", "status_reason", "spec", "provenance", "counts", "estimates",
     "controls", "findings", "diagnoses", "models",
 )  # fmt: skip
+
+
+class JsonReport(Renderer):
+    r"""The record on stdout: sorted keys, two spaces, ASCII only.
+
+    Non-ASCII characters and controls are escaped, so that no text from a model acts on a terminal.
+
+    Examples
+    --------
+    >>> print(JsonReport().render({"b": 1, "a": "é"}), end="")
+    {
+      "a": "\u00e9",
+      "b": 1
+    }
+    """
+
+    name = "json.v1"
+    suffix = ".json"
+
+    def render(self, record: Mapping[str, object], evidence: Any = None) -> str:
+        """Write the record as JSON text that ends in a line break.
+
+        Raises
+        ------
+        ValueError
+            A number is not finite: missing values are null with a reason.
+        """
+        return json.dumps(record, sort_keys=True, allow_nan=False, indent=2, default=_plain) + "\n"
+
+
+def _plain(value: object) -> dict[object, object]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def run_schema() -> dict[str, object]:
@@ -45,7 +82,7 @@ def run_schema() -> dict[str, object]:
     return made
 
 
-def text() -> str:
+def schema_text() -> str:
     """The schema as the file holds it: a line for each definition and each entry of the record."""
 
     def lines(value: dict[str, object], *deep: str) -> str:

@@ -1,0 +1,210 @@
+"""What has to be known beside the figures of a run: cautions first, then its controls, and what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from auditor.core import counting
+from auditor.core.record import Caution, Counts, RunRecord
+from auditor.core.record.parts import Control, Losses, Unread
+from auditor.report import words
+
+MANY_OTHERS = 0.05  # share of texts in other languages from which on a report warns
+LOST = ("unparsed", "refused", "filtered", "failed")
+LABELS = 8  # labels that a report lists
+EXAMPLE = 60  # characters of an answer that a report quotes
+
+# -- what has to be known before any figure ---------------------------------------------------------------
+
+
+def banners(record: RunRecord) -> tuple[str, ...]:
+    """Sentences over a report; what the status tells already is said once."""
+    return tuple(filter(None, [*(_caution(record, one) for one in record.cautions), partial(record), *_others(record)]))
+
+
+def partial(record: RunRecord) -> str:
+    """Why the run is partial, as a sentence; empty for a complete one."""
+    if record.status != "partial":
+        return ""
+    reason = (record.status_reason or "no reason was recorded").rstrip(".")
+    return f"Partial run: {reason}.{'' if variant(record) else ' The figures cover what was answered until then.'}"
+
+
+def _caution(record: RunRecord, caution: Caution) -> str:
+    """Why a model cannot be judged, or gave little to judge."""
+    model, lost = caution.model, ""
+    if caution.code == "unreadable_answers":
+        unread = record.models[model].unread if model in record.models else None
+        if unread is None or unread.judged_nothing:
+            return ""  # the status says so
+        lost = losses(unread)
+    return words.named("cautions")[caution.code].format(
+        who=f"{model}, {caution.format}" if caution.format else model,
+        n=words.count(caution.n),
+        of=words.count(caution.of),
+        pairs=words.plural(caution.of, "pair"),
+        label=f"“{words.visible(caution.label, newlines=False)}”" if caution.label else "the same",
+        lost=lost,
+    )
+
+
+def _others(record: RunRecord) -> Iterator[str]:
+    canary = record.controls.of("canary")
+    for model, drift in canary.parts.items() if canary is not None else ():
+        if drift.shift is not None and drift.shift.shifted:
+            yield words.text("shifted").format(model=model, p=f"{drift.shift.p_value:.2g}")
+    source = record.provenance.seeds
+    if (n := source.not_english) and n >= MANY_OTHERS * (source.n or 0):
+        texts = words.plural(source.n or 0, "text")
+        yield words.text("not_english").format(texts=f"{n:,} of {texts} {words.verb(n, 'does', 'do')}")
+    if record.spec.protocol != "default":
+        yield words.text("protocol").format(protocol=record.spec.protocol)
+
+
+# -- answers that could not be read -----------------------------------------------------------------------
+
+
+def quoted(output: str) -> str:
+    r"""The beginning of an answer in one line, in quotation marks; nothing in it acts or looks like a command.
+
+    Examples
+    --------
+    >>> quoted("purple\nmonkey")
+    '“purple ⏎ monkey”'
+    """
+    line = words.visible(output.strip(), newlines=False)
+    if not line:
+        return "an empty answer"
+    short = line if len(line) <= EXAMPLE else line[: EXAMPLE - 1].rstrip() + "…"
+    # A message to the terminal puts "Run: …" on a line of its own; not what a model said.
+    return f"“{short}”".replace(": ", ":\u00a0")
+
+
+def listed(labels: Sequence[str]) -> str:
+    """The labels that were expected, the first of them where they are many."""
+    left = len(labels) - LABELS
+    return ", ".join(labels) if left <= 1 else f"{', '.join(labels[:LABELS])} and {left:,} further labels"
+
+
+def losses(unread: Unread) -> str:
+    """What became of the answers that could not be read, with an example and what was expected."""
+    counts = [f"{words.count(unread.lost[key])} {key}" for key in LOST if unread.lost.get(key)]
+    example = f"; for example {unread.example}" if unread.example else ""
+    return f"{', '.join(counts)}{example}; expected: {unread.expected}{counting.cut_off(unread.cut_off)}"
+
+
+def reason(model: str, unread: Unread) -> str:
+    """Why a run in which ``model`` gave nothing to judge, or too little to ask on, is not complete."""
+    if sum(unread.lost.values()) == unread.answers:
+        what = f"none of its {words.count(unread.answers)} answers could be read"
+    elif stopped := unread.stopped:
+        what = f"{stopped[0]} of its first {stopped[1]} answers could not be read"
+    else:
+        what = f"too few of its {words.count(unread.answers)} answers could be read to judge any variant"
+    further = ", so it was asked nothing more" if unread.stopped else ""
+    return f"{model}: {what} ({losses(unread)}){further}."
+
+
+def nothing(record: RunRecord, model: str) -> Unread | None:
+    """What is known of the answers of ``model``, where they were such that nothing could be judged."""
+    unread = record.models[model].unread if model in record.models else None
+    return unread if unread is not None and unread.judged_nothing else None
+
+
+def variant(record: RunRecord) -> str:
+    """A variant whose answers show why a model was not asked further, or nothing could be judged; else empty."""
+    every = (model.unread for model in record.models.values() if model.unread is not None)
+    return next((unread.variant for unread in every if unread.judged_nothing or unread.stopped), "")
+
+
+def kinds_lost(rows: Iterable[Losses]) -> tuple[str, ...]:
+    """The kinds of lost answers: what a provider's filter kept back only where it kept something back."""
+    filtered = any(row.filtered for row in rows)
+    return tuple(name for name in ("refused", "filtered", "unparsed", "failed") if filtered or name != "filtered")
+
+
+def lost(counts: Counts) -> str:
+    """How many prompts got no answer that counts, of how many that were asked or found in the cache.
+
+    Examples
+    --------
+    >>> lost(Counts(refused=0, unparsed=2, failed=0, calls=3, cached=861))
+    'refused 0, unparsed 2, failed 0 of 864 (3 asked, 861 from the cache)'
+    """
+    every = ", ".join(f"{name} {words.count(counts.lost.get(name))}" for name in kinds_lost([counts]))
+    calls, cached = counts.calls, counts.cached or 0
+    if calls is None:
+        return every
+    return (
+        f"{every} of {words.count(calls + cached)} ({words.count(calls)} asked, {words.count(cached)} from the cache)"
+    )
+
+
+# -- controls ---------------------------------------------------------------------------------------------
+
+DECLARED = "not measured: the model is declared deterministic"
+FEW_SEEDS = 6
+CONTROLS = {
+    "noise_floor": "Same-prompt noise",
+    "validity": "Agreement problems",
+    "placebo": "Placebo edits",
+    "positive_control": "Positive control",
+    "canary": "Same prompts later",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One line of the controls: what, for whom, the figure or the reason why there is none."""
+
+    name: str
+    scope: str
+    result: str
+    ran: bool = True
+    few: bool = False  # of one attribute set, on fewer than `FEW_SEEDS` seeds
+
+
+def controls(record: RunRecord) -> Iterator[Line]:
+    """One line per control; those that were not run say why."""
+    every = record.controls.every
+    for key in [*CONTROLS, *sorted(set(every) - set(CONTROLS))]:
+        name = CONTROLS.get(key, key.replace("_", " ").capitalize())
+        if key in every:
+            yield from control(name, "", every[key])
+        else:
+            yield Line(name=name, scope="", result="not run: the run record holds no result", ran=False)
+
+
+def control(name: str, scope: str, value: Control) -> Iterator[Line]:
+    """One control as lines: a rate, a test, or why it was not run."""
+    for key, part in sorted(value.parts.items()):
+        yield from control(name, f"{scope}, {key}" if scope else key, part)
+    if not value.parts:
+        few = value.estimate is not None and ", " in scope and value.estimate.n < FEW_SEEDS
+        yield Line(name=name, scope=scope, result=_result(value), ran=value.reason is None, few=few)
+
+
+def _result(value: Control) -> str:
+    if value.reason is not None:
+        return f"not run: {value.reason}"
+    if value.declared:
+        return DECLARED
+    if (rate := value.estimate) is not None:
+        return f"{words.interval(rate)} · n = {words.count(rate.n)}" + (f" · {rate.note}" if rate.note else "")
+    if (shift := value.shift) is not None:
+        prompts, answers = words.plural(shift.prompts, "prompt"), words.plural(shift.answers, "answer")
+        seen = "answered differently" if shift.shifted else "no shift seen"
+        return f"{seen}: p = {shift.p_value:.2g} ({prompts}, {answers})"
+    if value.rate is not None:
+        return words.percent(value.rate) + (f" of {words.count(value.n)}" if value.n is not None else "")
+    return value.text
+
+
+def noise(value: Control | None) -> str:
+    """A noise floor in words."""
+    if value is not None and value.declared:
+        return DECLARED
+    if value is not None and value.estimate is not None:
+        return words.interval(value.estimate)
+    return (value.reason if value is not None else None) or "not measured"
