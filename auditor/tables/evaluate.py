@@ -125,6 +125,11 @@ class Evaluator:
         """Wall time since the evaluator was made."""
         return time.monotonic() - self._began
 
+    def spent(self) -> dict[str, float]:
+        """What was asked, for the counts of a result."""
+        seconds = round(self.seconds, 3)
+        return {"evaluations": self.evaluations, "cache_hits": self.cache_hits, "seconds": seconds}
+
     @property
     def remaining(self) -> int | None:
         """Rows that may still be asked; None without a limit, 0 when the time is up."""

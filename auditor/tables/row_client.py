@@ -290,8 +290,8 @@ class RowClient:
                 raise UserError(f"{self.model.name} answered nothing: {stopped}")
             raise BudgetExceeded(str(stopped))
         result = np.empty(len(rows), dtype=object)
-        for i in range(len(rows)):
-            result[i] = self._label(responses[i * self.replicates : (i + 1) * self.replicates])
+        k = self.replicates
+        result[:] = [self._label(responses[i : i + k]) for i in range(0, len(responses), k)]
         return result
 
     def statuses(self) -> dict[str, int]:
@@ -325,8 +325,7 @@ class RowClient:
 
     def _label(self, responses: Sequence[Response]) -> str | None:
         """The answer of more than half of the replicates; None, counted by its reason, without one."""
-        votes: Counter[str] = Counter()
-        lost: Counter[str] = Counter()
+        votes, lost = Counter[str](), Counter[str]()
         for response in responses:
             if response.model_reported:
                 self.reported.add(response.model_reported)
@@ -338,10 +337,11 @@ class RowClient:
                 votes[answer.value] += 1
             else:
                 lost[answer.status if answer.status != "ok" else "unparsed"] += 1
-        if votes and 2 * max(votes.values()) > len(responses):
-            self.rows["ok"] += 1
-            return max(votes, key=lambda value: votes[value])
-        self.rows[max(lost, key=lambda status: lost[status]) if lost else "divided"] += 1
+        for label, n in votes.most_common(1):
+            if 2 * n > len(responses):
+                self.rows["ok"] += 1
+                return label
+        self.rows[lost.most_common(1)[0][0] if lost else "divided"] += 1
         return None
 
 
@@ -351,33 +351,18 @@ def predict_from_client(asked: RowClient) -> TableModel:
     Rows that got no label (unparsed, refused, failed, no majority) come back as None. A server's labels that are
     all numbers come back as numbers.
     """
+    fingerprint, predict = asked.model.fingerprint, lambda rows: _as_numbers(asked.predict(rows))
     if asked.task.sha256:
-        task = f"; task {asked.task.name} {digest(asked.task.sha256, size=8)}"
+        fingerprint += f"; task {asked.task.name} {digest(asked.task.sha256, size=8)}"
         predict = asked.predict
-    else:
-        task = ""
-
-        def predict(rows: NDArray[np.generic]) -> NDArray[np.generic]:
-            return _as_numbers(asked.predict(rows))
-
-    return TableModel(
-        name=asked.model.name,
-        predict=predict,
-        fingerprint=f"{asked.model.fingerprint}{task}",
-        slow=True,
-        close=asked.close,
-    )
+    return TableModel(name=asked.model.name, predict=predict, fingerprint=fingerprint, slow=True, close=asked.close)
 
 
 def _as_numbers(labels: NDArray[np.generic]) -> NDArray[np.generic]:
-    known = [label for label in labels if label is not None]
     for kind in (int, float):
         try:
-            numbers = [kind(label) for label in known]
+            numbers = [None if label is None else kind(label) for label in labels.tolist()]
         except ValueError:
             continue
-        if len(known) == len(labels):
-            return np.array(numbers)
-        left = iter(numbers)
-        return np.array([None if label is None else next(left) for label in labels], dtype=object)
+        return np.array(numbers, dtype=object if None in numbers else None)
     return labels

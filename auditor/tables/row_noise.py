@@ -40,11 +40,8 @@ STOPPED = (
 class Noise:
     """What repeated answers say."""
 
-    # share of rows of which not all answers were the same; its interval is by case, whose rows are
-    # alike
-    same_row: Estimate | None
-    # by set of protected columns; all of them together are one of the sets. A set without rows to test
-    # is not in it
+    same_row: Estimate | None  # share of rows of which not all answers were the same; its interval is by case
+    # By set of protected columns, all of them together too; a set without rows to test is not in it.
     tests: Mapping[tuple[str, ...], Dealt] = dataclasses.field(default_factory=dict)
     reason: str = ""  # why nothing was tested
 
@@ -72,7 +69,7 @@ class Noise:
 
 
 class Dealt(NamedTuple):
-    """Whether answers depend on some columns: from dealing them anew among rows that differ in these columns alone."""
+    """Whether answers depend on some columns: they are dealt anew among rows that differ in these columns alone."""
 
     p_value: float
     p_adjusted: float  # Holm, over the sets of columns
@@ -100,21 +97,15 @@ def measure(
     if k < 2:
         return Noise(same_row=None)
     names: dict[str, int] = {}
-    read: list[tuple[Mapping[str, object], list[int]]] = []
+    read = [(row, [_label(book.answers[sha].get(i), asked, names) for i in range(k)]) for sha, row in book.rows.items()]
     unlike: dict[tuple[object, ...], list[bool]] = defaultdict(list)
-    for sha, row in book.rows.items():
-        labels = [_label(book.answers[sha].get(i), asked, names) for i in range(k)]
+    for row, labels in read:
         if min(labels) >= 0:
             unlike[_without(row, schema.protected)].append(len(set(labels)) > 1)
-        read.append((row, labels))
-    same_row = (
-        korn_graubard([sum(rows) for rows in unlike.values()], [len(rows) for rows in unlike.values()])
-        if unlike
-        else None
-    )
+    same_row = korn_graubard(*([f(rows) for rows in unlike.values()] for f in (sum, len))) if unlike else None
     if not complete:
         return Noise(same_row=same_row, reason=STOPPED)
-    found: dict[tuple[str, ...], tuple[float, int]] = {}
+    p_values: dict[tuple[str, ...], tuple[float, int]] = {}
     for number, columns in enumerate(dict.fromkeys([tuple(schema.protected), *sets])):
         blocks: dict[tuple[object, ...], list[list[int]]] = defaultdict(list)
         for row, labels in read:
@@ -123,10 +114,12 @@ def measure(
         if grids := [block for block in blocks.values() if len(block) == size][:CASES]:
             array = np.array(grids).reshape(len(grids), -1)
             rng = np.random.default_rng([seed, 2, number] if number else [seed, 2])
-            found[columns] = permuted(array, size, len(names), rng), len(grids)
-    adjusted = holm([p for p, _ in found.values()])
+            p_values[columns] = permuted(array, size, len(names), rng), len(grids)
+    adjusted = holm([p for p, _ in p_values.values()])
     tests = {
-        columns: Dealt(p, q, n) for (columns, (p, n)), q in zip(found.items(), adjusted, strict=True) if q is not None
+        columns: Dealt(p, q, n)
+        for (columns, (p, n)), q in zip(p_values.items(), adjusted, strict=True)
+        if q is not None
     }
     return Noise(same_row=same_row, tests=tests, reason="" if tests else INCOMPLETE)
 
@@ -182,12 +175,12 @@ def against_noise(
 
     Only for models that are not declared to repeat themselves. Each finding goes by the test of its own columns.
     """
-    found = []
+    beside = []
     for finding in findings:
         columns = columns_of(finding, protected)
         test = noise.tests.get(columns)
         drowned = finding.verdict == "shown" and (test is None or test.p_adjusted >= LEVEL)
-        found.append(
+        beside.append(
             dataclasses.replace(
                 finding,
                 noise=noise.same_row,
@@ -197,4 +190,4 @@ def against_noise(
                 verdict="not_determined" if drowned else finding.verdict,
             )
         )
-    return found
+    return beside

@@ -3,36 +3,39 @@
 S. Galhotra, Y. Brun, A. Meliou, *Fairness Testing: Testing Software for Discrimination*, ESEC/FSE 2017.
 
 The default protocol draws rows uniformly, judges every combination of the columns for all of them at once,
-and stops on an interval that is valid whenever one stops. ``protocol="themis"`` follows the paper's
-algorithms row by row with its Wald rule (`auditor.tables.themis`), to lay figures side by side.
+and stops on an interval that is valid whenever one stops. ``protocol="themis"`` follows the paper's algorithms row by
+row, to lay figures side by side: after ``min_samples`` rows sampling stops as soon as
+``z * sqrt(p (1 - p) / r) < epsilon``. With no change among the first rows the margin is 0 and the score is reported as
+exactly 0: that is the rule, and the reason why it is not the default here. The model is asked in batches all the same:
+rows behind the stop count as evaluations but in no score.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
+from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
-from auditor.core.record.rows import ColumnSet, RowPair, Score
+from auditor.core.record.rows import RowPair, Score
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.confidence_sequences import METHOD, confidence_sequence
 from auditor.measure.intervals import clopper_pearson
 from auditor.tables.coded import Given, Rows, binned, crossed, row_keys
-from auditor.tables.columns import Codes
-from auditor.tables.evaluate import Evaluator, Judged
-from auditor.tables.finds import TabularResult, lattice, minimal_pairs
+from auditor.tables.columns import Codes, Mask
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import EXACT_METHOD, Sampler, ThemisOptions, sampler, walks
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
 from auditor.tables.schema import Schema, enumerate_rows, uniform
 from auditor.tables.themis_search import search
 
 GIVEN_METHOD = "clopper-pearson, own rows"
-PAIRS = 20  # exemplars
 LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
+NOTE = "not valid after stopping: with no change among the first rows the margin is 0"
+BATCH = 256  # rows between two looks of the paper's rule
 
 
 def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
@@ -44,110 +47,74 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
         raise ConfigError("no protected column: give --protected NAME[,NAME]")
     if settings.protocol == "themis":
         return literal_scores(evaluator, schema, settings, rng)
-    return _scores(evaluator, schema, settings, rng)
-
-
-def _scores(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
-    exact = walks(evaluator, schema, settings)
-    tally = Tally(schema, evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
-    reason = ""
+    exact, level, reason = walks(evaluator, schema, settings), settings.confidence, ""
+    drawn = Tally(schema, evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
+    own = Tally(schema, evaluator, schema.protected_index, keep=KEEP_JUDGED)  # of the given rows
     try:
         if exact:
             for rows in enumerate_rows(schema, schema.free_index):
-                tally.add(rows, weigh="cells")
+                drawn.add(rows, weigh="cells")
         else:
-            reason = sample(tally, sampler(schema, settings, rng), settings)
+            reason = sample(drawn, sampler(schema, settings, rng), settings)
     except BudgetExceeded as error:
         reason = str(error)
     scores: tuple[Score, ...] = ()
-    population = "profile" if settings.profile is not None else "domain (uniform)"
-    prefix = "apparent_" if settings.profile is not None else ""
     if exact and not reason:
-        scores = tally.scores("domain (all rows)", settings.confidence, None, EXACT_METHOD)
-    elif tally.rows and not exact:
-        scores = tally.scores(population, settings.confidence, confidence_sequence, METHOD, prefix=prefix)
-    of_given = Tally(schema, evaluator, schema.protected_index, keep=KEEP_JUDGED)
-    given, given_reason = apparent(of_given, settings)
-    result = _result(
-        evaluator, schema, settings, tally, of_given, (*given, *scores), reason or given_reason, exact=exact
-    )
-    places = {"domain": tally, "given": of_given} if settings.profile is None else {"given": of_given}
-    kept = {place: one.judged for place, one in places.items()}
-    return dataclasses.replace(result, judged={place: pair for place, pair in kept.items() if len(pair[0])})
-
-
-def _result(
-    evaluator: Evaluator,
-    schema: Schema,
-    settings: ThemisOptions,
-    tally: Tally,
-    of_given: Tally,
-    scores: tuple[Score, ...],
-    reason: str,
-    *,
-    exact: bool,
-) -> TabularResult:
-    counts = {
-        "generated": tally.draws,
-        "discriminatory": tally.flipped_draws,
-        **({"given_rows": of_given.rows, "given_changes": of_given.flips} if of_given.rows else {}),
-        "off_manifold": tally.off,
-        "impossible_rows": tally.impossible,
-        "evaluations": evaluator.evaluations,
-        "cache_hits": evaluator.cache_hits,
-        "seconds": round(evaluator.seconds, 3),
-    }
-    rows: tuple[ColumnSet, ...] = ()
-    pairs: tuple[RowPair, ...] = ()
-    if (first := tally.first) is not None:
-        _, labels, possible = first
-        differ = evaluator.differ(labels, possible)
-        judged = Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
-        rows = lattice(schema, evaluator, judged)
-        try:
-            pairs = minimal_pairs(evaluator, of_given.found)
-            if len(pairs) < PAIRS:
-                pairs += minimal_pairs(evaluator, tally.found, limit=PAIRS - len(pairs))
-        except BudgetExceeded:
-            pass
-    notes = [
-        "Every possible row was judged; the scores of the domain are exact."
-        if exact and not reason
-        else "Rows were drawn independently; equal draws were kept, because a rate needs them."
-    ]
+        scores = drawn.scores("domain (all rows)", level, None, EXACT_METHOD)
+    elif drawn.rows and not exact:
+        population, prefix = ("domain (uniform)", "") if settings.profile is None else ("profile", "apparent_")
+        scores = drawn.scores(population, level, confidence_sequence, METHOD, prefix=prefix)
+    notes = ["Rows were drawn independently; equal draws were kept, because a rate needs them."]
+    if exact and not reason:
+        notes = ["Every possible row was judged; the scores of the domain are exact."]
+    apparent_scores, left_out = apparent(own, settings)
+    reason, scores = reason or left_out, (*apparent_scores, *scores)
     if schema.constraints:
         notes.append(
             "Rows that break a constraint between columns are in no score; cases that change only through "
             "such rows are counted apart (off-manifold)."
         )
-    if not any(s.name.endswith("group") for s in scores) and (why := tally.no_group()):
+    if not any(s.name.endswith("group") for s in scores) and (why := drawn.no_group()):
         notes.append(f"No group score: {why}.")
-    cases, rows_found = _found(tally, of_given)
+    first, spent = drawn.first, evaluator.spent()
+    finds = [tally.finds for tally in (drawn, own)]
+    places = {"given": own.judged} if settings.profile is not None else {"domain": drawn.judged, "given": own.judged}
     return TabularResult(
         method="themis",
         mode=settings.mode,
         sampling="iid",
         options=settings.plain(),
-        counts=counts,
+        counts={
+            "generated": drawn.draws,
+            "discriminatory": drawn.flipped_draws,
+            **({"given_rows": own.rows, "given_changes": own.flips} if own.rows else {}),
+            "off_manifold": drawn.off,
+            "impossible_rows": drawn.impossible,
+            **spent,
+        },
         scores=scores,
-        lattice=rows,
-        pairs=pairs,
+        lattice=() if first is None else lattice(schema, evaluator, first),
+        pairs=() if first is None else _pairs(evaluator, own, drawn),
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
-        finds=cases,
-        given_finds=rows_found,
+        finds=np.concatenate([np.empty((0, schema.d), np.int32), *(f for f in finds if not isinstance(f, Given))]),
+        given_finds=next((f for f in finds if isinstance(f, Given) and len(f)), None),
+        judged={place: judged for place, judged in places.items() if len(judged[0])},
         status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),
     )
 
 
-def _found(tally: Tally, of_given: Tally) -> tuple[Codes, Given | None]:
-    """What was found among cases of the domain, and among rows as they are (given ones, or those of a profile)."""
-    found = [tally.found, of_given.found]
-    codes = [part for part in found if not isinstance(part, Given)]
-    given = [part for part in found if isinstance(part, Given) and len(part)]
-    none = np.empty((0, tally.schema.d), dtype=np.int32)
-    return np.concatenate([none, *codes]), given[0] if given else None
+def _pairs(evaluator: Evaluator, own: Tally, drawn: Tally) -> tuple[RowPair, ...]:
+    """Exemplars, of given rows first."""
+    pairs: tuple[RowPair, ...] = ()
+    try:
+        for tally in (own, drawn):
+            if len(pairs) < SHOWN:
+                pairs += minimal_pairs(evaluator, tally.finds, limit=SHOWN - len(pairs))
+    except BudgetExceeded:
+        pass
+    return pairs
 
 
 def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
@@ -164,9 +131,7 @@ def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
         if target >= settings.max_samples or _narrow(tally, settings):
             break
         target = min(settings.max_samples, target * 2, target + max(1, LARGEST_BATCH // m))
-    if not tally.rows:
-        return f"none of {plural(tally.draws, 'row')} drawn satisfies the constraints of the schema"
-    return ""
+    return "" if tally.rows else f"none of {plural(tally.draws, 'row')} drawn satisfies the constraints of the schema"
 
 
 def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
@@ -179,11 +144,10 @@ def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
 
 def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], str]:
     """Scores on the given rows (Definition 3.8): what changes them, and how their groups fare."""
-    evaluator = tally.evaluator
-    if settings.data is None or not len(settings.data):
+    evaluator, rows = tally.evaluator, settings.data
+    if rows is None or not len(rows):
         return (), ""
     chunk = max(1, evaluator.batch // len(tally.combos))
-    rows = settings.data
     for start in range(0, len(rows), chunk):
         part = rows[start : start + chunk]
         ended = "the limit was reached"
@@ -194,60 +158,12 @@ def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], 
             except BudgetExceeded as error:  # a server that is gone, or time that ended within a call
                 ended = str(error)
         return (), f"{ended} after {start:,} of {plural(len(rows), 'given row')}: no score of them"
-    return (tally.scores("given rows", settings.confidence, _clopper_pearson, GIVEN_METHOD, prefix="apparent_"), "")
 
+    def interval(successes: int, n: int, level: float) -> tuple[float, float]:
+        estimate = clopper_pearson(successes, n, level)
+        return estimate.low, estimate.high
 
-def _clopper_pearson(successes: int, n: int, level: float) -> tuple[float, float]:
-    estimate = clopper_pearson(successes, n, level)
-    return estimate.low, estimate.high
-
-
-NOTE = "not valid after stopping: with no change among the first rows the margin is 0"
-BATCH = 256
-
-
-def z_value(confidence: float) -> float:
-    """The two-sided normal quantile."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(0.5 + confidence / 2)
-
-
-def stop_at(hits: NDArray[np.bool_], before: tuple[int, int], settings: ThemisOptions) -> int | None:
-    """Where the paper's rule stops inside a batch."""
-    r = before[0] + np.arange(1, len(hits) + 1)
-    p = (before[1] + np.cumsum(hits)) / r
-    margin = z_value(settings.confidence) * np.sqrt(p * (1 - p) / r)
-    done = ((r > settings.least) & (margin < settings.epsilon)) | (r >= settings.max_samples)
-    return int(np.argmax(done)) + 1 if done.any() else None
-
-
-def proportion(draw: Sampler, judge: Callable[[Rows], NDArray[np.bool_]], settings: ThemisOptions) -> tuple[int, int]:
-    """Rows used and hits among them, sampled until the rule stops."""
-    r = count = 0
-    while True:
-        hits = judge(draw(min(BATCH, settings.max_samples - r)))
-        used = stop_at(hits, (r, count), settings)
-        part = hits if used is None else hits[:used]
-        r, count = r + len(part), count + int(part.sum())
-        if used is not None:
-            return r, count
-
-
-def wald(count: int, r: int, settings: ThemisOptions, note: str = NOTE) -> Estimate:
-    """The score with the paper's margin."""
-    p = count / r
-    margin = z_value(settings.confidence) * (p * (1 - p) / r) ** 0.5
-    return Estimate(
-        value=p,
-        low=max(0.0, p - margin),
-        high=min(1.0, p + margin),
-        level=settings.confidence,
-        n=r,
-        n_skipped=0,
-        method=AFTER_STOPPING,
-        note=note,
-    )
+    return tally.scores("given rows", settings.confidence, interval, GIVEN_METHOD, prefix="apparent_"), ""
 
 
 def literal_scores(
@@ -258,18 +174,32 @@ def literal_scores(
     notes = ["Raw figures by the paper's protocol: no control, no valid interval; constraints are ignored."]
     draws = hits = 0
     reason = ""
-    draw = sampler(schema, settings, rng)
+    draw, index = sampler(schema, settings, rng), schema.protected_index
     population = "domain (uniform)" if settings.profile is None else "profile"
+
+    def changes(rows: Rows) -> Mask:
+        """Which rows get another label with other protected values."""
+        own = row_keys(binned(rows)[:, index], schema.cards[index])
+        return np.asarray(evaluator.each(evaluator.grid(rows))[np.arange(len(rows)), own])
+
+    def labelled(combo: Codes, label: int) -> Callable[[Rows], Mask]:
+        return lambda rows: np.asarray(evaluator.labels(crossed(rows, index, combo[None])) == label)
+
+    def add(name: str, estimate: Estimate) -> None:
+        scores.append(Score(name=name, columns=schema.protected, estimate=estimate, population=population))
+
     try:
-        draws, hits = proportion(draw, lambda rows: _changes(evaluator, rows), settings)
-        scores.append(
-            Score(name="causal", columns=schema.protected, estimate=wald(hits, draws, settings), population=population)
-        )
+        draws, hits = proportion(draw, changes, settings)
+        add("causal", wald(hits / draws, None, draws, settings, NOTE))
         label, why = _label(evaluator, schema)
         if label is None:
             notes.append(f"No group score: {why}.")
-        else:
-            scores.append(_group(evaluator, schema, settings, draw, population, label))
+        else:  # Algorithm 1: each combination of protected values with rows of its own
+            groups = [proportion(draw, labelled(combo, label), settings) for combo in schema.combos]
+            shares = [count / n for n, count in groups]
+            note = "each group's rate to ± epsilon by the paper's rule; " + NOTE
+            value = max(shares) - min(shares)
+            add("group", wald(value, 2 * settings.epsilon, min(n for n, _ in groups), settings, note))
     except BudgetExceeded as error:
         reason = str(error)
     return TabularResult(
@@ -277,14 +207,7 @@ def literal_scores(
         mode=settings.mode,
         sampling="iid",
         options=settings.plain(),
-        counts={
-            "generated": draws,
-            "discriminatory": hits,
-            "off_manifold": 0,
-            "evaluations": evaluator.evaluations,
-            "cache_hits": evaluator.cache_hits,
-            "seconds": round(evaluator.seconds, 3),
-        },
+        counts={"generated": draws, "discriminatory": hits, "off_manifold": 0, **evaluator.spent()},
         scores=tuple(scores),
         status="partial" if reason else "complete",
         status_reason=reason,
@@ -292,44 +215,33 @@ def literal_scores(
     )
 
 
-def _changes(evaluator: Evaluator, rows: Rows) -> NDArray[np.bool_]:
-    """Which rows get another label with other protected values."""
-    index = evaluator.schema.protected_index
-    own = row_keys(binned(rows)[:, index], evaluator.schema.cards[index])
-    changes: NDArray[np.bool_] = evaluator.each(evaluator.grid(rows))[np.arange(len(rows)), own]
-    return changes
+def proportion(draw: Sampler, judge: Callable[[Rows], Mask], settings: ThemisOptions) -> tuple[int, int]:
+    """Rows used and hits among them, sampled until the paper's rule stops."""
+    r = count = 0
+    while True:
+        hits = judge(draw(min(BATCH, settings.max_samples - r)))
+        rows = r + np.arange(1, len(hits) + 1)
+        p = (count + np.cumsum(hits)) / rows
+        narrow = z_value(settings.confidence) * np.sqrt(p * (1 - p) / rows) < settings.epsilon
+        done = np.flatnonzero(((rows > settings.least) & narrow) | (rows >= settings.max_samples))
+        part = hits[: done[0] + 1] if len(done) else hits
+        r, count = r + len(part), count + int(part.sum())
+        if len(done):
+            return r, count
 
 
-def _group(
-    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, draw: Sampler, population: str, label: int
-) -> Score:
-    """Algorithm 1: each combination of protected values with rows of its own."""
-    rates, sizes = [], []
-    for combo in schema.combos:
+def z_value(confidence: float) -> float:
+    """The two-sided normal quantile."""
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
 
-        def judge(rows: Rows, combo: Codes = combo) -> NDArray[np.bool_]:
-            rows = crossed(rows, schema.protected_index, combo[None])
-            return np.asarray(evaluator.labels(rows) == label)
 
-        r, count = proportion(draw, judge, settings)
-        rates.append(count / r)
-        sizes.append(r)
-    value = max(rates) - min(rates)
-    return Score(
-        name="group",
-        columns=schema.protected,
-        population=population,
-        estimate=Estimate(
-            value=value,
-            low=max(0.0, value - 2 * settings.epsilon),
-            high=min(1.0, value + 2 * settings.epsilon),
-            level=settings.confidence,
-            n=min(sizes),
-            n_skipped=0,
-            method=AFTER_STOPPING,
-            note="each group's rate to ± epsilon by the paper's rule; " + NOTE,
-        ),
-    )
+def wald(p: float, margin: float | None, r: int, settings: ThemisOptions, note: str) -> Estimate:
+    """A score with a margin; None: the paper's."""
+    if margin is None:
+        margin = z_value(settings.confidence) * (p * (1 - p) / r) ** 0.5
+    low, high = max(0.0, p - margin), min(1.0, p + margin)
+    level = settings.confidence
+    return Estimate(value=p, low=low, high=high, level=level, n=r, n_skipped=0, method=AFTER_STOPPING, note=note)
 
 
 def _label(evaluator: Evaluator, schema: Schema) -> tuple[int | None, str]:

@@ -8,10 +8,10 @@ theorem assumes that all combinations exist; with constraints between columns it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,23 +27,17 @@ from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
 from auditor.tables.finds import TabularResult, plain
 from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, ThemisOptions, sampler, walks
-from auditor.tables.row_tally import Tally, counted_label, uncounted
+from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
 from auditor.tables.schema import Schema, enumerate_rows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
-    """What one test of one set said: its score and whether it is above the threshold."""
+class Tested(NamedTuple):
+    """What one test of one set said: its score, and whether it is ``above`` or ``below`` the threshold."""
 
     score: Score
-    verdict: str  # "above", "below" or "not determined"
-
-    @property
-    def above(self) -> bool:
-        """Whether the set counts as discriminating: shown, or by its estimate where the data do not decide."""
-        return self.verdict == "above"
+    verdict: str  # by the estimate where the data do not decide; or "not determined"
 
 
 def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
@@ -83,6 +77,11 @@ def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: n
             f"Sets with more than {settings.max_combos:,} combinations were tried on that many, drawn at random: "
             "their scores are lower bounds."
         )
+    rows = []
+    for chosen, (score, verdict) in tests.items():
+        figures = {name: getattr(score.estimate, name) for name in ("value", "low", "high", "n")}
+        columns = [schema.names[i] for i in chosen]
+        rows.append({"columns": columns, **figures, "verdict": verdict, **plain(score.detail)})
     return TabularResult(
         method="themis",
         mode="search",
@@ -94,30 +93,16 @@ def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: n
             "off_manifold": 0,
             "sets_tested": len(tests),
             "sets": total,
-            "evaluations": evaluator.evaluations,
-            "cache_hits": evaluator.cache_hits,
-            "seconds": round(evaluator.seconds, 3),
+            **evaluator.spent(),
         },
         minimal_sets=tuple(tests[s].score for s in minimal),
         # Sampling asks about a row until its label changes; but the first two combinations are tried on every row.
         whole_cases=exact or (len(schema.combos) <= 2 and tuple(names) == tuple(schema.protected)),
-        details={"tests": [_row(schema, s, t) for s, t in tests.items()]},
+        details={"tests": rows},
         status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),
     )
-
-
-def _row(schema: Schema, chosen: tuple[int, ...], tested: Tested) -> dict[str, object]:
-    return {
-        "columns": [schema.names[i] for i in chosen],
-        "value": tested.score.estimate.value,
-        "low": tested.score.estimate.low,
-        "high": tested.score.estimate.high,
-        "n": tested.score.estimate.n,
-        "verdict": tested.verdict,
-        **plain(tested.score.detail),
-    }
 
 
 def _walk(
@@ -135,11 +120,11 @@ def _walk(
             return
     for size in range(1, len(index) + 1):
         for chosen in combinations(index, size):
-            if prune and any(set(found) <= set(chosen) for found in minimal):
+            if prune and any(set(smaller) <= set(chosen) for smaller in minimal):
                 continue
             if chosen not in tests:
                 tests[chosen] = test(chosen)
-            if tests[chosen].above and not any(set(found) <= set(chosen) for found in minimal):
+            if tests[chosen].verdict == "above" and not any(set(smaller) <= set(chosen) for smaller in minimal):
                 minimal.append(chosen)
 
 
@@ -173,21 +158,10 @@ class _Exact:
 
     def __call__(self, chosen: tuple[int, ...]) -> Tested:
         value = self._causal(chosen) if self._settings.measure == "causal" else self._group(chosen)
-        estimate = Estimate(
-            value=value,
-            low=value,
-            high=value,
-            level=self._settings.confidence,
-            n=self._rows,
-            n_skipped=self._labels.size - self._rows,
-            method=EXACT_METHOD,
-        )
-        score = Score(
-            name=self._settings.measure,
-            columns=tuple(self._schema.names[i] for i in chosen),
-            estimate=estimate,
-            population="domain (all rows)",
-        )
+        skipped, level = self._labels.size - self._rows, self._settings.confidence
+        estimate = estimate_of(value, (value, value), level, self._rows, EXACT_METHOD, skipped=skipped)
+        columns = tuple(self._schema.names[i] for i in chosen)
+        score = Score(name=self._settings.measure, columns=columns, estimate=estimate, population="domain (all rows)")
         return Tested(score, "above" if value > self._settings.theta else "below")
 
     def _split(self, array: NDArray[Scalar], chosen: tuple[int, ...]) -> NDArray[Scalar]:
@@ -226,13 +200,7 @@ class _Sampled:
 
     def bounded(self, chosen: tuple[int, ...]) -> bool:
         """Whether every combination of the set is tried, so that its score bounds those of its subsets."""
-        return self._schema_size(chosen) <= self._settings.max_combos
-
-    def _schema_size(self, chosen: tuple[int, ...]) -> int:
-        size = 1
-        for i in chosen:
-            size *= self._schema.columns[i].codes
-        return size
+        return math.prod(self._schema.cards[list(chosen)].tolist()) <= self._settings.max_combos
 
     def __call__(self, chosen: tuple[int, ...]) -> Tested:
         causal = self._decide_causal(chosen)
@@ -291,7 +259,7 @@ class _Sampled:
             return changed / n, *confidence_sequence(changed, n, settings.confidence)
 
         (value, low, high), verdict, decided = self._decide(more)
-        estimate = Estimate(value=value, low=low, high=high, level=settings.confidence, n=n, n_skipped=0, method=METHOD)
+        estimate = estimate_of(value, (low, high), settings.confidence, n, METHOD)
         score = Score(
             name="causal",
             columns=tuple(self._schema.names[i] for i in chosen),
@@ -336,10 +304,10 @@ class _Sampled:
         tally = Tally(self._schema, self._evaluator, np.asarray(chosen, dtype=np.intp))
 
         def group() -> Estimate:
-            found = tally.group(settings.confidence, confidence_sequence, METHOD)
-            if found is None:
+            scored = tally.group(settings.confidence, confidence_sequence, METHOD)
+            if scored is None:
                 raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
-            return found[0]
+            return scored[0]
 
         def more(part: slice) -> tuple[float, float, float]:
             tally.add(self._rows[part])
