@@ -8,6 +8,7 @@ Retraining (Algorithm 5) is in `auditor.tables.retraining`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -22,11 +23,10 @@ from auditor.tables.aequitas_walk import Finds, Stop, global_search, local_searc
 from auditor.tables.coded import start_rows
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
-from auditor.tables.finds import TabularResult, lattice, minimal_pairs
+from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
 from auditor.tables.schema import Schema, enumerate_rows, uniform
 
-PAIRS = 20  # exemplars
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
 
 
@@ -53,9 +53,10 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
     finds = Finds(schema, evaluator, read)
     spent_on_estimate = evaluator.evaluations - asked_before
     details, reason, partial = _search(finds, start_rows(options), rng)
-    judged = finds.phases.get("global", {}).get("judged", 0)
-    if estimate is None and judged and not details.pop("stopped_by_finds", False):
-        estimate = share(finds.phases["global"], read.level)
+    drawn = finds.phases.get("global", Counter())  # its rows are uniform and independent
+    if estimate is None and drawn["judged"] and not details.pop("stopped_by_finds", False):
+        note = "rows of the global search"
+        estimate = _share(drawn["hits"], drawn["judged"], drawn["not_judged"], read.level, note)
     if estimate is None:
         notes.append("no share was estimated: too few uniform rows were judged within the limits")
     elif estimate.n == read.trials * read.trial_size < TRIALS * TRIAL_SIZE and "trials" not in options:
@@ -63,7 +64,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
             f"for the share {estimate.n:,} uniform cases were judged; the paper's 400 samples of 1,000 are "
             "--set trials=400 --set trial_size=1000"
         )
-    found = finds.rows()
+    cases, share = finds.rows(), "discriminatory_share"
     counts = {
         "generated": finds.generated,
         "discriminatory": finds.discriminatory,
@@ -73,8 +74,8 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
         "estimate_evaluations": spent_on_estimate,
         "seconds": finds.seconds,
     }
-    pairs, subsets = _exemplars(evaluator, schema, found)
-    if not len(found):
+    pairs, subsets = _exemplars(evaluator, schema, cases)
+    if not len(cases):
         notes.append("no discriminatory case was found; the share's upper limit says how many there may be")
     if len(schema.movable_index) == 0:
         notes.append("no column may be changed, so there was no local search")
@@ -84,15 +85,13 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
         sampling="directed",
         options=read.record(evaluator.distance),
         counts=counts,
-        scores=tuple(
-            Score(name="discriminatory_share", columns=schema.protected, estimate=e, population="domain (uniform)")
-            for e in (estimate,)
-            if e is not None
-        ),
+        scores=()
+        if estimate is None
+        else (Score(name=share, columns=schema.protected, estimate=estimate, population="domain (uniform)"),),
         lattice=subsets,
         pairs=pairs,
         details={**finds.details(), **details, "ended": reason},
-        finds=found,
+        finds=cases,
         status="partial" if partial else "complete",
         status_reason=reason if partial else "",
         notes=tuple(notes),
@@ -114,26 +113,22 @@ def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple
             details["column_probability"] = dict(zip(names, learned.column.tolist(), strict=True))
             details["down_probability"] = dict(zip(names, learned.down.tolist(), strict=True))
     except Stop as stop:
-        if "local" not in finds.phases and not stop.partial and finds.options.max_found is not None:
+        if "local" not in finds.phases and finds.options.max_found is not None:
             details["stopped_by_finds"] = True  # a sample that ends with a find is no random sample
-        return details, str(stop), stop.partial
+        return details, str(stop), False
     except BudgetExceeded as error:
         return details, str(error), True
     return details, "all trials were made", False
 
 
-def _exemplars(evaluator: Evaluator, schema: Schema, found: Codes) -> tuple[tuple[RowPair, ...], tuple[ColumnSet, ...]]:
-    if not len(found):
-        return (), ()
+def _exemplars(evaluator: Evaluator, schema: Schema, cases: Codes) -> tuple[tuple[RowPair, ...], tuple[ColumnSet, ...]]:
     try:
-        pairs = minimal_pairs(evaluator, found[:PAIRS], limit=PAIRS)
-        subsets: tuple[ColumnSet, ...] = ()
-        if len(schema.protected_index) > 1:
-            some = found[:LATTICE_CASES]
-            if evaluator.affordable(len(some)) < len(some):  # those of which every answer is known
-                some = some[(evaluator.recall(some).labels != NOT_JUDGED).all(axis=1)]
-            subsets = lattice(schema, evaluator, evaluator.judge(some)) if len(some) else ()
-        return pairs, subsets
+        pairs, some = minimal_pairs(evaluator, cases[:SHOWN]), cases[:LATTICE_CASES]
+        if len(schema.protected_index) < 2:
+            return pairs, ()
+        if evaluator.affordable(len(some)) < len(some):  # those of which every answer is known
+            some = some[(evaluator.recall(some).labels != NOT_JUDGED).all(axis=1)]
+        return pairs, lattice(schema, evaluator, evaluator.judge(some)) if len(some) else ()
     except BudgetExceeded:
         return (), ()
 
@@ -153,47 +148,30 @@ def share_estimate(
     exact binomial one of all rows together; the note gives the paper's, from the mean of the trials. If the
     domain has no more cases than rows would be drawn, all of them are asked instead.
     """
-    if schema.cases <= trials * trial_size:
-        return _enumerated(evaluator, schema, level)
-    hits, silent = [], 0
-    for _ in range(trials):
-        judged = evaluator.judge(uniform(schema, trial_size, rng))
+    exact, hits, silent = schema.cases <= trials * trial_size, list[int](), 0
+    drawn = (uniform(schema, trial_size, rng) for _ in range(trials))
+    for rows in enumerate_rows(schema, schema.free_index) if exact else drawn:
+        judged = evaluator.judge(rows)
         hits.append(int(judged.discriminatory.sum()))
         silent += int(judged.undecided.sum())
-    pooled = _pooled(sum(hits), trials * trial_size, silent, level)
+    if exact:
+        n, value = schema.cases, sum(hits) / schema.cases
+        if silent:  # what they would have been is not known, so the share is not exact
+            return replace(_share(sum(hits), n - silent, silent, level), n_variants=n - silent)
+        return Estimate(value=value, low=value, high=value, level=level, n=n, n_skipped=0, method="enumeration")
     note = ""
     if trials > 1:
         mean, low, high = mean_interval([h / trial_size for h in hits], level)
         note = f"mean of {trials} samples {mean:.4%}"
-        if high < 2:
-            note += f", interval from their spread {low:.4%} to {high:.4%}"
-    return replace(pooled, n_variants=None, note=note)
+        note += f", interval from their spread {low:.4%} to {high:.4%}" if high < 2 else ""
+    return _share(sum(hits), trials * trial_size - silent, silent, level, note)
 
 
-def share(phase: Mapping[str, int], level: float) -> Estimate:
-    """The share from the global search: its rows are uniform and independent."""
-    silent = phase.get("not_judged", 0)
-    pooled = _pooled(phase["hits"], phase["judged"] + silent, silent, level)
-    return replace(pooled, n_variants=None, note="rows of the global search")
-
-
-def _pooled(hits: int, drawn: int, silent: int, level: float) -> Estimate:
+def _share(hits: int, judged: int, silent: int, level: float, note: str = "") -> Estimate:
     """The share among the cases that were judged; the others are counted as skipped."""
-    if silent >= drawn:
+    if judged <= 0:
         raise BudgetExceeded("the model gave no label for any case of the estimate")
-    return replace(clopper_pearson(hits, drawn - silent, level), n_skipped=silent)
-
-
-def _enumerated(evaluator: Evaluator, schema: Schema, level: float) -> Estimate:
-    hits = silent = 0
-    for rows in enumerate_rows(schema, schema.free_index):
-        judged = evaluator.judge(rows)
-        hits += int(judged.discriminatory.sum())
-        silent += int(judged.undecided.sum())
-    if silent:  # what they would have been is not known, so the share is not exact
-        return _pooled(hits, schema.cases, silent, level)
-    value = hits / schema.cases
-    return Estimate(value=value, low=value, high=value, level=level, n=schema.cases, n_skipped=0, method="enumeration")
+    return replace(clopper_pearson(hits, judged, level, silent), n_variants=None, note=note)
 
 
 def _separate_estimate(

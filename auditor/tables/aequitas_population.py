@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from auditor.tables.aequitas_walk import Finds
 from auditor.tables.coded import case_keys, first_of_each
-from auditor.tables.columns import Codes
+from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import NOT_JUDGED, Judged
 from auditor.tables.schema import uniform
 
@@ -32,7 +32,7 @@ GREED = 3.0  # power to which success rates are raised when moves and lines are 
 EXPLORE = 0.04  # share of a batch that stays with new start rows
 KEPT = 512  # rows that a boundary is looked for between
 CASES_PER_PAIR = 10
-Keep = Callable[[Codes, Judged, NDArray[np.bool_]], None]
+Keep = Callable[[Codes, Judged, Mask], None]
 
 
 class Boundary:
@@ -77,7 +77,7 @@ class Boundary:
         every = np.arange(n)
         rank = rng.permuted(np.tile(np.arange(len(columns)), (n, 1)), axis=1)  # when a column is taken over
 
-        def same(rows: Codes) -> NDArray[np.bool_] | None:
+        def same(rows: Codes) -> Mask | None:
             room = finds.allowed(n)
             judged, new = finds.judge(rows[:room], "boundary")
             keep(rows[:room], judged, new)
@@ -108,7 +108,7 @@ class Boundary:
 class Moves:
     """How often each move kept a row discriminatory: near and wide moves of each column."""
 
-    def __init__(self, columns: int, near: NDArray[np.bool_], wide: NDArray[np.bool_]) -> None:
+    def __init__(self, columns: int, near: Mask, wide: Mask) -> None:
         self.columns = columns
         self._open = np.concatenate([near, wide])
         self.tries = np.zeros(2 * columns)
@@ -120,7 +120,7 @@ class Moves:
         weight = np.where(self._open, np.minimum(rate, 1.0) ** (2 * GREED) + 0.003, 0.0)
         return np.asarray(weight / weight.sum())
 
-    def learn(self, moves: NDArray[np.intp], hit: NDArray[np.bool_]) -> None:
+    def learn(self, moves: NDArray[np.intp], hit: Mask) -> None:
         """Credit single moves; ``moves`` and ``hit`` have shape (n,)."""
         self.tries += np.bincount(moves, minlength=2 * self.columns)
         self.hits += np.bincount(moves[hit], minlength=2 * self.columns)
@@ -166,7 +166,7 @@ class Population:
         lines = np.minimum(lines, len(count) - 1)
         return np.asarray(self._order[begin[lines] + rng.integers(0, count[lines])])
 
-    def learn(self, line: NDArray[np.intp], hit: NDArray[np.bool_]) -> None:
+    def learn(self, line: NDArray[np.intp], hit: Mask) -> None:
         """Credit lines; both shape (n,)."""
         self.tries += np.bincount(line, minlength=len(self.tries))
         self.hits += np.bincount(line[hit], minlength=len(self.tries))
@@ -210,7 +210,7 @@ class Starts:
         rows = rows[: self._finds.allowed(len(rows))]
         self._keep(source, rows, *self._finds.judge(rows, "start"))
 
-    def _keep(self, source: int, rows: Codes, judged: Judged, new: NDArray[np.bool_]) -> None:
+    def _keep(self, source: int, rows: Codes, judged: Judged, new: Mask) -> None:
         self._tries[source] += len(rows)
         self._hits[source] += new.sum()
         if source != 2:
@@ -234,20 +234,15 @@ def population_search(finds: Finds, data: Codes | None, rng: np.random.Generator
         batch = options.batch or min(LARGEST, max(first, finds.generated // 8))
         n = finds.allowed(batch, 2 if options.ask == "witness" else None)
         wanted = 2 if options.ask == "witness" else WANTED_LINES  # a start row costs every combination
-        fresh_n = _start_share(n, pool, len(columns), wanted, rng)
+        fresh_n = n
+        if pool.size and len(columns):
+            fresh_n = int(rng.binomial(n, EXPLORE if len(pool.tries) >= wanted else 0.3))
         before = finds.generated
         if fresh_n:
             starts.ask(fresh_n)
         if n > fresh_n:
             _breed(finds, pool, moves, n - fresh_n, rng)
         dry = 0 if finds.generated > before else dry + 1
-
-
-def _start_share(n: int, pool: Population, columns: int, wanted: int, rng: np.random.Generator) -> int:
-    if not pool.size or not columns:
-        return n
-    share = EXPLORE if len(pool.tries) >= wanted else 0.3
-    return int(rng.binomial(n, share))
 
 
 class Brood(NamedTuple):
@@ -301,7 +296,7 @@ def _ask_pairs(finds: Finds, pool: Population, moves: Moves, brood: Brood) -> No
     pool.add(brood.children[new], pool.line[brood.parents[new]], pair[new])
 
 
-def _credit(pool: Population, moves: Moves, brood: Brood, hit: NDArray[np.bool_]) -> None:
+def _credit(pool: Population, moves: Moves, brood: Brood, hit: Mask) -> None:
     single = brood.second < 0
     moves.learn(brood.first[single], hit[single])
     pool.learn(pool.line[brood.parents], hit)
@@ -336,7 +331,7 @@ def mutate(
     return children, picked[0], picked[1]
 
 
-def witness(labels: NDArray[np.int64], possible: NDArray[np.bool_]) -> NDArray[np.int32]:
+def witness(labels: NDArray[np.int64], possible: Mask) -> NDArray[np.int32]:
     """A pair of possible combinations with the lowest and the highest label of each case, shape (n, 2)."""
     limits = np.iinfo(np.int64)
     low = np.where(possible, labels, limits.max).argmin(axis=1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.counting import plural, verb
+from auditor.core.errors import BudgetExceeded
 from auditor.tables.coded import Seen, case_keys
-from auditor.tables.columns import Codes
+from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.schema import Schema, uniform
@@ -19,11 +21,7 @@ WALK = 10_000  # trials of one walk where start rows are so few that a step of a
 
 
 class Stop(Exception):
-    """A termination rule is met; ``args[0]`` says which, ``partial`` whether the search was cut short."""
-
-    def __init__(self, reason: str, *, partial: bool) -> None:
-        super().__init__(reason)
-        self.partial = partial
+    """A termination rule is met, which the text says. What cuts a search short is a `BudgetExceeded`."""
 
 
 class Finds:
@@ -45,11 +43,10 @@ class Finds:
 
     def __init__(self, schema: Schema, evaluator: Evaluator, options: AequitasOptions) -> None:
         self.schema, self.evaluator, self.options = schema, evaluator, options
-        self._seen, self._found = Seen(), Seen()
-        self._rows: list[Codes] = []
+        self._seen, self._known = Seen(), Seen()
+        self._rows: list[Codes] = [np.empty((0, schema.d), dtype=np.int32)]
         self._began = time.monotonic()
-        self._combos = len(schema.combos)
-        self.phases: dict[str, dict[str, int]] = {}
+        self.phases = defaultdict[str, Counter[str]](Counter)
         self.undecided = self.off_manifold = 0
         self.patterns: set[bytes] = set()
 
@@ -61,7 +58,7 @@ class Finds:
     @property
     def discriminatory(self) -> int:
         """Distinct discriminatory cases."""
-        return len(self._found)
+        return len(self._known)
 
     @property
     def seconds(self) -> float:
@@ -70,80 +67,76 @@ class Finds:
 
     def rows(self) -> Codes:
         """The discriminatory cases in the order in which they were found, shape (k, d)."""
-        if not self._rows:
-            return np.empty((0, self.schema.d), dtype=np.int32)
         return np.concatenate(self._rows)
 
-    def fresh(self, codes: Codes) -> NDArray[np.bool_]:
+    def fresh(self, codes: Codes) -> Mask:
         """Which cases were not judged yet, shape (n,); of equal ones the first."""
         keys = case_keys(self.schema, codes)
         new = np.zeros(len(codes), dtype=bool)
         new[np.unique(keys, return_index=True)[1]] = True
         return np.asarray(new & ~self._seen.has(keys))
 
-    def check(self) -> None:
-        """Raise `Stop` if a termination rule is met."""
-        options = self.options
-        if options.max_found is not None and self.discriminatory >= options.max_found:
-            found = self.discriminatory
-            raise Stop(f"{plural(found, 'discriminatory case')} {verb(found, 'was', 'were')} found", partial=False)
-        if options.generated is not None and self.generated >= options.generated:
-            made = self.generated
-            raise Stop(f"{plural(made, 'case')} {verb(made, 'was', 'were')} generated", partial=False)
-        if options.max_seconds is not None and self.seconds >= options.max_seconds:
-            raise Stop(f"the time limit of {options.max_seconds:g} s was reached", partial=False)
-        if self.evaluator.exhausted:
-            raise Stop("the limit of the evaluator was reached", partial=True)
-
     def allowed(self, n: int, rows_per_case: int | None = None) -> int:
-        """How many of ``n`` cases may be judged now; raises `Stop` if none."""
-        self.check()
+        """How many of ``n`` cases may be judged now.
+
+        Raises
+        ------
+        Stop
+            A termination rule is met.
+        BudgetExceeded
+            The limits of the evaluator allow none.
+        """
+        options, cases, made = self.options, self.discriminatory, self.generated
+        if options.max_found is not None and cases >= options.max_found:
+            raise Stop(f"{plural(cases, 'discriminatory case')} {verb(cases, 'was', 'were')} found")
+        if options.generated is not None and made >= options.generated:
+            raise Stop(f"{plural(made, 'case')} {verb(made, 'was', 'were')} generated")
+        if options.max_seconds is not None and self.seconds >= options.max_seconds:
+            raise Stop(f"the time limit of {options.max_seconds:g} s was reached")
+        if self.evaluator.exhausted:
+            raise BudgetExceeded("the limit of the evaluator was reached")
         room = min(n, self.evaluator.affordable(n, rows_per_case))
-        if self.options.generated is not None:
-            room = min(room, self.options.generated - self.generated)
+        if options.generated is not None:
+            room = min(room, options.generated - made)
         if n and room < 1:
-            raise Stop("the limit of model evaluations was reached", partial=True)
+            raise BudgetExceeded("the limit of model evaluations was reached")
         return room
 
-    def judge(self, codes: Codes, phase: str) -> tuple[Judged, NDArray[np.bool_]]:
+    def judge(self, codes: Codes, phase: str) -> tuple[Judged, Mask]:
         """Ask all combinations of each case and count; also which cases were new finds, shape (n,)."""
         judged = self.evaluator.judge(codes)
         silent = judged.undecided
         self.undecided += int((silent & self.fresh(codes)).sum())
         new = self.count(codes, judged.discriminatory, judged.off_manifold, phase)
-        self.phases[phase]["judged"] -= int(silent.sum())
-        self.phases[phase]["not_judged"] = self.phases[phase].get("not_judged", 0) + int(silent.sum())
+        self.phases[phase].update(judged=-int(silent.sum()), not_judged=int(silent.sum()))
         if new.any() and len(self.patterns) < 10_000:
             self.patterns.update(row.tobytes() for row in judged.labels[new].astype(np.int32))
         return judged, new
 
-    def count(self, codes: Codes, found: NDArray[np.bool_], off: NDArray[np.bool_], phase: str) -> NDArray[np.bool_]:
+    def count(self, codes: Codes, changed: Mask, off: Mask, phase: str) -> Mask:
         """Enter verdicts; which cases are finds that were not known, shape (n,)."""
         keys = case_keys(self.schema, codes)
-        first = self._seen.add(keys)
+        first, hits = self._seen.add(keys), np.flatnonzero(changed)
         new = np.zeros(len(codes), dtype=bool)
-        hits = np.flatnonzero(found)
-        new[hits] = self._found.add(keys[hits])
+        new[hits] = self._known.add(keys[hits])
         if new.any():
             self._rows.append(codes[new])
         self.off_manifold += int((off & first).sum())
-        entry = self.phases.setdefault(phase, {"judged": 0, "hits": 0, "generated": 0, "discriminatory": 0})
-        entry["judged"] += len(codes)
-        entry["hits"] += len(hits)
-        entry["generated"] += int(first.sum())
-        entry["discriminatory"] += int(new.sum())
+        self.phases[phase].update(
+            judged=len(codes), hits=len(hits), generated=int(first.sum()), discriminatory=int(new.sum())
+        )
         return new
 
     def details(self) -> dict[str, object]:
         """Contribution per phase and how different the finds are."""
         return {
-            "phases": self.phases,
+            "phases": {name: dict(counts) for name, counts in self.phases.items()},
             "answer_patterns": len(self.patterns),
             "mean_distance": spread(self.rows()[:, self.schema.free_index]),
         }
 
 
-def spread(rows: NDArray[np.int32], pairs: int = 4000) -> float | None:
+def spread(rows: Codes, pairs: int = 4000) -> float | None:
     """Mean share of columns in which two rows differ, over evenly spaced pairs; None below two rows.
 
     Examples
@@ -176,7 +169,7 @@ class Probabilities:
         self.column = np.full(columns, 1 / columns)
         self.down = np.full(columns, 0.5)
 
-    def update(self, chosen: NDArray[np.intp], delta: NDArray[np.int64], hit: NDArray[np.bool_]) -> None:
+    def update(self, chosen: NDArray[np.intp], delta: NDArray[np.int64], hit: Mask) -> None:
         """Learn from a batch of steps.
 
         Parameters
@@ -238,15 +231,11 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
     while left:
         n = finds.allowed(min(len(rows), left))
         left -= n
-        if n < len(rows):
-            rows = rows[:n]
+        rows = rows[:n]
         chosen, delta, moved = step(rows, columns, schema.cards, probabilities, rng)
         judged, _ = finds.judge(moved, "local")
         probabilities.update(chosen, delta, judged.discriminatory)
-        if options.walk == "drift":
-            rows = moved
-        else:
-            rows = np.where(judged.discriminatory[:, None], moved, rows)
+        rows = moved if options.walk == "drift" else np.where(judged.discriminatory[:, None], moved, rows)
     return probabilities
 
 

@@ -15,7 +15,7 @@ from auditor.core.counting import plural
 from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
 from auditor.core.record.rows import Raw
 from auditor.tables.coded import Given, Keys, Rows, crossed, row_keys, within
-from auditor.tables.columns import Codes
+from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import EXACT, Distance
 from auditor.tables.schema import Asked, Schema
 
@@ -44,17 +44,17 @@ class Judged:
 
     labels: Labels  # the label of each case with each combination of protected values
     # which of these rows a person could have (all, if the schema has no constraints)
-    possible: NDArray[np.bool_]
-    discriminatory: NDArray[np.bool_]  # two possible rows of the case get different labels
+    possible: Mask
+    discriminatory: Mask  # two possible rows of the case get different labels
     # the label differs only if rows that no person could have are counted: reported apart
-    off_manifold: NDArray[np.bool_]
+    off_manifold: Mask
 
     def part(self, cases: NDArray[np.intp]) -> Judged:
         """Some of the cases."""
         return Judged(**{name: getattr(self, name)[cases] for name in self.__slots__})
 
     @property
-    def undecided(self) -> NDArray[np.bool_]:
+    def undecided(self) -> Mask:
         """Cases without a difference for which some row got no label, shape (n,): neither yes nor no."""
         return np.asarray((self.labels == NOT_JUDGED).any(axis=1) & ~self.discriminatory)
 
@@ -107,18 +107,13 @@ class Evaluator:
         self._cache: dict[object, int] | None = {} if cache or keep else None
         self._cache_given: dict[object, int] = {}  # about values that no code of the schema stands for
         self._given: Schema | None = None
-        self._slow = bool(cache)
+        self.slow = bool(cache)  # what is asked costs, so nothing is asked that is not needed
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
         self._limits: dict[bytes, Labels] = {}
         self.evaluations = 0  # rows passed to ``predict``
         self.cache_hits = 0
         self.not_judged = 0  # rows passed to it that got no label
-
-    @property
-    def slow(self) -> bool:
-        """Whether the model is slow: its answers are kept, and nothing is asked that is not needed."""
-        return self._slow
 
     @property
     def seconds(self) -> float:
@@ -133,18 +128,16 @@ class Evaluator:
     @property
     def remaining(self) -> int | None:
         """Rows that may still be asked; None without a limit, 0 when the time is up."""
-        if self.exhausted:
+        if self._limit.seconds is not None and self.seconds >= self._limit.seconds:
             return 0
-        own = None if self._limit.evaluations is None else self._limit.evaluations - self.evaluations
+        own = None if self._limit.evaluations is None else max(0, self._limit.evaluations - self.evaluations)
         limits = [value for value in (own, self._left()) if value is not None]
         return min(limits) if limits else None
 
     @property
     def exhausted(self) -> bool:
         """Whether a limit is reached."""
-        spent = self._limit.evaluations is not None and self.evaluations >= self._limit.evaluations
-        late = self._limit.seconds is not None and self.seconds >= self._limit.seconds
-        return spent or late or self._left() == 0
+        return self.remaining == 0
 
     def affordable(self, cases: int, rows_per_case: int | None = None) -> int:
         """How many of ``cases`` may still be judged (``rows_per_case`` defaults to all combinations)."""
@@ -217,7 +210,7 @@ class Evaluator:
 
     def possible(
         self, codes: Rows, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
-    ) -> NDArray[np.bool_]:
+    ) -> Mask:
         """Which combinations of some columns' values go with the rest of a row, shape (n, m); as `grid`."""
         index, combos = self._varied(columns, combos)
         if not self.schema.constraints:
@@ -228,13 +221,17 @@ class Evaluator:
     def judge(self, codes: Rows) -> Judged:
         """Labels and verdicts of cases; see `Judged`."""
         labels, possible = self.grid(codes), self.possible(codes)
-        everywhere = self.differ(labels)
-        if self.not_judged:
-            possible = possible & (labels != NOT_JUDGED)
-        real = self.differ(labels, possible) if self.schema.constraints else everywhere
+        return self._judged(labels, possible, labels != NOT_JUDGED if self.not_judged else None)
+
+    def _judged(self, labels: Labels, possible: Mask, known: Mask | None) -> Judged:
+        everywhere = real = self.distance.differ(labels, known, self.label_name)
+        if known is not None:
+            possible = possible & known
+        if self.schema.constraints:
+            real = self.distance.differ(labels, possible, self.label_name)
         return Judged(labels=labels, possible=possible, discriminatory=real, off_manifold=everywhere & ~real)
 
-    def discriminatory(self, codes: Codes) -> NDArray[np.bool_]:
+    def discriminatory(self, codes: Codes) -> Mask:
         """Which cases get different labels for different protected values, shape (n,).
 
         Only rows that satisfy the schema's constraints count.
@@ -256,24 +253,20 @@ class Evaluator:
         keys, cache = self._keys(crossed(codes, self.schema.protected_index, self.schema.combos))
         labels = np.array([cache.get(k, NOT_JUDGED) for k in keys.tolist()], dtype=np.int64)
         labels = labels.reshape(len(self.schema.combos), len(codes)).T
-        known = labels != NOT_JUDGED
-        possible = self.possible(codes) & known
-        found = self.distance.differ(labels, possible, self.label_name)
-        everywhere = self.distance.differ(labels, known, self.label_name)
-        return Judged(labels=labels, possible=possible, discriminatory=found, off_manifold=everywhere & ~found)
+        return self._judged(labels, self.possible(codes), labels != NOT_JUDGED)
 
-    def differ(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    def differ(self, labels: Labels, possible: Mask | None = None) -> Mask:
         """Which rows of a grid hold two labels that differ, shape (n,).
 
         Impossible cells, and cells without a label, are left out.
         """
         return self.distance.differ(labels, self._known(labels, possible), self.label_name)
 
-    def each(self, labels: Labels, possible: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    def each(self, labels: Labels, possible: Mask | None = None) -> Mask:
         """Which cells of a grid differ from some other cell of their row, shape (n, m); see `Distance.each`."""
         return self.distance.each(labels, self._known(labels, possible), self.label_name)
 
-    def _known(self, labels: Labels, possible: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    def _known(self, labels: Labels, possible: Mask | None) -> Mask | None:
         if not self.not_judged:
             return possible
         known = np.asarray(labels != NOT_JUDGED)

@@ -13,7 +13,7 @@ Q. McNemar, Psychometrika 12 (1947); S. Holm, Scand. J. Statist. 6 (1979).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,10 +25,9 @@ from auditor.core import record as records
 from auditor.core import waivers
 from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
-from auditor.core.record.rows import ColumnSet
 from auditor.core.types import Estimate
 from auditor.measure.compare import LEVEL, corrected, plan_differences
-from auditor.measure.compared import Cases, Change, Entry, RowsComparison, ScoreChange, SetChange, Tested
+from auditor.measure.compared import Cases, Change, Entry, Fate, RowsComparison, ScoreChange, SetChange, Tested
 from auditor.measure.paired import difference_of_rates, mcnemar
 from auditor.store.folder import RunFolder
 from auditor.tables.schema import load_schema
@@ -63,7 +62,8 @@ def read(path: Path) -> Side:
     }
     finds = None
     if votes := arrays(path / VOTES):
-        free = [i for i, name in enumerate(_columns(path)) if name not in _protected(record)]
+        names, protected = load_schema(path / "schema.yaml").names, record.rows.schema.protected
+        free = [i for i, name in enumerate(names) if name not in protected]
         finds = frozenset(row.tobytes() for row in np.ascontiguousarray(votes["codes"][:, free]))
     return Side(record=record, judged=judged, finds=finds)
 
@@ -84,28 +84,19 @@ def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     raise RunFolderError(f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}")
 
 
-def _columns(path: Path) -> tuple[str, ...]:
-    return load_schema(path / "schema.yaml").names
-
-
-def _protected(record: RunRecord) -> set[str]:
-    return set(record.rows.schema.protected)
-
-
 def _verdicts(
     codes: NDArray[np.generic], changes: NDArray[np.generic], values: NDArray[np.generic] | None = None
 ) -> Verdicts:
     out: Verdicts = {}
     for i, (row, change) in enumerate(zip(codes, changes.tolist(), strict=True)):
         key = row.tobytes() + (b"" if values is None else values[i].tobytes())
-        known = out.get(key)
-        out[key] = (change, 1 if known is None else known[1] + 1)
+        out[key] = (change, out[key][1] + 1 if key in out else 1)
     return out
 
 
 def compare(first: Side, second: Side) -> RowsComparison:
     """Compare two runs; ``first`` is the one before."""
-    same = _schema(first) == _schema(second)
+    same = first.record.rows.schema.sha256 == second.record.rows.schema.sha256
     notes = []
     if not same:
         notes.append(
@@ -133,26 +124,21 @@ def compare(first: Side, second: Side) -> RowsComparison:
     )
 
 
-def _schema(side: Side) -> str:
-    return side.record.rows.schema.sha256
-
-
 def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
-    before, after = _by_place(first), _by_place(second)
+    # The whole domain is one population, however it was looked at.
+    before, after = (
+        {(s.name, s.columns, s.population.partition(" (")[0]): s.estimate for s in side.record.rows.measured}
+        for side in (first, second)
+    )
     made = []
     for where in sorted(before.keys() | after.keys()):
         if where in before and where in after:
-            found = _score(where, before[where], after[where], first, second, same)
+            tested = _score(where, before[where], after[where], first, second, same)
         else:
-            found = Tested(reason=f"measured only in the run {'after' if where in after else 'before'}")
+            tested = Tested(reason=f"measured only in the run {'after' if where in after else 'before'}")
         name, columns, population = where
-        made.append(ScoreChange(name=name, columns=columns, population=population, **dataclasses.asdict(found)))
+        made.append(ScoreChange(name=name, columns=columns, population=population, **dataclasses.asdict(tested)))
     return corrected(made)
-
-
-def _by_place(side: Side) -> dict[Where, Estimate]:
-    """Scores by name, columns and population; the whole domain is one population, however it was looked at."""
-    return {(s.name, s.columns, s.population.partition(" (")[0]): s.estimate for s in side.record.rows.measured}
 
 
 def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, same: bool) -> Tested:
@@ -160,7 +146,7 @@ def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, sa
     valid = not any(NOTE in e.note for e in (a, b))
     exact = all(e.method.startswith("enumeration") for e in (a, b))
     place = PLACES.get(name, "")
-    whole = set(columns) == _protected(first.record) == _protected(second.record)
+    whole = all(set(columns) == set(side.record.rows.schema.protected) for side in (first, second))
     if same and whole and population != "profile" and not exact:
         pairs = _pairs(first.judged.get(place, {}), second.judged.get(place, {}))
         if any(pairs):
@@ -187,19 +173,11 @@ def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, sa
 
 def _pairs(before: Verdicts, after: Verdicts) -> tuple[int, int, int, int]:
     """Rows that both runs judged: unchanged in both, changed before only, after only, in both."""
-    neither = only_before = only_after = both = 0
+    rows = [0, 0, 0, 0]
     for key in before.keys() & after.keys():
-        x, y = before[key], after[key]
-        n = min(x[1], y[1])
-        if x[0] and y[0]:
-            both += n
-        elif x[0]:
-            only_before += n
-        elif y[0]:
-            only_after += n
-        else:
-            neither += n
-    return neither, only_before, only_after, both
+        (x, n), (y, m) = before[key], after[key]
+        rows[x + 2 * y] += min(n, m)
+    return rows[0], rows[1], rows[2], rows[3]
 
 
 def _paired(pairs: tuple[int, int, int, int]) -> Tested:
@@ -225,61 +203,51 @@ def _paired(pairs: tuple[int, int, int, int]) -> Tested:
 
 def _sets(first: Side, second: Side) -> list[SetChange]:
     tables = [{s.columns: s for s in side.record.rows.lattice} for side in (first, second)]
-
-    def share(found: ColumnSet | None, of: Callable[[ColumnSet], int]) -> float | None:
-        return None if found is None or not found.rows else of(found) / found.rows
-
-    return [
-        SetChange(
-            columns=columns,
-            before=share(tables[0].get(columns), lambda s: s.changes),
-            after=share(tables[1].get(columns), lambda s: s.changes),
-            hidden_before=share(tables[0].get(columns), lambda s: s.minimal),
-            hidden_after=share(tables[1].get(columns), lambda s: s.minimal),
+    made = []
+    for columns in sorted({*tables[0], *tables[1]}, key=lambda c: (len(c), c)):
+        sets = [table.get(columns) for table in tables]
+        changes, hidden = (
+            [getattr(one, name) / one.rows if one is not None and one.rows else None for one in sets]
+            for name in ("changes", "minimal")
         )
-        for columns in sorted({*tables[0], *tables[1]}, key=lambda c: (len(c), c))
-    ]
+        made.append(
+            SetChange(
+                columns=columns, before=changes[0], after=changes[1], hidden_before=hidden[0], hidden_after=hidden[1]
+            )
+        )
+    return made
 
 
 def _cases(first: Side, second: Side, same: bool) -> Cases:
     counts = [side.record.counts.discriminatory or 0 for side in (first, second)]
-    reason = ""
     if not same:
-        reason = "the schemas are not the same"
-    elif first.finds is None or second.finds is None:
-        reason = "a run folder holds no cases"
-    if reason or first.finds is None or second.finds is None:
-        return Cases(before=counts[0], after=counts[1], both=None, reason=reason)
+        return Cases(before=counts[0], after=counts[1], both=None, reason="the schemas are not the same")
+    if first.finds is None or second.finds is None:
+        return Cases(before=counts[0], after=counts[1], both=None, reason="a run folder holds no cases")
     return Cases(before=len(first.finds), after=len(second.finds), both=len(first.finds & second.finds))
 
 
 def _entries(first: Side, second: Side) -> list[Entry]:
-    made: list[Entry] = []
-    made += _fates("minimal set", _minimal(first), _minimal(second))
+    # The model after goes by the name of that before: each run has one.
+    renamed = {second.record.spec.model or "": first.record.spec.model or ""}
+    made = _fates("minimal set", _minimal(first), _minimal(second))
     made += _fates("slice", _slices(first), _slices(second))
-    return made + _fates("finding", _findings(first), _findings(second, _renamed(first, second)))
-
-
-def _renamed(first: Side, second: Side) -> dict[str, str]:
-    """The model after goes by the name of that before: each run has one."""
-    return {second.record.spec.model or "": first.record.spec.model or ""}
+    return made + _fates("finding", _findings(first, {}), _findings(second, renamed))
 
 
 def _fates(
     kind: Literal["minimal set", "slice", "finding"], before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[Entry]:
-    order = {"new": 0, "gone": 1, "kept": 2}
-    found = [
-        Entry(
-            kind=kind,
-            what=what,
-            fate="kept" if what in before and what in after else "new" if what in after else "gone",
-            before=before.get(what, ""),
-            after=after.get(what, ""),
-        )
-        for what in sorted(before.keys() | after.keys())
+    fates: Mapping[Fate, set[str]] = {
+        "new": after.keys() - before.keys(),
+        "gone": before.keys() - after.keys(),
+        "kept": before.keys() & after.keys(),
+    }
+    return [
+        Entry(kind=kind, what=what, fate=fate, before=before.get(what, ""), after=after.get(what, ""))
+        for fate, keys in fates.items()
+        for what in sorted(keys)
     ]
-    return sorted(found, key=lambda e: order[e.fate])
 
 
 def _minimal(side: Side) -> dict[str, str]:
@@ -288,16 +256,16 @@ def _minimal(side: Side) -> dict[str, str]:
 
 
 def _slices(side: Side) -> dict[str, str]:
-    found = side.record.rows.slices
-    shown = found.shown if found is not None else ()
+    slices = side.record.rows.slices
+    shown = slices.shown if slices is not None else ()
     return {" and ".join(f"{name} = {value}" for name, value in s.where): f"{s.changes:,} of {s.n:,}" for s in shown}
 
 
-def _findings(side: Side, renamed: Mapping[str, str] | None = None) -> dict[str, str]:
+def _findings(side: Side, renamed: Mapping[str, str]) -> dict[str, str]:
     """Findings shown, by key; slices have an entry of their own."""
     out: dict[str, list[str]] = {}
     for f in side.record.findings:
         if f.verdict == "shown" and f.code != "tabular-slice":
-            model = (renamed or {}).get(f.model, f.model)
-            out.setdefault(waivers.key(dataclasses.replace(f, model=model)), []).append(f.id)
+            key = waivers.key(dataclasses.replace(f, model=renamed.get(f.model, f.model)))
+            out.setdefault(key, []).append(f.id)
     return {key: ", ".join(ids) for key, ids in out.items()}
