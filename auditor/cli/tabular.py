@@ -71,15 +71,15 @@ def tabular(
     return _finish(audit_table(chosen, observe=Draw(), frozen=frozen), format, fail_on, full=full)
 
 
-def settings_of(given: Mapping[str, object]) -> dict[str, object]:
+def settings_of(values: Mapping[str, object]) -> dict[str, object]:
     """Options of ``audit tabular`` as fields of its plan."""
-    own = MethodOptions.model_validate({n: v for n, v in given.items() if n in MethodOptions.settings()})
+    own = MethodOptions.model_validate({n: v for n, v in values.items() if n in MethodOptions.settings()})
     fields = TabularPlan.settings()
-    rest = {fields[name].alias or name: value for name, value in given.items() if name in fields}
-    return rest | {"options": own.given() | read_settings(given.get("options", ()))}
+    rest = {fields[name].alias or name: value for name, value in values.items() if name in fields}
+    return rest | {"options": own.chosen() | read_settings(values.get("options", ()))}
 
 
-def plan_of(given: Mapping[str, object], config: Path | None = None) -> TabularPlan:
+def plan_of(values: Mapping[str, object], config: Path | None = None) -> TabularPlan:
     """The plan that the options of ``audit tabular`` make, on the table ``[tabular]`` of ``audit.toml``.
 
     Raises
@@ -92,18 +92,17 @@ def plan_of(given: Mapping[str, object], config: Path | None = None) -> TabularP
     file = config or (FILE if FILE.is_file() else None)
     typed = Typed(values={}) if file is None else TabularPlan.read_toml(file, MethodOptions)
     flags = TabularPlan.flags() | MethodOptions.flags()
-    told = typed.beside(flags[name].flag for name in given)
-    given = {**typed.values, **given}
-    if "model" not in given or not {"data", "task", "schema_file"} & set(given):
+    typed, values = typed.beside(flags[name].flag for name in values), {**typed.values, **values}
+    if "model" not in values or not {"data", "task", "schema_file"} & set(values):
         raise ConfigError(
             "audit tabular needs --data FILE and --model SPEC, e.g. "
             "audit tabular --data german.csv --target credit --protected sex --model sklearn:model.skops, or "
             "audit tabular --task lending --model openai:NAME --method aequitas --max-calls 2000"
         )
     try:
-        return TabularPlan.model_validate(settings_of(given))
+        return TabularPlan.model_validate(settings_of(values))
     except AuditError as error:
-        raise told.error(error) from None
+        raise typed.error(error) from None
 
 
 def _check_flags(plan: TabularPlan) -> None:
@@ -111,9 +110,9 @@ def _check_flags(plan: TabularPlan) -> None:
     from auditor.core.errors import ConfigError
 
     limits = {"--max-calls": plan.max_calls, "--max-cost": plan.max_cost}
-    if not plan.served and (given := [name for name, value in limits.items() if value is not None]):
+    if not plan.served and (served := [name for name, value in limits.items() if value is not None]):
         raise ConfigError(
-            f"{given[0]} goes with --task or http: models; other models are limited with --max-evaluations"
+            f"{served[0]} goes with --task or http: models; other models are limited with --max-evaluations"
         )
     if plan.task is None and plan.prompt_format is not None:
         raise ConfigError("--prompt-format goes with --task: there is no prompt without one")
@@ -124,10 +123,10 @@ def _outlook(plan: TabularPlan, format: str) -> str:
     from auditor.report import planned, words
     from auditor.tables.tabular_run import outlook
 
-    found = outlook(plan)
+    expected = outlook(plan).expected
     if format == "json":
-        return json.dumps(msgspec.to_builtins(found.expected), indent=2, sort_keys=True) + "\n"
-    lines = [*planned.lines(found.expected), "Nothing was asked.", ""]
+        return json.dumps(msgspec.to_builtins(expected), indent=2, sort_keys=True) + "\n"
+    lines = [*planned.lines(expected), "Nothing was asked.", ""]
     return words.encodable("\n".join(map(inline, lines)), sys.stdout.encoding)
 
 
@@ -141,10 +140,10 @@ def _check_rule(fail_on: str | None, method: str) -> None:
         return
     for rate in rules.rates(rules.parse(fail_on)):
         if rate.score not in measured:
-            told = "; share(…) is the share over uniform draws of its own" if measured else ""
+            but = "; share(…) is the share over uniform draws of its own" if measured else ""
             raise ConfigError(
                 f"--fail-on: {rate.text} does not go with --method {method}: its cases are searched for, which says "
-                f"nothing about how often labels change{told}. Use shown or violations > N, or measure the rate with "
+                f"nothing about how often labels change{but}. Use shown or violations > N, or measure the rate with "
                 "--method themis"
             )
 

@@ -41,6 +41,10 @@ WIDE = 1024  # span of whole numbers from which on they are binned
 BINS = 10
 SUPPORT = 30  # rows behind a suggested constraint
 HOLDS = 0.995  # share of them for which it holds
+MANY = 50  # distinct texts from which on a column of mostly different texts is named
+ALWAYS = 1000  # and any column of texts
+ROWS = 30  # with a value in both, from which on one column is said to follow from another
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 GUARDED = ("sex", "gender", "race", "ethnicity", "religion", "nationality", "disability")
 PERHAPS = ("age", "marital-status", "marital_status", "native-country", "country", "foreign_worker")
 _FEMALE, _MALE = (re.compile(r"(?i)(?<![a-z])(female|woman|women)"), re.compile(r"(?i)(?<![a-z])(male|man|men)"))
@@ -100,47 +104,31 @@ def derivable(table: Mapping[str, NDArray[np.generic]], target: str) -> list[Col
     >>> derivable({"status": np.array(["male single", "female married"], dtype=object)}, "")[0].mapping
     (('female married', 'female'), ('male single', 'male'))
     """
-    result: list[Column] = []
     for key, values in table.items():
-        if values.dtype != object or key == target or "sex" in table or result:
+        if values.dtype != object or key == target or "sex" in table:
             continue
         distinct = sorted({str(v) for v in values if v is not None})
         mapping = {v: sex for v in distinct if (sex := _sex(v)) is not None}
-        if len(mapping) == len(distinct) > 2 or (len(mapping) == len(distinct) == 2 and _longer(distinct)):
-            if set(distinct) <= set(STATLOG_SEX):
-                mapping = dict(STATLOG_SEX)
-            sexes = tuple(dict.fromkeys(sorted(mapping.values())))
-            if len(sexes) == 2:
-                result.append(
-                    Column(
-                        name="sex",
-                        kind="derived",
-                        codes=2,
-                        values=sexes,
-                        source=key,
-                        mapping=tuple(mapping.items()),
-                        protected=True,
-                    )
-                )
-    return result
-
-
-def _longer(values: Sequence[str]) -> bool:
-    """Whether values say more than the sex."""
-    return any(v.lower() not in ("male", "female", "man", "woman") for v in values)
+        if set(distinct) <= set(STATLOG_SEX):
+            mapping = dict(STATLOG_SEX)
+        sexes = tuple(sorted(set(mapping.values())))
+        says_more = any(v.lower() not in ("male", "female", "man", "woman") for v in distinct)
+        if (
+            len(mapping) < len(distinct)
+            or len(sexes) < 2
+            or len(distinct) < 2
+            or (len(distinct) == 2 and not says_more)
+        ):
+            continue
+        pairs = tuple(mapping.items())
+        return [Column(name="sex", kind="derived", codes=2, values=sexes, source=key, mapping=pairs, protected=True)]
+    return []
 
 
 def _sex(value: str) -> str | None:
     if value in STATLOG_SEX:
         return STATLOG_SEX[value]
-    if _FEMALE.search(value):
-        return "female"
-    return "male" if _MALE.search(value) else None
-
-
-def guarded(names: Sequence[str]) -> list[str]:
-    """Columns whose name is that of a protected attribute."""
-    return [name for name in names if name.lower() in GUARDED]
+    return "female" if _FEMALE.search(value) else "male" if _MALE.search(value) else None
 
 
 def implications(schema: Schema, codes: NDArray[np.int32]) -> list[tuple[str, int, int]]:
@@ -152,26 +140,22 @@ def implications(schema: Schema, codes: NDArray[np.int32]) -> list[tuple[str, in
         At least 30 rows and 99.5 % of them, where the protected value is not as frequent anyhow. What the data
         suggest need not be true: a rule is for a person to confirm.
     """
-    found = []
-    for p in schema.protected_index.tolist():
-        share = np.bincount(codes[:, p], minlength=schema.columns[p].codes) / max(1, len(codes))
-        if schema.columns[p].codes > FEW:
-            continue
-        for j in schema.free_index.tolist():
+    suggested = []
+    few = [j for j, column in enumerate(schema.columns) if column.codes <= FEW]
+    for p in (p for p in schema.protected_index.tolist() if p in few):
+        guarded = schema.columns[p]
+        share = np.bincount(codes[:, p], minlength=guarded.codes) / max(1, len(codes))
+        for j in (j for j in schema.free_index.tolist() if j in few and schema.columns[j].kind == "category"):
             column = schema.columns[j]
-            if column.kind != "category" or column.codes > FEW:
-                continue
             for value in range(column.codes):
                 rows = codes[codes[:, j] == value, p]
-                if len(rows) < SUPPORT:
-                    continue
-                count = np.bincount(rows, minlength=schema.columns[p].codes)
+                count = np.bincount(rows, minlength=guarded.codes)
                 top = int(count.argmax())
-                if count[top] >= HOLDS * len(rows) and share[top] < 0.9:
+                if len(rows) >= SUPPORT and count[top] >= HOLDS * len(rows) and share[top] < 0.9:
                     rule = f"{_word(column.name)} == {_word(column.raw(value))} implies "
-                    rule += f"{_word(schema.columns[p].name)} == {_word(schema.columns[p].raw(top))}"
-                    found.append((rule, int(count[top]), len(rows)))
-    return found
+                    rule += f"{_word(guarded.name)} == {_word(guarded.raw(top))}"
+                    suggested.append((rule, int(count[top]), len(rows)))
+    return suggested
 
 
 def _word(value: Raw) -> str:
@@ -202,25 +186,19 @@ def _infer(name: str, values: NDArray[np.generic], protected: bool, where: str) 
 
 def _column(name: str, values: NDArray[np.generic], protected: bool, where: str) -> Column:
     distinct = _distinct(values, name, where)
-
-    def listed(values: Sequence[Raw]) -> Column:
-        return Column(name=name, kind="category", codes=len(values), values=tuple(values), protected=protected)
-
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct):
-        return listed(distinct)
-    whole = all(float(v).is_integer() for v in distinct)
-    low, span = distinct[0], float(distinct[-1]) - float(distinct[0]) + 1
-    if whole and len(distinct) <= FEW and span > 2 * len(distinct) + 8:
-        return listed(list(map(int, distinct)))
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in distinct)
+    whole = numbers and all(float(v).is_integer() for v in distinct)
+    span = float(distinct[-1]) - float(distinct[0]) + 1 if numbers else 0.0
+    if not numbers or (whole and len(distinct) <= FEW and span > 2 * len(distinct) + 8):
+        listed = tuple(map(int, distinct)) if numbers else tuple(distinct)
+        return Column(name=name, kind="category", codes=len(listed), values=listed, protected=protected)
     if whole and span <= WIDE:
-        return Column(name=name, kind="integer", codes=int(span), low=int(low), protected=protected, ordered=True)
-    return _binned(name, values.astype(float), protected)
-
-
-def _binned(name: str, values: NDArray[np.float64], protected: bool) -> Column:
-    cuts = _cuts(values)
-    code = np.searchsorted(cuts, values, side="right")
-    middle = [float(np.median(values[code == k])) for k in range(len(cuts) + 1)]
+        low = int(distinct[0])
+        return Column(name=name, kind="integer", codes=int(span), low=low, protected=protected, ordered=True)
+    number = values.astype(float)
+    cuts = _cuts(number)
+    code = np.searchsorted(cuts, number, side="right")
+    middle = [float(np.median(number[code == k])) for k in range(len(cuts) + 1)]
     return Column(
         name=name,
         kind="binned",
@@ -249,20 +227,11 @@ def _cuts(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(result[filled[1:] - 1])
 
 
-MANY = 50  # distinct texts from which on a column of mostly different texts is named
-ALWAYS = 1000  # and any column of texts
-ROWS = 30  # with a value in both, from which on one column is said to follow from another
-_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
-
-
 def hints(table: Mapping[str, NDArray[np.generic]], target: str, protected: Sequence[str]) -> list[str]:
     """Sentences about columns that a search over rows should perhaps not vary as they are."""
     inputs = {name: np.asarray(values) for name, values in table.items() if name != target}
-    found = [note for name, values in inputs.items() for note in _wide(name, values)]
-    for name in protected:
-        if name in inputs:
-            found += _together(name, inputs)
-    return found
+    wide = [note for name, values in inputs.items() for note in _wide(name, values)]
+    return wide + [note for name in protected if name in inputs for note in _together(name, inputs)]
 
 
 def _wide(name: str, values: NDArray[np.generic]) -> Iterator[str]:
@@ -280,14 +249,10 @@ def _wide(name: str, values: NDArray[np.generic]) -> Iterator[str]:
     dates = sum(bool(_DATE.fullmatch(str(v))) for v in known) > len(known) / 2
     if not dates and (distinct <= MANY or (distinct <= ALWAYS and 2 * distinct <= len(known))):
         return
-    what, advice = (
-        ("dates", "Give a number instead, such as days since a date")
-        if dates
-        else (
-            "names, ids or free texts?",
-            "Leave it out if the model does not read it, or derive a column with fewer values",
-        )
-    )
+    what, advice = "dates", "Give a number instead, such as days since a date"
+    if not dates:
+        what = "names, ids or free texts?"
+        advice = "Leave it out if the model does not read it, or derive a column with fewer values"
     yield (
         f"{name} has {plural(distinct, 'different text')} in {plural(len(known), 'row')} ({what}), "
         f"and each would be a category that rows are drawn from. {advice}."
@@ -326,11 +291,11 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     wanted = target or list(table)[-1]
     table = table.without_missing([wanted] if wanted in table else [])
     derived = [] if protected else [c.name for c in derivable(table, wanted)]
-    named = tuple(protected) or (*guarded([n for n in table if n != wanted]), *derived)
-    table = table.without_missing([n for n in named if n in table])
-    schema = infer(table, wanted, named, name=Path(data).name.split(".")[0], where=data)
+    chosen = tuple(protected) or (*(n for n in table if n != wanted and n.lower() in GUARDED), *derived)
+    table = table.without_missing([n for n in chosen if n in table])
+    schema = infer(table, wanted, chosen, name=Path(data).name.split(".")[0], where=data)
     comments = list(schema.notes)
-    labels = ", ".join(map(str, distinct_labels(table[wanted])[:12]))
+    labels = ", ".join(sorted({str(v) for v in table[wanted].tolist() if v is not None})[:12])
     comments.append(
         f"Which label of {wanted} is good for the person concerned is not known. To say it, add the line "
         f"`favourable: LABEL` above `columns`; labels: {labels}."
@@ -394,11 +359,6 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
     table = table.without_missing([name for name in (schema.target, *whole) if name in table])
     schema = dataclasses.replace(schema, notes=tuple(dict.fromkeys((*schema.notes, *table.notes))))
     return schema, Given.of(schema, table, where=plan.data), table.get(schema.target)
-
-
-def distinct_labels(column: NDArray[np.generic]) -> list[Raw]:
-    """The labels of a target column, sorted."""
-    return sorted({v.item() if isinstance(v, np.generic) else v for v in column if v is not None}, key=str)
 
 
 def _shipped(plan: TabularPlan) -> Path:

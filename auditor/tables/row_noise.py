@@ -102,7 +102,8 @@ def measure(
     for row, labels in read:
         if min(labels) >= 0:
             unlike[_without(row, schema.protected)].append(len(set(labels)) > 1)
-    same_row = korn_graubard(*([f(rows) for rows in unlike.values()] for f in (sum, len))) if unlike else None
+    rows_of = unlike.values()
+    same_row = korn_graubard([sum(rows) for rows in rows_of], [len(rows) for rows in rows_of]) if rows_of else None
     if not complete:
         return Noise(same_row=same_row, reason=STOPPED)
     p_values: dict[tuple[str, ...], tuple[float, int]] = {}

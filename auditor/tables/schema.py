@@ -29,9 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import yamlfile
+from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.record.rows import Raw
-from auditor.tables.columns import Codes, Column, Constraint, Kind, plain_values, what_is_wrong
+from auditor.tables.columns import Codes, Column, Constraint, Kind, name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,6 +216,33 @@ class Schema:
         for constraint in self.constraints:
             result &= constraint.holds(codes, self.columns)
         return result
+
+
+def plain_values(column: Column) -> NDArray[np.generic]:
+    """Raw values in the narrowest plain type: int64, bool, float64 or object (text)."""
+    kinds = set(map(type, column.raw_values()))
+    kind: type = bool if kinds == {bool} else int if kinds == {int} else float if kinds <= {int, float} else object
+    return np.array(column.raw_values(), dtype=kind)
+
+
+def what_is_wrong(column: Column, value: object, row: int, count: int, where: str) -> str:
+    """Which value of a row a column cannot hold, and what it can."""
+    missing = name(value) == ""
+    what = "is missing (NaN)" if missing else f"is {value!s}"
+    if column.kind == "integer":
+        allowed = f"whole numbers {column.low} to {column.raw(column.codes - 1)}"
+        allowed += f" in steps of {column.step}" if column.step > 1 else ""
+    elif column.kind == "binned":
+        allowed = "numbers"
+    else:
+        allowed = ", ".join(map(str, column.in_data[:12])) + (", …" if len(column.in_data) > 12 else "")
+    more = f" ({plural(count, 'row')} in all)" if count > 1 else ""
+    return (
+        f"{where}, row {row + 1}: column {column.source or column.name!r} {what}, which the schema "
+        f"does not have (allowed: {allowed}){more}. Remove or fill the rows, or edit the schema "
+        f"(audit tabular schema DATA --out FILE)"
+        + (". If the model takes missing values: .nan as the last of the column's values" if missing else "")
+    )
 
 
 def cross(codes: Codes, index: NDArray[np.intp], combos: Codes) -> Codes:

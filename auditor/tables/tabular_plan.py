@@ -44,12 +44,12 @@ class MethodOptions(PlanModel):
         "themis search: columns whose subsets are searched.")] = None
     # fmt: on
 
-    def given(self) -> dict[str, object]:
-        """What was given, by name."""
+    def chosen(self) -> dict[str, object]:
+        """What was said, by name."""
         return {name: value for name, value in self if value is not None}
 
 
-def read_settings(given: object) -> dict[str, object]:
+def read_settings(said: object) -> dict[str, object]:
     """``NAME=VALUE`` options, and mappings between them, as one; values are read as YAML scalars or lists.
 
     Examples
@@ -59,12 +59,12 @@ def read_settings(given: object) -> dict[str, object]:
     """
     from auditor.core import yamlfile
 
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ConfigError(f"--set takes NAME=VALUE; got {given!r}.")
+    if isinstance(said, Mapping):
+        return dict(said)
+    if isinstance(said, str) or not isinstance(said, Iterable):
+        raise ConfigError(f"--set takes NAME=VALUE; got {said!r}.")
     result: dict[str, object] = {}
-    for pair in given:
+    for pair in said:
         if isinstance(pair, Mapping):
             result |= pair
             continue

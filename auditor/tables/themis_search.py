@@ -200,7 +200,7 @@ class _Sampled:
 
     def bounded(self, chosen: tuple[int, ...]) -> bool:
         """Whether every combination of the set is tried, so that its score bounds those of its subsets."""
-        return math.prod(self._schema.cards[list(chosen)].tolist()) <= self._settings.max_combos
+        return math.prod(self._schema.columns[i].codes for i in chosen) <= self._settings.max_combos
 
     def __call__(self, chosen: tuple[int, ...]) -> Tested:
         causal = self._decide_causal(chosen)
