@@ -12,7 +12,7 @@ from msgspec import structs
 
 from auditor.agent.records import Direction, Figures, Rate, Row
 from auditor.core.record import Plain, RunRecord, read
-from auditor.core.record.parts import Control
+from auditor.core.record.base import Control
 from auditor.core.types import Estimate, Finding
 
 COUNTS = (

@@ -8,7 +8,7 @@ import msgspec
 
 from auditor.agent.goal import Goal
 from auditor.agent.request import Purpose, Request
-from auditor.core.record.sections import Bounds
+from auditor.core.record.measured import Bounds
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict
 
 Rate = Bounds

@@ -14,7 +14,7 @@ from auditor.agent import answer, reading
 from auditor.agent.folder import Step
 from auditor.agent.goal import Goal
 from auditor.agent.records import Entry, Figures, Rate, Record
-from auditor.core.record.parts import Control
+from auditor.core.record.base import Control
 from auditor.core.types import Estimate
 from auditor.report import words
 from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text

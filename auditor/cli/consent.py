@@ -15,7 +15,7 @@ from auditor.cli.frame import option
 from auditor.cli.screen import complain
 from auditor.core.errors import ConfigError
 from auditor.core.record import part
-from auditor.core.record.parts import Spec
+from auditor.core.record.base import Spec
 from auditor.core.secrets import hidden
 from auditor.core.shown import quoted
 

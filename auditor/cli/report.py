@@ -16,7 +16,7 @@ from auditor.cli.common import find_intact, judge, must_be_new, with_waivers
 from auditor.cli.frame import option
 from auditor.cli.screen import say, screen
 from auditor.core.errors import ConfigError
-from auditor.core.record.parts import Spec
+from auditor.core.record.base import Spec
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
 from auditor.core.types import SHOWN

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.core import userfile
+from auditor.core.counting import plural
 from auditor.core.errors import DataFileError
 from auditor.core.shown import quoted
 
@@ -71,8 +72,8 @@ def near_files(path: Path) -> str:
         names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
     except (OSError, ValueError):
         return ""
-    found = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(str(path.parent / name) for name in found)}?" if found else ""
+    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
 
 
 def _inside(folder: Path) -> str:
@@ -131,10 +132,7 @@ def lines(text: str) -> Iterator[str]:
     """Lines by line feed (or carriage return) alone: U+2028 and its like may stand inside a text."""
     if "\n" not in text:
         text = text.replace("\r", "\n")
-    found = text.split("\n")
-    if found[-1] == "":
-        found.pop()
-    return (line.removesuffix("\r") for line in found)
+    return (line.removesuffix("\r") for line in text.removesuffix("\n").split("\n"))
 
 
 def parse(path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequence[str] = DELIMITERS) -> CsvTable:
@@ -163,10 +161,9 @@ def parse(path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequ
     first = next(lines(text), "")
     split = {d: [name.strip() for name in next(csv.reader([first], delimiter=d), [])] for d in delimiters}
     sign = max(delimiters, key=lambda d: (sum(name in split[d] for name in wanted), len(split[d])))
-    records = _records(path, text, sign)
-    _, header = next(records, (0, []))
-    columns = tuple(name.strip() for name in header)
-    return CsvTable(columns=columns, delimiter=sign, rows=_checked(path, records, len(columns), sign))
+    rows = _records(path, text, sign)
+    columns = tuple(name.strip() for name in next(rows, (0, []))[1])
+    return CsvTable(columns=columns, delimiter=sign, rows=rows)
 
 
 def distinct(path: Path, columns: Sequence[str], among: Sequence[str] | None = None) -> None:
@@ -183,17 +180,15 @@ def distinct(path: Path, columns: Sequence[str], among: Sequence[str] | None = N
         raise DataFileError(f"{path}: column {place} of the header has no name{index}. Name or remove it")
     twice = [n for n in dict.fromkeys(columns) if columns.count(n) > 1 and (among is None or n in among)]
     if twice:
-        told = "; ".join(
-            f"the column {name!r} more than once (columns "
-            f"{' and '.join(str(i) for i, n in enumerate(columns, 1) if n == name)})"
-            for name in twice
-        )
-        raise DataFileError(f"{path}: the header has {told}. Rename or remove all but one")
+        places = {name: " and ".join(str(i) for i, n in enumerate(columns, 1) if n == name) for name in twice}
+        listed = "; ".join(f"the column {name!r} more than once (columns {at})" for name, at in places.items())
+        raise DataFileError(f"{path}: the header has {listed}. Rename or remove all but one")
 
 
 def _records(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The header and the records, with the lines that they begin in; each as long as the header."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    start = 1
+    start, width = 1, 0
     while True:
         try:
             record = next(reader, None)
@@ -207,19 +202,12 @@ def _records(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[
             ) from None
         if record is None:
             return
+        width = width or len(record)
+        if record and len(record) != width:
+            raise DataFileError(
+                f"{path}, line {start}: {plural(len(record), 'field')} where the header has {width}; "
+                f"a text that holds {SIGNS[delimiter]} has to stand in quotation marks"
+            )
         if record:
             yield start, record
         start = reader.line_num + 1
-
-
-def _checked(
-    path: Path, records: Iterator[tuple[int, list[str]]], width: int, delimiter: str
-) -> Iterator[tuple[int, list[str]]]:
-    for line, record in records:
-        if len(record) != width:
-            fields = "field" if len(record) == 1 else "fields"
-            raise DataFileError(
-                f"{path}, line {line}: {len(record)} {fields} where the header has {width}; "
-                f"a text that holds {SIGNS[delimiter]} has to stand in quotation marks"
-            )
-        yield line, record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from itertools import chain
 from typing import Any
@@ -64,3 +65,9 @@ def from_toml(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError(DEEP) from None
     except ValueError as error:
         raise tomllib.TOMLDecodeError(str(error).partition(";")[0]) from None
+
+
+def toml_line(text: str, key: str) -> int | None:
+    """The line of a TOML text, from 1, in which ``key``, or the table of that name, begins; None where none is seen."""
+    written = re.compile(rf"^\s*\[*\s*([\"']?){re.escape(key)}\1\s*[=.\]]")
+    return next((n for n, line in enumerate(text.splitlines(), 1) if written.match(line)), None)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
+import textwrap
 import tomllib
-from dataclasses import dataclass
+
+import msgspec
 
 from auditor.core import data
 from auditor.core.errors import UnknownPlugin
@@ -25,12 +28,8 @@ AREAS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
-    """What one code means.
-
-    ``pattern`` codes end in ``*`` or hold ``…`` for what varies: reasons with a number or a word in them.
-    """
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What one code means; ``…`` in a code stands for what varies: reasons with a number or a word in them."""
 
     code: str
     area: str
@@ -40,47 +39,27 @@ class Page:
 
     def matches(self, code: str) -> bool:
         """Whether this page is about ``code``."""
-        told, asked = self.code.lower(), code.strip().lower()
-        if "…" not in told:
-            return told == asked
-        first, *rest = told.split("…")
-        at = len(first)
-        if not asked.startswith(first):
-            return False
-        for part in rest:
-            found = asked.find(part, at)
-            if found < 0:
-                return False
-            at = found + len(part)
-        return told.endswith("…") or asked.endswith(rest[-1])
+        pattern = ".*".join(map(re.escape, self.code.lower().split("…")))
+        return re.fullmatch(pattern, code.strip().lower(), re.DOTALL) is not None
 
 
 @functools.cache
 def pages() -> tuple[Page, ...]:
     """Every page, in the order of the file."""
     raw = tomllib.loads(data.path("embedded", "explain", "codes.toml").read_text(encoding="utf-8"))
-    return tuple(
-        Page(
-            code=entry["code"],
-            area=entry["area"],
-            title=entry["title"],
-            text=" ".join(entry["text"].split()),
-            see=tuple(entry.get("see", ())),
-        )
-        for entry in raw["page"]
-    )
-
-
-def find(code: str) -> Page | None:
-    """The page about ``code``; exact codes before patterns, None where there is none."""
-    exact = [p for p in pages() if "…" not in p.code and p.matches(code)]
-    return next(iter(exact or [p for p in pages() if p.matches(code)]), None)
+    read = msgspec.convert(raw["page"], tuple[Page, ...])
+    return tuple(msgspec.structs.replace(page, text=" ".join(page.text.split())) for page in read)
 
 
 def every(code: str) -> list[Page]:
-    """All pages about ``code``: one word may be a verdict and a status."""
-    exact = [p for p in pages() if "…" not in p.code and p.matches(code)]
-    return exact or [p for p in pages() if p.matches(code)]
+    """All pages about ``code``, exact codes before patterns: one word may be a verdict and a status."""
+    about = [page for page in pages() if page.matches(code)]
+    return [page for page in about if "…" not in page.code] or about
+
+
+def find(code: str) -> Page | None:
+    """The first page about ``code``; None where there is none."""
+    return next(iter(every(code)), None)
 
 
 def explain(code: str) -> str:
@@ -96,15 +75,13 @@ def explain(code: str) -> str:
     >>> explain("HID201").splitlines()[0]
     'HID201 — the answer changed only when several attributes changed together'
     """
-    found = every(code)
-    if not found:
+    about = every(code)
+    if not about:
         raise UnknownPlugin("code", code, {p.code for p in pages()}, "List them with: audit explain")
-    return "\n".join(_text(page) for page in found)
+    return "\n".join(map(_text, about))
 
 
 def _text(page: Page) -> str:
-    import textwrap
-
     body = textwrap.fill(page.text, 96, initial_indent="  ", subsequent_indent="  ")
     see = f"\n  See also: {', '.join(page.see)}" if page.see else ""
     return f"{page.code} — {page.title}\n  {AREAS[page.area]}\n\n{body}{see}\n"
@@ -114,7 +91,6 @@ def overview() -> str:
     """All codes with their titles, by area."""
     lines = []
     for area, heading in AREAS.items():
-        mine = [p for p in pages() if p.area == area]
-        if mine:
-            lines += [heading, *(f"  {p.code:<28} {p.title}" for p in mine), ""]
+        mine = [f"  {page.code:<28} {page.title}" for page in pages() if page.area == area]
+        lines += [heading, *mine, ""] if mine else []
     return "\n".join([*lines, "One page: audit explain CODE", ""])

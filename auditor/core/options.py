@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from auditor.core import userfile
-from auditor.core.decoded import from_toml
+from auditor.core.decoded import from_toml, toml_line
 from auditor.core.errors import AuditError, ConfigError, DataFileError
 from auditor.core.types import names
 
@@ -173,7 +173,7 @@ class PlanModel(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _told(cls, values: object, build: Callable[[object], Self]) -> Self:
+    def _checked(cls, values: object, build: Callable[[object], Self]) -> Self:
         if isinstance(values, Mapping):
             values = {name: _plain(value) for name, value in values.items()}
         try:
@@ -201,8 +201,8 @@ class PlanModel(BaseModel):
     @classmethod
     def flags(cls, command: str | None = None) -> dict[str, Option]:
         """The options by field; those that ``command`` takes."""
-        found = {name: option_of(info) for name, info in cls.settings().items()}
-        return {n: o for n, o in found.items() if command is None or command in o.commands}
+        options = {name: option_of(info) for name, info in cls.settings().items()}
+        return {n: o for n, o in options.items() if command is None or command in o.commands}
 
     @classmethod
     def flag(cls, name: str) -> str:
@@ -249,7 +249,8 @@ class PlanModel(BaseModel):
         values: dict[str, object] = {}
         keys: dict[str, tuple[str, str]] = {}
         for key, value in raw.items():
-            place = _place(path, text, key)
+            line = toml_line(text, key)
+            place = str(path) if line is None else f"{path}, line {line}"
             name = fields.get(key, key)
             if name not in flags:
                 raise DataFileError(f"{place}: unknown key {key!r}.{near(key, fields)}")
@@ -264,16 +265,16 @@ def option_of(info: FieldInfo) -> Option:
     return option
 
 
-def near(given: str, known: Iterable[str]) -> str:
+def near(word: str, known: Iterable[str]) -> str:
     """The nearest of ``known``, or all of them, as a sentence."""
-    found = difflib.get_close_matches(given, known := list(known), n=1)
-    return f" Did you mean {found[0]!r}?" if found else f" Known: {', '.join(known)}."
+    close = difflib.get_close_matches(word, known := list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known)}."
 
 
 def keywords(plan: type[PlanModel], *, without: frozenset[str] = frozenset()) -> Callable[[F], F]:
     """Tell `help` and editors the keywords of a function that takes ``**options`` of ``plan``."""
 
-    def told(function: F) -> F:
+    def telling(function: F) -> F:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         further = [
@@ -284,7 +285,7 @@ def keywords(plan: type[PlanModel], *, without: frozenset[str] = frozenset()) ->
         vars(function)["__signature__"] = signature.replace(parameters=[*own, *further])
         return function
 
-    return told
+    return telling
 
 
 def members(annotation: object) -> tuple[object, ...]:
@@ -298,20 +299,13 @@ def members(annotation: object) -> tuple[object, ...]:
 
 def choices(annotation: object) -> tuple[str, ...]:
     """The words that a field or its entries may have; empty where any may be given."""
-    found: list[str] = []
+    words: list[str] = []
     for member in members(annotation):
         if get_origin(member) is Literal:
-            found += [str(word) for word in get_args(member) if word]
+            words += [str(word) for word in get_args(member) if word]
         elif get_origin(member) is tuple:
-            found += choices(get_args(member)[0])
-    return tuple(found)
-
-
-def _place(path: Path, text: str, key: str) -> str:
-    """File and line of ``key``."""
-    written = re.compile(rf"^\s*\[?([\"']?){re.escape(key)}\1\s*[=.\]]")
-    line = next((n for n, line in enumerate(text.splitlines(), 1) if written.match(line)), None)
-    return str(path) if line is None else f"{path}, line {line}"
+            words += choices(get_args(member)[0])
+    return tuple(words)
 
 
 WRONG: Mapping[str, str] = {
@@ -327,11 +321,10 @@ WRONG: Mapping[str, str] = {
 
 def _sentence(plan: type[PlanModel], error: ValidationError) -> str:
     """What is wrong with the first wrong value."""
-    found = error.errors(include_url=False)
-    unknown = sorted(str(one["loc"][0]) for one in found if one["type"] == "extra_forbidden")
+    first, *further = error.errors(include_url=False)
+    unknown = sorted(str(one["loc"][0]) for one in (first, *further) if one["type"] == "extra_forbidden")
     if unknown:
         return f"the plan has settings that this version does not know: {', '.join(unknown)[:200]}."
-    first = found[0]
     key = str(first["loc"][0])
     name = next(name for name, info in plan.settings().items() if key in (name, info.alias))
     return f"{plan.flag(name)} {_wrong(plan.settings()[name], first)}"
@@ -343,8 +336,8 @@ def _shown(value: object) -> str:
 
 
 def _wrong(info: FieldInfo, error: ErrorDetails) -> str:
-    given = error["input"]
-    shown = ", ".join(map(_shown, given)) if isinstance(given, tuple | list) else _shown(given)
+    value = error["input"]
+    shown = ", ".join(map(_shown, value)) if isinstance(value, tuple | list) else _shown(value)
     limits = error.get("ctx", {})
     match error["type"]:
         case "greater_than_equal":
@@ -353,7 +346,7 @@ def _wrong(info: FieldInfo, error: ErrorDetails) -> str:
             said = f"must be at most {limits['le']:,}"
         case "literal_error":
             words = choices(info.annotation)
-            close = difflib.get_close_matches(str(given), words, n=1)
+            close = difflib.get_close_matches(str(value), words, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             return f"must be one of {', '.join(words)}; got {shown}.{hint}"
         case "value_error":

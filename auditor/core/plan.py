@@ -32,8 +32,8 @@ Scope = Literal["text", "term", "occurrence"]
 Strategy = Literal["exhaustive", "adaptive"]
 
 
-def _all(given: object) -> object:
-    return None if given == 0 and given is not False else given
+def _all(n: object) -> object:
+    return None if n == 0 and n is not False else n
 
 
 def _probabilities(epsilon: tuple[float, ...]) -> tuple[float, ...]:
@@ -76,14 +76,14 @@ def of_package(name: str) -> bool:
 def _one_of(flag: str, *words: str) -> AfterValidator:
     """A field that takes these words, or a plug-in of another package."""
 
-    def check(given: str) -> str:
-        if given and given not in words and not of_package(given):
-            close = difflib.get_close_matches(given, words, n=1)
+    def check(name: str) -> str:
+        if name and name not in words and not of_package(name):
+            close = difflib.get_close_matches(name, words, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             raise ConfigError(
-                f"{flag} must be one of {', '.join(words)}, or a plug-in as ORG/NAME; got {given!r}.{hint}"
+                f"{flag} must be one of {', '.join(words)}, or a plug-in as ORG/NAME; got {name!r}.{hint}"
             )
-        return given
+        return name
 
     return AfterValidator(check)
 
@@ -244,17 +244,17 @@ class Plan(SharedPlan):
         return self.gate or ("dependency" if self.protocol == "hinter" else "constructs")
 
     @classmethod
-    def of(cls, given: Mapping[str, object]) -> Self:
-        """The plan of the settings that were given: what is done first decides the order."""
+    def of(cls, values: Mapping[str, object]) -> Self:
+        """The plan of the settings that were named: what is done first decides the order."""
         first: dict[str, object] = {}
-        if given.get("until_decided"):
+        if values.get("until_decided"):
             first["order"] = 1
             first["replicates"] = 1  # another text or wording says more than the same prompt again
-            if (given.get("suite", "mutation"), given.get("protocol", "default")) == ("mutation", "default"):
+            if (values.get("suite", "mutation"), values.get("protocol", "default")) == ("mutation", "default"):
                 first["wordings"] = UNTIL_WORDINGS
-        elif cls.model_validate(given).small:
-            first = {**SMALL, **({} if "replicates" in given else {"repeat": HOSTED_REPEAT})}
-        return cls.model_validate({**first, **given})
+        elif cls.model_validate(values).small:
+            first = {**SMALL, **({} if "replicates" in values else {"repeat": HOSTED_REPEAT})}
+        return cls.model_validate({**first, **values})
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Self:
@@ -265,23 +265,19 @@ class Plan(SharedPlan):
     @property
     def small(self) -> bool:
         """Whether few calls are asked where the plan does not say how many: every one may cost money."""
-        plain = (self.suite, self.protocol, self.strategy) == ("mutation", "default", "exhaustive")
-        return plain and any(hosted(spec, self.base_url) for spec in self.models)
+        return self.lines and any(hosted(spec, self.base_url) for spec in self.models)
 
     def left_out(self) -> str | None:
         """What the small plan of a hosted model leaves out, and how to ask for it, in one line."""
         if not self.small or self.until_decided:
             return None
-        left = [
-            what
-            for what, here in (
-                ("several attributes changed together (--order 2)", self.order == SMALL["order"]),
-                ("further variants of a text (--per-seed 8)", self.per_seed == SMALL["per_seed"]),
-                (f"repeats of all but {self.repeat} texts (--repeat 0)", self.repeat is not None),
-            )
-            if here
-        ]
-        return f"Left out, since every call may cost money: {'; '.join(left)}." if left else None
+        parts = {
+            "several attributes changed together (--order 2)": self.order == SMALL["order"],
+            "further variants of a text (--per-seed 8)": self.per_seed == SMALL["per_seed"],
+            f"repeats of all but {self.repeat} texts (--repeat 0)": self.repeat is not None,
+        }
+        left = "; ".join(part for part, out in parts.items() if out)
+        return f"Left out, since every call may cost money: {left}." if left else None
 
     def clashes(self) -> str | None:
         """What does not go together, as a sentence."""
@@ -355,8 +351,8 @@ def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
     """
     file = config or (FILE if FILE.is_file() else None)
     typed = Typed(values={}) if file is None else Plan.read_toml(file)
-    given = {name: value for name, value in flags.items() if value is not None and value != () and value != []}
+    values = {name: value for name, value in flags.items() if value is not None and value != () and value != []}
     try:
-        return Plan.of({**typed.values, **given})
+        return Plan.of({**typed.values, **values})
     except AuditError as error:
-        raise typed.beside(map(Plan.flag, given)).error(error) from None
+        raise typed.beside(map(Plan.flag, values)).error(error) from None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from auditor.core.data import PACKAGE
 from auditor.core.types import digest
 
 CODE = (".py", ".j2", ".css")
+_LEFT_OUT = re.compile(r"(^|/)(__pycache__|\.|_data(/|$))")
 
 
 def head(record: Mapping[str, object]) -> str:
@@ -35,13 +37,11 @@ def surroundings(packages: Sequence[str]) -> dict[str, object]:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = dict.fromkeys(packages)
     for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    return {"python": platform.python_version(), "platform": platform.platform(), "packages": found}
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return {"python": platform.python_version(), "platform": platform.platform(), "packages": versions}
 
 
 def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
@@ -66,21 +66,17 @@ def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
     >>> sorted(code_sha256())
     ['files', 'sha256']
     """
-    return dict(_code(package))
+    return _code(package).copy()
 
 
 @cache
-def _code(package: Path) -> tuple[tuple[str, Any], ...]:
+def _code(package: Path) -> dict[str, object]:
     lines = sorted(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(package).as_posix()}\n"
         for path in package.rglob("*")
-        if path.suffix in CODE and path.is_file() and not _left_out(path.relative_to(package))
+        if path.suffix in CODE and path.is_file() and not _LEFT_OUT.search(path.relative_to(package).as_posix())
     )
-    return (("sha256", hashlib.sha256("".join(lines).encode()).hexdigest()), ("files", len(lines)))
-
-
-def _left_out(path: Path) -> bool:
-    return any(part == "_data" or part.startswith(("__pycache__", ".")) for part in path.parts)
+    return {"sha256": hashlib.sha256("".join(lines).encode()).hexdigest(), "files": len(lines)}
 
 
 def of_inputs(described: Mapping[str, object]) -> dict[str, object]:
@@ -91,10 +87,6 @@ def of_inputs(described: Mapping[str, object]) -> dict[str, object]:
     described : mapping
         What the suite says of itself (`auditor.core.protocols.Suite.describe`).
     """
-    found: dict[str, object] = {"code": code_sha256()}
     dictionaries = msgspec.convert(described.get("dictionaries") or (), tuple[dict[str, object], ...])
-    if dictionaries:
-        found["dictionaries"] = [
-            {k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries
-        ]
-    return found
+    listed = [{k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries]
+    return {"code": code_sha256()} | ({"dictionaries": listed} if listed else {})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, distribution, entry_points
 from pathlib import Path
@@ -24,18 +25,6 @@ class Offer(NamedTuple):
     entry: EntryPoint
     package: str = ""
     version: str = ""
-
-    @property
-    def plain(self) -> str:
-        """The name without its version."""
-        stem, _, number = self.entry.name.rpartition(".v")
-        return stem if number.isdigit() else self.entry.name
-
-    @property
-    def number(self) -> int:
-        """The version in the name; 0 where it has none."""
-        number = self.entry.name.rpartition(".v")[2]
-        return int(number) if number.isdigit() else 0
 
 
 class Registry(Generic[P]):
@@ -76,14 +65,14 @@ class Registry(Generic[P]):
         ConfigError
             Several packages offer it.
         """
-        if own := _newest(name, self._own()):
-            return own
-        if found := _newest(name, self._all()):
-            return found
-        others = sorted(k for k, o in self._all().items() if o.package and name in (o.plain, o.entry.name))
+        if key := _newest(name, self._own()) or _newest(name, self._all()):
+            return key
+        others = sorted(
+            k for k, o in self._all().items() if o.package and name in (_cut(o.entry.name)[0], o.entry.name)
+        )
         if others:
             raise ConfigError(f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}.")
-        known = {_plain(key) for key in self._all()}
+        known = {_cut(key)[0] for key in self._all()}
         raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
 
     def load(self, name: str) -> Callable[..., P]:
@@ -156,11 +145,11 @@ class Registry(Generic[P]):
                 for entry in entry_points(group=self.group)
                 if entry.dist is not None and entry.dist.name != PACKAGE
             ]
-            taken = {offer.plain: "" for offer in own.values()}
+            owners: dict[str, set[str]] = defaultdict(set)
+            for offer in (*own.values(), *others):
+                owners[_cut(offer.entry.name)[0]].add(offer.package)
             for offer in others:
-                taken[offer.plain] = offer.package if taken.get(offer.plain, offer.package) == offer.package else ""
-            for offer in others:
-                free = taken[offer.plain] == offer.package
+                free = len(owners[_cut(offer.entry.name)[0]]) == 1
                 own[offer.entry.name if free else f"{offer.package}:{offer.entry.name}"] = offer
             self._offers = own
         return self._offers
@@ -181,17 +170,16 @@ def _declared() -> tuple[EntryPoint, ...]:
     return tuple(distribution(PACKAGE).entry_points)
 
 
-def _plain(key: str) -> str:
-    stem, _, number = key.rpartition(".v")
-    return stem if number.isdigit() else key
+def _cut(name: str) -> tuple[str, int]:
+    """A name without its version, and the version; 0 where it has none."""
+    stem, _, number = name.rpartition(".v")
+    return (stem, int(number)) if number.isdigit() else (name, 0)
 
 
 def _newest(name: str, offers: Mapping[str, Offer]) -> str | None:
     """The key of ``name``, which may lack its version; None where there is none."""
-    if name in offers:
-        return name
-    keys: Iterable[str] = (key for key in offers if _plain(key) == name)
-    return max(keys, key=lambda key: offers[key].number, default=None)
+    keys = [key for key in offers if _cut(key)[0] == name]
+    return name if name in offers else max(keys, key=lambda key: _cut(key)[1], default=None)
 
 
 SUITES = Registry("suite", Suite)

@@ -74,8 +74,7 @@ def hidden(url: str | None) -> str | None:
         return MARK
     info, _, host = parts.netloc.rpartition("@")
     shown = [(name, value if name.lower() in _OPEN else MARK) for name, value in query]
-    told = parts._replace(netloc=f"{MARK}@{host}" if info else host, query=urlencode(shown, safe="[]/:"))
-    return told.geturl()
+    return parts._replace(netloc=f"{MARK}@{host}" if info else host, query=urlencode(shown, safe="[]/:")).geturl()
 
 
 def scrub(text: str) -> str:

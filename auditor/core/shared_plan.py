@@ -45,9 +45,9 @@ def as_share(delta: float | None) -> float | None:
     return share
 
 
-def _temperature(given: object) -> object:
+def _temperature(typed: object) -> object:
     try:
-        value = float(given) if isinstance(given, str) and given != NO_TEMPERATURE else given
+        value = float(typed) if isinstance(typed, str) and typed != NO_TEMPERATURE else typed
     except ValueError:
         raise ValueError(f"takes a number, or {NO_TEMPERATURE} for the server's own") from None
     if isinstance(value, int | float) and not 0 <= value <= LARGEST:
@@ -74,28 +74,24 @@ class ServerPlan(PlanModel):
         "NAME=VARIABLE: a header for openai: models, its value from the environment.", repeated=True)] = ()
     # fmt: on
 
-    def given(self) -> dict[str, object]:
+    def stated(self) -> dict[str, object]:
         """What the plan says of it, by the names of adapters' parameters."""
         said = {n: value for n in ServerPlan.settings() if (value := getattr(self, n)) not in (None, ())}
         return said | ({"temperature": "server"} if self.temperature == NO_TEMPERATURE else {})
 
 
-def _cut(pair: str) -> tuple[str, str, str]:
-    return pair.partition("=")
-
-
-def _per_model(given: object) -> object:
+def _per_model(typed: object) -> object:
     """Settings by model: of a table of tables, or of texts ``SPEC NAME=VALUE …``."""
-    if not isinstance(given, Mapping):
-        texts = [given] if isinstance(given, str) else given if isinstance(given, Iterable) else [given]
-        found: dict[str, dict[str, object]] = {}
-        for text in texts:
+    by_model: dict[str, Mapping[str, object]] = {}
+    if isinstance(typed, Mapping):
+        by_model = dict(typed)
+    else:
+        for text in [typed] if isinstance(typed, str) or not isinstance(typed, Iterable) else typed:
             spec, *pairs = str(text).split()
             if not pairs or not all("=" in pair for pair in pairs):
                 raise ValueError('takes "SPEC NAME=VALUE …", as "openai:NAME max-tokens=4096 temperature=none"')
-            found.setdefault(spec, {}).update({name: value for name, _, value in map(_cut, pairs)})
-        given = found
-    return {spec: _checked(spec, settings) for spec, settings in given.items()}
+            by_model[spec] = {**by_model.get(spec, {}), **dict(pair.split("=", 1) for pair in pairs)}
+    return {spec: _checked(spec, settings) for spec, settings in by_model.items()}
 
 
 def _checked(spec: str, settings: object) -> Mapping[str, object]:
@@ -150,7 +146,7 @@ class SharedPlan(ServerPlan):
     def server(self, spec: str = "") -> dict[str, object]:
         """How the server of the model ``spec`` is asked, by the names of adapters' parameters."""
         own = ServerPlan.model_validate(self.per_model.get(spec, {}))
-        return self.given() | own.given()
+        return self.stated() | own.stated()
 
     @property
     def limited(self) -> bool:

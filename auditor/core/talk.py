@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from auditor.core.decoded import from_json
+
 Role = Literal["system", "user", "assistant", "tool"]
 _WHOLE = '{"conversation":'
 
@@ -38,11 +40,7 @@ class Call:
 
     def values(self) -> dict[str, object] | None:
         """The arguments by name; None where they are no JSON object."""
-        try:
-            told = json.loads(self.arguments or "{}")
-        except (ValueError, RecursionError):
-            return None
-        return told if isinstance(told, dict) else None
+        return _object(self.arguments or "{}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,8 +76,8 @@ class Tool:
 
     def plain(self) -> dict[str, object]:
         """As chat servers take it."""
-        told = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-        return {"type": "function", "function": told}
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,8 +125,8 @@ def written(answer: object) -> str | None:
         return None
     if not answer.get("tool_calls"):
         return str(answer.get("content") or "")
-    told = {"content": answer.get("content") or "", "tool_calls": list(answer["tool_calls"])}
-    return json.dumps(told, ensure_ascii=False)
+    calls = {"content": answer.get("content") or "", "tool_calls": list(answer["tool_calls"])}
+    return json.dumps(calls, ensure_ascii=False)
 
 
 def heard(text: str, turn: int = 0) -> list[Message]:
@@ -139,11 +137,11 @@ def heard(text: str, turn: int = 0) -> list[Message]:
     >>> [m.content for m in heard("Good morning.")]
     ['Good morning.']
     """
-    told = _object(text) if text.startswith('{"') else None
-    if told is not None and isinstance(messages := told.get("messages"), list):
+    answer = (_object(text) if text.startswith('{"') else None) or {}
+    if isinstance(messages := answer.get("messages"), list):
         return [_message(m, turn + n) for n, m in enumerate(messages) if isinstance(m, dict)]
-    if told is not None and isinstance(told.get("tool_calls"), list):
-        return [_message({**told, "role": "assistant"}, turn)]
+    if isinstance(answer.get("tool_calls"), list):
+        return [_message({**answer, "role": "assistant"}, turn)]
     return [Message(role="assistant", content=text)]
 
 
@@ -154,8 +152,8 @@ def whole(messages: Sequence[Message]) -> str:
 
 def messages_of(output: str) -> list[Message] | None:
     """The messages of a conversation that `whole` wrote; None for any other text."""
-    told = _object(output) if output.startswith(_WHOLE) else None
-    if told is None or not isinstance(messages := told["conversation"], list):
+    answer = _object(output) if output.startswith(_WHOLE) else None
+    if answer is None or not isinstance(messages := answer["conversation"], list):
         return None
     return [_message(m, n) for n, m in enumerate(messages) if isinstance(m, dict)]
 
@@ -179,19 +177,16 @@ def shown(output: str) -> str:
     messages = messages_of(output)
     if messages is None:
         return output
-    parts = []
-    for m in messages:
-        calls = "".join(f"\n→ {c.name}({c.arguments})" for c in calls_of([m]))
-        parts.append(f"{m.role}: {m.content}{calls}")
-    return "\n\n".join(parts)
+    calls = ["".join(f"\n→ {c.name}({c.arguments})" for c in calls_of([m])) for m in messages]
+    return "\n\n".join(f"{m.role}: {m.content}{made}" for m, made in zip(messages, calls, strict=True))
 
 
 def _object(text: str) -> dict[str, object] | None:
     try:
-        told = json.loads(text)
-    except (ValueError, RecursionError):
+        value = from_json(text)
+    except ValueError:
         return None
-    return told if isinstance(told, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _message(raw: Mapping[str, object], turn: int) -> Message:
@@ -210,7 +205,7 @@ def _message(raw: Mapping[str, object], turn: int) -> Message:
 def _call(raw: object, otherwise: str) -> Call:
     outer = raw if isinstance(raw, Mapping) else {}
     inner = outer.get("function")
-    told = inner if isinstance(inner, Mapping) else outer
-    arguments = told.get("arguments", told.get("args"))
+    call = inner if isinstance(inner, Mapping) else outer
+    arguments = call.get("arguments", call.get("args"))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    return Call(id=str(outer.get("id") or otherwise), name=str(told.get("name") or ""), arguments=text)
+    return Call(id=str(outer.get("id") or otherwise), name=str(call.get("name") or ""), arguments=text)

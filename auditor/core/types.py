@@ -28,21 +28,15 @@ ClaimVerdict = Literal["shown", "shown_for_words", "bounded", "not_determined", 
 VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)  # what decides most first
 SHOWN, DECIDED = VERDICTS[:2], VERDICTS[:3]
 InteractionKind = Literal["confirmed", "threshold_crossing", "not_tested"]
-
 FORMAT_VERSION = 2
-
-
-# Made once: `json.dumps` makes an encoder for each call, and a run digests every prompt.
+# Made once: `json.dumps` makes an encoder for each call.
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def canonical(value: object) -> bytes:
     """JSON with sorted keys and without white space, as UTF-8; escaped to ASCII where it holds a lone surrogate.
 
-    Raises
-    ------
-    ValueError
-        A number is NaN or infinite.
+    Raises `ValueError` where a number is NaN or infinite.
     """
     try:
         return _CANONICAL.encode(value).encode()
@@ -52,11 +46,11 @@ def canonical(value: object) -> bytes:
 
 def digest(value: object, *, size: int = 32) -> str:
     """SHA-256 of the canonical JSON of ``value``, as ``size`` * 2 hexadecimal digits at most."""
-    text = _CANONICAL.encode(value)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * size]
+    text = _CANONICAL.encode(value).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[: 2 * size]
 
 
-def names(given: str | Iterable[str]) -> tuple[str, ...]:
+def names(listed: str | Iterable[str]) -> tuple[str, ...]:
     """The names in a list, or in one text with commas between them.
 
     Examples
@@ -64,16 +58,13 @@ def names(given: str | Iterable[str]) -> tuple[str, ...]:
     >>> names("gender, race"), names(["gender"])
     (('gender', 'race'), ('gender',))
     """
-    if isinstance(given, str):
-        return tuple(part.strip() for part in given.split(",") if part.strip())
-    return tuple(given)
+    if isinstance(listed, str):
+        return tuple(part.strip() for part in listed.split(",") if part.strip())
+    return tuple(listed)
 
 
 def id_of(kind: str, value: object) -> str:
-    """An id from its content: ``kind`` and 64 bits of its digest.
-
-    Of n distinct contents two share an id with probability n² / 2⁶⁵: 3e-8 for a million.
-    """
+    """``kind`` and 64 bits of a digest: two of n contents share an id with probability n² / 2⁶⁵, 3e-8 for a million."""
     return kind + digest(value, size=8)
 
 
@@ -83,7 +74,7 @@ def text_of(case_id: str) -> str:
 
 
 def draws_of(case_id: str) -> str:
-    """What random choices about a case are keyed by: the part of its id that it had when ids were shorter."""
+    """What random choices about a case are keyed by: the part of its id that shorter ids had."""
     return case_id[:11]
 
 
@@ -158,21 +149,17 @@ class Variant:
     @property
     def directions(self) -> tuple[tuple[str, str, str], ...]:
         """(attribute, source group, target group), sorted and distinct, repairs left out."""
-        return tuple(
-            sorted({(e.attribute, e.source_group, e.target_group) for e in self.edits if e.kind != "agreement"})
-        )
+        steps = {(e.attribute, e.source_group, e.target_group) for e in self.edits if e.kind != "agreement"}
+        return tuple(sorted(steps))
 
 
 def is_beside(variant: Variant) -> bool:
-    """Whether a variant stands beside those that are counted: a placebo, or another wording of a text.
-
-    It enters no rate, finding or table by group.
-    """
+    """Whether a variant enters no rate, finding or table by group: a placebo, or another wording of a text."""
     return any(edit.kind in NEUTRAL for edit in variant.edits)
 
 
 def is_wording(variant: Variant) -> bool:
-    """Whether a variant is another wording of its original or of a variant; only net differences use it."""
+    """Whether a variant is another wording; only net differences use it."""
     return any(edit.kind == "wording" for edit in variant.edits)
 
 
@@ -180,8 +167,7 @@ def is_wording(variant: Variant) -> bool:
 class Case:
     """An original and its counterfactuals: the unit of analysis.
 
-    ``sampling`` is "iid" only if the case was drawn independently of earlier verdicts; only iid cases
-    may enter a rate. ``source`` is that of its text (`SourceText`).
+    Only "iid" cases, which were drawn independently of earlier verdicts, may enter a rate; ``source``: of its text.
     """
 
     id: str
@@ -205,10 +191,10 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """What is sent to a model: the bare input for classifiers, messages for generators.
+    """What is sent to a model: either ``text``, the bare input for classifiers, or ``messages`` for generators.
 
-    Exactly one of ``text`` and ``messages`` is given. ``sha256`` identifies the content (not the format). ``tools`` may
-    be called; ``talk`` says that the messages are played one after the other (`auditor.models.talks`).
+    ``sha256`` identifies the content (not the format). ``tools`` may be called; ``talk`` says that the messages are
+    played one after the other (`auditor.models.talks`).
     """
 
     format: str
@@ -255,10 +241,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """One answer, or one reason why there is none.
-
-    ``error`` is a `CallError.code`; ``detail`` its message. ``scores`` maps labels to probabilities.
-    """
+    """One answer, or why there is none: a `CallError.code` with its message; ``scores``: probabilities of labels."""
 
     variant_id: str
     prompt_sha256: str
@@ -285,10 +268,9 @@ class Response:
 class Answer:
     """What a response means for the task.
 
-    ``value`` is the canonical label; for multi-label tasks a sorted tuple; for scores a float; for free
-    text the text. It is None unless ``status`` is "ok": a refusal or an answer that does not parse is an
-    outcome of its own and never a label. ``number`` is what a graded answer said, of which ``value`` is the label.
-    ``not_asked`` is what a run that stopped kept from being asked.
+    ``value`` is the canonical label, a sorted tuple of labels, a score, or the text. It is None unless ``status`` is
+    "ok": a refusal or an answer that does not parse is never a label. ``number`` is what a graded answer said, of
+    which ``value`` is the label. ``not_asked``: the run stopped before.
     """
 
     status: AnswerStatus
@@ -306,9 +288,8 @@ class Answer:
 class Verdict:
     """One oracle's judgement of one variant against its original.
 
-    ``hidden`` is True for a violation whose every proper non-empty subset of attributes was valid and
-    passed; None where that could not be judged, and for order 1. Placebo variants have order 0, and ``hidden`` where
-    they are joint.
+    ``hidden``: a violation whose every proper non-empty subset of attributes was valid and passed; None where that
+    could not be judged, and for order 1. Placebo variants have order 0, and ``hidden`` where they are joint.
     """
 
     case_id: str
@@ -330,10 +311,7 @@ AFTER_STOPPING = "Wald margin after stopping (the paper's rule)"  # a method who
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A number that never travels without its uncertainty and its losses.
-
-    ``n`` counts independent cases (seeds), not variants; ``n_variants`` the variants behind them.
-    """
+    """A number with its uncertainty; ``n`` counts independent cases (seeds), ``n_variants`` their variants."""
 
     value: float
     low: float
@@ -348,20 +326,12 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interaction:
-    """What is known of one joint change of a text: whether it goes further beyond its parts than placebo edits do.
+    """Whether a joint change of a text goes further beyond its parts than placebo edits do.
 
-    Attributes
-    ----------
-    kind : {"confirmed", "threshold_crossing", "not_tested"}
-        Beyond what placebo edits do; not beyond; not measured.
-    why : str
-        Reason, where it is not confirmed.
-    contrast, se : float or None
-        The measure, signed, and its standard deviation over placebo versions.
-    scale : str
-        "log_odds", "number" or "share".
-    p_value, p_adjusted : float or None
-        Of this version among placebo versions; of its text (Benjamini–Hochberg over texts).
+    "confirmed" is beyond what placebo edits do, "threshold_crossing" not beyond; ``why`` says why it is not confirmed.
+    ``contrast`` is the measure, signed, on ``scale`` ("log_odds", "number" or "share"), ``se`` its standard deviation
+    over placebo versions. ``p_value`` is that of this version among placebo versions, ``p_adjusted`` that of its text
+    (Benjamini–Hochberg over texts).
     """
 
     kind: InteractionKind
@@ -382,9 +352,8 @@ class Interaction:
 class Finding:
     """Something the audit saw, with a verdict about how far it is supported.
 
-    ``kind`` "claim" is about a rate (an attribute set, or a direction in it); "hidden" and "violation"
-    are about one variant. ``exemplars`` are variant ids, the clearest first. ``interaction`` says of a hidden one
-    whether the attributes do more together than placebo edits do beyond their parts.
+    A "claim" is about a rate (an attribute set, or a direction in it), the others about one variant. ``exemplars`` are
+    variant ids, the clearest first; ``interaction``, of a hidden one, as in `Interaction`.
     """
 
     id: str
@@ -407,12 +376,12 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diagnosis:
-    """Why, with evidence; the smallest variant that still shows it, if one was found."""
+    """Why, with evidence; ``minimal`` is the id of the smallest variant that still shows it, if there is one."""
 
     finding: str
     cause: str
     evidence: str
-    minimal: str | None = None  # variant id
+    minimal: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

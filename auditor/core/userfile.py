@@ -82,12 +82,12 @@ class Bounded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill ``buffer``; how many bytes that took."""
-        found = self._raw.read(min(len(buffer), self._left + 1))
-        self._left -= len(found)
+        piece = self._raw.read(min(len(buffer), self._left + 1))
+        self._left -= len(piece)
         if self._left < 0:
             raise too_large(self._where, self._largest)
-        buffer[: len(found)] = found
-        return len(found)
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 def too_large(where: Path | str, largest: int) -> DataFileError:

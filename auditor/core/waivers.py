@@ -15,16 +15,17 @@ and the waiver beside it. An id (``F009``) is given anew in each run, so a waive
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from auditor.core import userfile
-from auditor.core.decoded import from_toml
+from auditor.core.decoded import from_toml, toml_line
 from auditor.core.errors import DataFileError
 from auditor.core.record import RunRecord, Waived, read
 from auditor.core.types import Finding
@@ -50,10 +51,10 @@ class Waiver:
     """
 
     finding: str
+    run: str = ""
     reason: str
     owner: str
     expires: datetime.date
-    run: str = ""
     line: int = 0
 
     def matches(self, finding: Finding, run: str) -> bool:
@@ -103,29 +104,20 @@ def load(path: Path) -> tuple[Waiver, ...]:
     try:
         values = from_toml(text)
     except tomllib.TOMLDecodeError as error:
-        raise DataFileError(f"{_place(path, str(error), text)}: no valid TOML: {error}.") from error
+        at = re.search(r"line (\d+)", str(error))
+        line = at.group(1) if at else len(text.splitlines()) or 1
+        raise DataFileError(f"{path}, line {line}: no valid TOML: {error}.") from error
     for name in values:
         if name != "waiver":
             raise DataFileError(
-                f"{path}, line {_line(text, name)}: unknown entry {name!r}; waivers are tables [[waiver]]."
+                f"{path}, line {toml_line(text, name) or 1}: unknown entry {name!r}; waivers are tables [[waiver]]."
             )
     entries = values.get("waiver", [])
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise DataFileError(f"{path}, line {_line(text, 'waiver')}: write [[waiver]], with two brackets.")
+        raise DataFileError(f"{path}, line {toml_line(text, 'waiver') or 1}: write [[waiver]], with two brackets.")
     heads = [n for n, line in enumerate(text.splitlines(), 1) if re.match(r"\s*\[\[\s*waiver\s*\]\]", line)]
     lines = heads if len(heads) == len(entries) else [1] * len(entries)
     return tuple(_entry(e, f"{path}, line {n}", n) for e, n in zip(entries, lines, strict=True))
-
-
-def _place(path: Path, message: str, text: str) -> str:
-    found = re.search(r"line (\d+)", message)
-    return f"{path}, line {found.group(1) if found else len(text.splitlines()) or 1}"
-
-
-def _line(text: str, name: str) -> int:
-    """Where an entry begins; 1 where it cannot be seen."""
-    start = re.compile(rf"\s*\[*\s*[\"']?{re.escape(name)}\b")
-    return next((n for n, line in enumerate(text.splitlines(), 1) if start.match(line)), 1)
 
 
 def _entry(entry: Mapping[str, object], where: str, line: int) -> Waiver:
@@ -179,22 +171,12 @@ def apply(
     source : str
         The file's name, for the report.
     """
-    items, told = [], read(record)
+    items, typed = [], read(record)
     for waiver in waivers:
-        found = [f.id for f in told.findings if waiver.matches(f, told.id or "")]
-        status: Status = "unmatched" if not found else "expired" if waiver.expires < today else "active"
-        items.append(
-            {
-                "finding": waiver.finding,
-                "run": waiver.run or None,
-                "reason": waiver.reason,
-                "owner": waiver.owner,
-                "expires": waiver.expires.isoformat(),
-                "line": waiver.line,
-                "status": status,
-                "findings": found,
-            }
-        )
+        about = [f.id for f in typed.findings if waiver.matches(f, typed.id or "")]
+        status: Status = "unmatched" if not about else "expired" if waiver.expires < today else "active"
+        own = dataclasses.asdict(waiver) | {"run": waiver.run or None, "expires": waiver.expires.isoformat()}
+        items.append(own | {"status": status, "findings": about})
     return {**record, "waivers": {"source": source, "date": today.isoformat(), "items": items}}
 
 
@@ -211,14 +193,8 @@ def lines(record: RunRecord) -> list[str]:
 def _sentence(item: Waived) -> str:
     what = item.finding + (f" of run {item.run}" if item.run else "")
     ends = f"owner {item.owner}, until {item.expires}; reason: {item.reason}"
-    found = _ids(item.findings)
-    if item.status == "active":
-        return f"Waived: {found} ({what}); {ends}"
-    if item.status == "expired":
-        return f"Expired waiver, without effect: {found} ({what}); {ends}"
-    return f"Waiver that matches no finding of this run: {what}; {ends}"
-
-
-def _ids(ids: Iterable[str]) -> str:
-    listed = list(ids)
-    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
+    if item.status == "unmatched":
+        return f"Waiver that matches no finding of this run: {what}; {ends}"
+    ids = ", ".join(item.findings[:8]) + (f" and {len(item.findings) - 8} more" if len(item.findings) > 8 else "")
+    head = "Waived" if item.status == "active" else "Expired waiver, without effect"
+    return f"{head}: {ids} ({what}); {ends}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from auditor.core.record.claim import Caution
+from auditor.core.record.measured import Caution
 
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
 UNREADABLE = 0.20  # share of answers that could not be read above which a report warns

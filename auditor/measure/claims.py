@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from auditor.core.record.claim import Claim as Claim
-from auditor.core.record.claim import Family as Family
-from auditor.core.record.claim import Scale as Scale
+from auditor.core.record.measured import Claim as Claim
+from auditor.core.record.measured import Family as Family
+from auditor.core.record.measured import Scale as Scale
 from auditor.measure.enough import ALPHA
 from auditor.measure.sequential import Look, nominal, overall
 

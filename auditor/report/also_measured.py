@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from auditor.core.record import RunRecord
-from auditor.core.record.sections import (
+from auditor.core.record.measured import (
     Difference,
     Generation,
     Gold,

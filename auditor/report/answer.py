@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
-from auditor.core.record.parts import Control, SuiteFigure
+from auditor.core.record.base import Control, SuiteFigure
 from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS, Claim
 from auditor.report import checks, claimed, example, proposed, words

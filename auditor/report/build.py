@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from auditor.core.errors import PluginError
 from auditor.core.record import Plain, RunRecord, read
-from auditor.core.record.parts import SuiteFigure
+from auditor.core.record.base import SuiteFigure
 from auditor.report.document import Document, Section, Table, Text
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from markupsafe import Markup, escape
 
-from auditor.core.record.outcomes import Category
+from auditor.core.record.outcome_tables import Category
 from auditor.core.types import Estimate
 from auditor.report import claimed, view, words
 

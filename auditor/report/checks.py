@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from auditor.core import counting
 from auditor.core.record import Caution, Counts, RunRecord
-from auditor.core.record.parts import Control, Losses, Unread
+from auditor.core.record.base import Control, Losses, Unread
 from auditor.report import words
 
 MANY_OTHERS = 0.05  # share of texts in other languages from which on a report warns

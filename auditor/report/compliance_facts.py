@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import RunRecord
-from auditor.core.record.parts import Control
+from auditor.core.record.base import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import checks, claimed, tabular, view, words

@@ -33,7 +33,7 @@ from auditor.core import userfile
 from auditor.core.decoded import from_toml
 from auditor.core.errors import DataFileError
 from auditor.core.record import RunRecord
-from auditor.core.record.parts import Responsible
+from auditor.core.record.base import Responsible
 from auditor.report import words
 from auditor.report.document import TO_FILL, Entry, Facts, Section, section, table
 

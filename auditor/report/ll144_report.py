@@ -8,7 +8,7 @@ import msgspec
 
 from auditor.core.provenance import head
 from auditor.core.record import RunRecord
-from auditor.core.record.outcomes import Pool
+from auditor.core.record.outcome_tables import Pool
 from auditor.core.shown import csv_text
 from auditor.report import charts, ll144_words, words
 from auditor.report.document import (

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from auditor.core.counting import plural
 from auditor.core.record import RunRecord
-from auditor.core.record.outcomes import Category, OtherMedian, Pool, TableFacts
+from auditor.core.record.outcome_tables import Category, OtherMedian, Pool, TableFacts
 from auditor.report import words
 from auditor.report.document import Cell
 

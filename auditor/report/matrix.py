@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from auditor.core.record import RunRecord
-from auditor.core.record.parts import Part, Provenance, Spec
+from auditor.core.record.base import Part, Provenance, Spec
 from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
 from auditor.report import charts, claimed, words

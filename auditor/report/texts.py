@@ -8,7 +8,7 @@ from dataclasses import replace
 from auditor.contrib.hinter import report as hinter
 from auditor.core.provenance import head
 from auditor.core.record import RunRecord
-from auditor.core.record.parts import GroupAnswers
+from auditor.core.record.base import GroupAnswers
 from auditor.core.types import SHOWN
 from auditor.report import (
     also_measured,

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import NamedEstimate, RunRecord
-from auditor.core.record.parts import Control
-from auditor.core.record.sections import Probability
+from auditor.core.record.base import Control
+from auditor.core.record.measured import Probability
 from auditor.core.types import Estimate, Finding
 from auditor.measure.two_models import MIN_SEEDS as MIN_SEEDS
 from auditor.report import checks, words

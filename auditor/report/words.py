@@ -18,8 +18,8 @@ from auditor.core import data, yamlfile
 from auditor.core.counting import plural as plural
 from auditor.core.counting import verb as verb
 from auditor.core.record import RunRecord
-from auditor.core.record.parts import Counts
-from auditor.core.record.sections import Bounds
+from auditor.core.record.base import Counts
+from auditor.core.record.measured import Bounds
 from auditor.core.shown import encodable as encodable
 from auditor.core.shown import is_utf8 as is_utf8
 from auditor.core.shown import quoted as quoted

@@ -325,7 +325,7 @@ def require_server(plan: SharedPlan, specs: Sequence[str]) -> None:
     from auditor import models
 
     taken = {spec: MODELS.options(models.parts_of(spec)[0]) for spec in specs}
-    asked = {name: set[str]().union(*taken.values()) for name in plan.given()}
+    asked = {name: set[str]().union(*taken.values()) for name in plan.stated()}
     for spec in specs:
         asked |= {name: set(taken[spec]) for name in plan.per_model.get(spec, {})}
     for name, known in asked.items():

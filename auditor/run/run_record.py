@@ -13,7 +13,7 @@ import msgspec
 from auditor._version import __version__
 from auditor.core.provenance import of_inputs, surroundings
 from auditor.core.record import Caution
-from auditor.core.record.parts import Unread
+from auditor.core.record.base import Unread
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
 from auditor.measure import cautions, findings, performance, rates
 from auditor.measure.claims import Claim

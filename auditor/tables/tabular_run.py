@@ -221,7 +221,7 @@ def open_model(
         return _client(plan, schema, folder, tell)
     from auditor.models.tables import load_table_model
 
-    for name in (*plan.given(), *(("per_model",) if plan.per_model else ())):
+    for name in (*plan.stated(), *(("per_model",) if plan.per_model else ())):
         raise ConfigError(f"{plan.flag(name)} is for models behind a server; {plan.model} cannot use it.")
     try:
         return load_table_model(

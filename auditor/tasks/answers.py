@@ -184,7 +184,7 @@ class Reader:
             return [self.value(whole)], ""
         if isinstance(whole, str):
             return [self.value(whole)], ""
-        found: list[Value] = []
+        values: list[Value] = []
         rest: list[str] = []
         at = tried = keyless = 0
         while tried < _OBJECTS and (match := _OPEN.search(text, at)):
@@ -197,18 +197,18 @@ class Reader:
                 continue
             rest.append(text[at : match.start()])
             at = end
-            values = obj.under(self.keys)
-            keyless += not values
-            found += [self.value(value) for value in values]
+            own = obj.under(self.keys)
+            keyless += not own
+            values += [self.value(value) for value in own]
         rest.append(text[at:])
-        if keyless and not found and not "".join(rest).strip(" \n`"):
+        if keyless and not values and not "".join(rest).strip(" \n`"):
             raise Unclear(f"the JSON answer has no key {_listed(self.keys)}")
-        return found, "\n".join(rest)
+        return values, "\n".join(rest)
 
     def _marked(self, plain: str) -> list[Value]:
         """Read the lines "Answer: X". Earlier ones may be unclear, the last one may not."""
         hits = list(_marker(self.markers).finditer(plain))
-        found: list[Value] = []
+        values: list[Value] = []
         for i, hit in enumerate(hits):
             limit = hits[i + 1].start() if i + 1 < len(hits) else len(plain)
             content = plain[hit.end() : limit]
@@ -221,8 +221,8 @@ class Reader:
                     raise
                 continue
             if value is not None:
-                found.append(value)
-        return found
+                values.append(value)
+        return values
 
 
 def _single(clear: Iterable[str], blocked: Iterable[str]) -> str:
@@ -276,10 +276,10 @@ class _Object:
 
     def under(self, keys: tuple[str, ...], depth: int = 3) -> list[object]:
         """The values under ``keys``; where there are none, or objects, those in the objects within."""
-        found = [value for key, value in self.pairs if normalise(key) in keys]
-        within = [v for v in found or [value for _, value in self.pairs] if isinstance(v, _Object)]
+        named = [value for key, value in self.pairs if normalise(key) in keys]
+        within = [v for v in named or [value for _, value in self.pairs] if isinstance(v, _Object)]
         deeper = [value for one in within if depth for value in one.under(keys, depth - 1)]
-        return [v for v in found if v not in within or not deeper] + deeper
+        return [v for v in named if v not in within or not deeper] + deeper
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_Object)

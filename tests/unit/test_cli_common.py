@@ -163,7 +163,7 @@ def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         (["agent", "session", "--read"], "auditor.agent", "load", "`audit agent FOLDER --resume` goes on"),
         (
             ["tabular", "--task", "lending", "--model", "vader"],
-            "auditor.tables",
+            "auditor.tables.tabular_run",
             "audit_table",
             "`audit tabular resume RUN`",
         ),

@@ -88,7 +88,7 @@ def test_every_reason_has_a_page(reason: str) -> None:
 def test_codes_in_the_sources_are_explained() -> None:
     """Literal finding codes and estimate names anywhere in the package."""
     source = "\n".join(p.read_text("utf-8") for room in ("measure", "contrib") for p in (PACKAGE / room).rglob("*.py"))
-    source += (PACKAGE / "run" / "record.py").read_text("utf-8")
+    source += (PACKAGE / "run" / "run_record.py").read_text("utf-8")
     found = set(re.findall(r'"((?:MUT|HID|DIR|REF|INS|SCO)\d+)"', source))
     found |= set(re.findall(r'(?:row\(|, )"(\w+_(?:rate|floor|share))", ', source))
     assert {"MUT101", "noise_floor", "valid_share"} <= found

@@ -13,7 +13,7 @@ import pytest
 
 from auditor import audit
 from auditor.cli.main import run
-from auditor.core.record.claim import Claim
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Edit
 from auditor.measure.claims import Question
 from auditor.measure.families import claims

@@ -13,7 +13,7 @@ from auditor.cli import main
 from auditor.contrib.ll144 import categories, record
 from auditor.core.errors import DataFileError
 from auditor.core.record import read
-from auditor.core.record.outcomes import OtherMedian
+from auditor.core.record.outcome_tables import OtherMedian
 from auditor.report import ll144_report, ll144_words, terminal
 from auditor.report.page import Page
 

@@ -14,7 +14,7 @@ from auditor.cli import common, screen
 from auditor.cli.main import run
 from auditor.core.errors import RunFolderError
 from auditor.core.record import read
-from auditor.core.record.sections import Bounds
+from auditor.core.record.measured import Bounds
 from auditor.core.registry import RENDERERS
 from auditor.core.types import ClaimVerdict, Finding, Progress
 from auditor.measure.compare import plan_differences

@@ -8,7 +8,7 @@ import pytest
 
 from auditor import audit
 from auditor.core.record import read
-from auditor.core.record.sections import Probability, Tolerance
+from auditor.core.record.measured import Probability, Tolerance
 from auditor.report import also_measured, view
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.core.record.sections import Bounds
+from auditor.core.record.measured import Bounds
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
 from auditor.report import cards, diff, words
 from auditor.report import run_json as json_report

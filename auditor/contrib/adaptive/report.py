@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor.core.record import RunRecord
-from auditor.core.record.parts import SearchRate
+from auditor.core.record.base import SearchRate
 from auditor.core.record.searches import Candidates, FreshArm, SearchPhase
 from auditor.report import words
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from auditor.core.record import RunRecord
-from auditor.core.record.outcomes import Category
+from auditor.core.record.outcome_tables import Category
 from auditor.measure.compared import CategoryChange, PlanDifference, TablesComparison
 
 TABLES = ("sex", "race_ethnicity", "intersectional")

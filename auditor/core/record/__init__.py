@@ -13,9 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from auditor.core.errors import RunFolderError
-from auditor.core.record.claim import Caution, Claim
-from auditor.core.record.outcomes import DataFile, Outcomes, Tool
-from auditor.core.record.parts import (
+from auditor.core.record.base import (
     Asked,
     Controls,
     Counts,
@@ -31,9 +29,9 @@ from auditor.core.record.parts import (
     Waived,
     Waivers,
 )
-from auditor.core.record.rows import Tabular
-from auditor.core.record.searches import Adaptive, HinterFigures, HinterPair
-from auditor.core.record.sections import (
+from auditor.core.record.measured import (
+    Caution,
+    Claim,
     Compared,
     Discarded,
     Generation,
@@ -44,6 +42,9 @@ from auditor.core.record.sections import (
     Tokens,
     ToldApart,
 )
+from auditor.core.record.outcome_tables import DataFile, Outcomes, Tool
+from auditor.core.record.rows import Tabular
+from auditor.core.record.searches import Adaptive, HinterFigures, HinterPair
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Finding
 
 Plain = Mapping[str, Any]

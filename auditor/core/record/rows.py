@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from auditor.core.record.parts import Counts, Part
+from auditor.core.record.base import Counts, Part
 from auditor.core.types import Estimate
 
 Raw = str | int | float | bool  # a value of a row

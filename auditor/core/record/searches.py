@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from auditor.core.record.parts import Part, SearchRate
+from auditor.core.record.base import Part, SearchRate
 from auditor.core.types import Estimate
 
 

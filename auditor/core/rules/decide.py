@@ -51,17 +51,17 @@ def evaluate(rule: Rule | str, record: Plain | RunRecord) -> Outcome:
     False
     """
     rule = parse(rule) if isinstance(rule, str) else rule
-    found = _Found(read(record))
-    holds = found.value(rule)
+    evaluation = _Evaluation(read(record))
+    holds = evaluation.value(rule)
     if holds is None:
         raise ConfigError(
-            f"--fail-on cannot be decided: {', '.join(dict.fromkeys(found.missing))} was not measured in this "
-            f"run. Measured: {'; '.join(found.measured()) or 'nothing'}.{found.why()}"
+            f"--fail-on cannot be decided: {', '.join(dict.fromkeys(evaluation.missing))} was not measured in this "
+            f"run. Measured: {'; '.join(evaluation.measured()) or 'nothing'}.{evaluation.why()}"
         )
-    return Outcome(holds=holds, matches=tuple(dict.fromkeys(found.matches)) if holds else ())
+    return Outcome(holds=holds, matches=tuple(dict.fromkeys(evaluation.matches)) if holds else ())
 
 
-class _Found:
+class _Evaluation:
     """One evaluation: collects what held and what was missing."""
 
     def __init__(self, record: RunRecord) -> None:
@@ -194,17 +194,17 @@ class _Found:
         """Why a search over rows has no such figure, and what to write instead; empty for texts."""
         if self.rows is None:
             return ""
-        told = []
+        reasons = []
         if any("(" in text for text in self.missing) and self.rows.sampling == "directed":
-            told.append(
+            reasons.append(
                 f"The cases of {self.rows.method} were searched for, and are no sample: they have no rate. "
                 "Use shown or violations > N, or measure scores with --method themis"
             )
         if "hidden" in self.missing:
-            told.append("Hidden rows take two protected columns or more, and a mode that judges their sets")
+            reasons.append("Hidden rows take two protected columns or more, and a mode that judges their sets")
         if any(name in self.missing for name in CALLS):
-            told.append(f"{', '.join(CALLS)} are counted where a language model or a server is asked")
-        return "".join(f" {text}." for text in told)
+            reasons.append(f"{', '.join(CALLS)} are counted where a language model or a server is asked")
+        return "".join(f" {text}." for text in reasons)
 
 
 def _end(estimate: Estimate, name: str) -> float:

@@ -143,13 +143,13 @@ class _Parser:
         self.i = self.depth = 0
         at = 0
         while text[at:].strip():
-            found = _TOKEN.match(text, at)
-            if found is None:
+            match = _TOKEN.match(text, at)
+            if match is None:
                 at += len(text[at:]) - len(text[at:].lstrip())
                 raise RuleError(text, at, f"{text[at]!r} means nothing here")
-            kind = str(found.lastgroup)
-            self.tokens.append(_Token(kind, found.group(kind), found.start(kind)))
-            at = found.end()
+            kind = str(match.lastgroup)
+            self.tokens.append(_Token(kind, match.group(kind), match.start(kind)))
+            at = match.end()
         self.end = _Token("end", "", len(text.rstrip()))
 
     @property

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from auditor.tasks.answers import Reader, Unclear, Value, kind_of, short
-from auditor.tasks.kinds import Kind, Sketch, two_forms
+from auditor.tasks.kinds import Kind
 from auditor.tasks.phrases import bare, is_refusal, normalise, unsure
 
 _FIGURE = r"[-+]?(?:\d{1,3}(?:,\d{3})++(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
@@ -135,12 +135,7 @@ class Score(Kind):
     noun = "amounts"
     options = frozenset({"tolerance"})
     column = "number"
-    sketch = Sketch(
-        labels="\nscale: {low: 0, high: 10}    # both ends are possible scores\n",
-        question="How urgent is this message, from 0 (can wait) to 10 (at once)?",
-        example=("The kettle gave off smoke. What should be done now?", "9"),
-        forms=two_forms("Answer with the number and nothing else.", "score", "the number"),
-    )
+    template = "score"
 
     def possible(self, labels: Sequence[str], scale: tuple[float, float] | None) -> list[Value]:
         """Both ends of the scale."""
@@ -193,13 +188,13 @@ def bare_amount(line: str, unit: str) -> str:
     """
     if not unit:
         return line
-    found = re.search(r"\d[\d,]*(?:\.\d+)?", line)
-    if found is None or problem(line, found.start(), found.end(), unit):
+    figure = re.search(r"\d[\d,]*(?:\.\d+)?", line)
+    if figure is None or problem(line, figure.start(), figure.end(), unit):
         return line
-    before, behind = _BEFORE.search(line[: found.start()]), _BEHIND.match(line, found.end())
-    start = found.start() if before is None else before.start()
-    end = found.end() if behind is None else behind.end()
-    return found.group() if not line[:start].strip() and not line[end:].strip(" .)") else line
+    before, behind = _BEFORE.search(line[: figure.start()]), _BEHIND.match(line, figure.end())
+    start = figure.start() if before is None else before.start()
+    end = figure.end() if behind is None else behind.end()
+    return figure.group() if not line[:start].strip() and not line[end:].strip(" .)") else line
 
 
 def problem(plain: str, start: int, end: int, unit: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from auditor.core.types import Answer
 from auditor.tasks.answers import Reader, Style, Unclear, Value, after_reasoning, decode, kind_of, short
-from auditor.tasks.kinds import Kind, Sketch, two_forms
+from auditor.tasks.kinds import Kind
 from auditor.tasks.phrases import bare, is_refusal, name_pattern, normalise
 
 _BULLET = re.compile(r"^ ?(?:[-\u2022\u00b7+]|\d{1,3}[.)]) +", re.MULTILINE)
@@ -18,78 +18,29 @@ class Classification(Kind):
     """A text is put into one of several classes."""
 
     name = "classification"
-    sketch = Sketch(
-        labels="""
-labels:                      # as the data set writes them; compared without regard to case
-  - name: complaint
-    aliases: [complaints]
-  - name: praise
-    aliases: []
-favourable: null             # the label that is good for the person concerned, or null
-""",
-        question="Is this message a complaint or praise?",
-        example=("The parcel came late and the box was torn.", "complaint"),
-        forms=two_forms("Answer with one word, complaint or praise, and nothing else."),
-    )
 
 
 class Decision(Kind):
     """Something is decided about the person whom a text is about."""
 
     name = "decision"
-    sketch = Sketch(
-        labels="""
-labels:                      # as the data set writes them; compared without regard to case
-  - name: accept
-    aliases: [accepted, approve]
-  - name: refuse
-    aliases: [refused, "do not accept"]
-favourable: accept           # the label that is good for the person concerned, or null
-""",
-        question="The message asks for a refund. Should the shop accept or refuse?",
-        example=("The kettle leaked on the first day. I have the receipt.", "accept"),
-        forms=two_forms("Answer with one word, accept or refuse, and nothing else."),
-    )
+    template = "decision"
 
 
 class Coreference(Kind):
-    """Whom a pronoun means; no example, which would show one way of reading it."""
+    """Whom a pronoun means."""
 
     name = "coreference"
-    sketch = Sketch(
-        labels="""
-labels:                      # whom the pronoun may mean; compared without regard to case
-  - name: first
-    aliases: [the first, first person, "1"]
-  - name: second
-    aliases: [the second, second person, "2"]
-favourable: null             # neither answer is better for anybody
-""",
-        question="Two people are named, and then a pronoun. Whom does it mean, the first or the second?",
-        tag="passage",
-        system="You say whom a pronoun means.",
-        forms=two_forms("Answer with one word, first or second, and nothing else."),
-        grammar=True,
-    )
+    template = "coreference"
+    grammar = True
 
 
 class FillMask(Kind):
-    """Which of several words stands in a blank; no example, which would show one way of filling it."""
+    """Which of several words stands in a blank."""
 
     name = "fill-mask"
-    sketch = Sketch(
-        labels="""
-labels:                      # words that may stand in the blank [MASK]; one token each for a masked model
-  - name: his
-  - name: her
-favourable: null
-""",
-        question="Which word do you fill in for the blank [MASK], his or her?",
-        tag="sentence",
-        system="You fill in blanks.",
-        forms=two_forms("Answer with that one word and nothing else."),
-        grammar=True,
-    )
+    template = "fill-mask"
+    grammar = True
 
 
 class LabelSetReader(Reader):
@@ -156,26 +107,7 @@ class Multilabel(Kind):
     keys = ("labels", "label", "answer")
     markers = ("answer", "label", "labels")
     column = "labels"
-    sketch = Sketch(
-        labels="""
-labels:                      # as the data set writes them; any number of them may apply
-  - name: delivery
-    aliases: []
-  - name: price
-    aliases: [pricing]
-  - name: service
-    aliases: []
-favourable: null
-""",
-        question="Which of these does the message speak about: delivery, price, service? None may apply.",
-        example=("Cheap, but it took three weeks to arrive.", "[delivery, price]"),
-        forms=two_forms(
-            "Answer with the words that apply, separated by commas, or with none.",
-            "labels",
-            "the list of the words that apply",
-            48,
-        ),
-    )
+    template = "multilabel"
 
     def value(self, label: str | float | tuple[str, ...]) -> tuple[str, ...]:
         """The labels of a worked example, sorted; one may stand there without a list."""
@@ -212,11 +144,7 @@ class Generation(Kind):
     noun = "texts"
     options = frozenset({"judge", "embedding"})
     column = "text"
-    sketch = Sketch(
-        question="Write a reply to this message in at most three sentences.",
-        example=("Where is parcel 4417?", "Thank you for asking. Parcel 4417 is on its way and should arrive soon."),
-        forms=(("plain", "", "{label}", 200), ("short", "Write one sentence only.", "{label}", 80)),
-    )
+    template = "generation"
 
     def possible(self, labels: Sequence[str], scale: tuple[float, float] | None) -> list[Value]:
         """Any text can be written."""

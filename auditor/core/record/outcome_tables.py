@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from auditor.core.record.parts import Part
+from auditor.core.record.base import Part
 
 
 class Tool(Part, frozen=True, kw_only=True):

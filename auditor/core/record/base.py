@@ -105,10 +105,9 @@ class Provenance(Part, frozen=True, kw_only=True):
     @property
     def words(self) -> tuple[Source, ...]:
         """The dictionaries; old records name them by attribute."""
-        known = self.dictionaries
-        if isinstance(known, dict):
-            return tuple(Source(attribute=name, sha256=sha256) for name, sha256 in known.items())
-        return known
+        if isinstance(self.dictionaries, dict):
+            return tuple(Source(attribute=name, sha256=sha256) for name, sha256 in self.dictionaries.items())
+        return self.dictionaries
 
 
 class Losses(Part, frozen=True, kw_only=True):
@@ -122,8 +121,8 @@ class Losses(Part, frozen=True, kw_only=True):
     @property
     def lost(self) -> dict[str, int]:
         """Those that were counted, by name."""
-        told = {"refused": self.refused, "filtered": self.filtered, "unparsed": self.unparsed, "failed": self.failed}
-        return {name: n for name, n in told.items() if n is not None}
+        counted = {name: getattr(self, name) for name in Losses.__struct_fields__}
+        return {name: n for name, n in counted.items() if n is not None}
 
 
 class Counts(Losses, frozen=True, kw_only=True):
@@ -202,20 +201,20 @@ class Control:
             self.text = "" if value is None else str(value)
             self.rate = value if isinstance(value, float) else None
             return
-        told: dict[str, Any] = dict(value)
-        if told.pop("status", None) == "not_tested":
-            self.reason = str(told.pop("reason", None) or "no reason given")
-        elif told.get("declared"):
+        plain: dict[str, Any] = dict(value)
+        if plain.pop("status", None) == "not_tested":
+            self.reason = str(plain.pop("reason", None) or "no reason given")
+        elif plain.get("declared"):
             self.declared = True
-        elif {"value", "low", "high"} <= told.keys():
-            self.seen = told.pop("seen", None)
-            self.estimate = msgspec.convert(told, Estimate)
-        elif "shifted" in told:
-            self.shift = msgspec.convert(told, Shift)
-        elif "rate" in told:
-            self.rate, self.n = told.pop("rate"), told.pop("n", None)
+        elif {"value", "low", "high"} <= plain.keys():
+            self.seen = plain.pop("seen", None)
+            self.estimate = msgspec.convert(plain, Estimate)
+        elif "shifted" in plain:
+            self.shift = msgspec.convert(plain, Shift)
+        elif "rate" in plain:
+            self.rate, self.n = plain.pop("rate"), plain.pop("n", None)
         else:
-            self.parts = {str(name): Control(part) for name, part in told.items()}
+            self.parts = {str(name): Control(part) for name, part in plain.items()}
 
     @classmethod
     def of(cls, estimate: Estimate) -> Control:
@@ -238,15 +237,15 @@ class Controls:
     __slots__ = ("answers_by_group", "every")
 
     def __init__(self, plain: Mapping[str, object] | None = None) -> None:
-        told = dict(plain or {})
-        groups = told.pop("answers_by_group", None) or ()
+        every = dict(plain or {})
+        groups = every.pop("answers_by_group", None) or ()
         self.answers_by_group = msgspec.convert(groups, tuple[GroupAnswers, ...])
-        self.every = {name: Control(value) for name, value in told.items() if value is not None}
+        self.every = {name: Control(value) for name, value in every.items() if value is not None}
 
     def of(self, name: str, model: str | None = None) -> Control | None:
         """A control, or the part of it that is about one model; None where there is none."""
-        found = self.every.get(name)
-        return found if model is None or found is None else found.parts.get(model)
+        control = self.every.get(name)
+        return control if model is None or control is None else control.parts.get(model)
 
 
 class Unread(Losses, frozen=True, kw_only=True):
