@@ -10,20 +10,21 @@ of these constraints are the next inputs. What differs from the paper, and why, 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.tables.coded import start_rows
-from auditor.tables.columns import Codes
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
+from auditor.tables.columns import Codes, Mask
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged, Labels
 from auditor.tables.finds import TabularResult, lattice, pairs_of
 from auditor.tables.method_options import SgOptions
 from auditor.tables.schema import Schema, uniform
-from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Phase, Surrogate, fault_count, seeds
+from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Surrogate, fault_count, seeds
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
@@ -39,6 +40,15 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
     return search.result()
 
 
+class Tried(NamedTuple):
+    """An input that was judged, and what the model said."""
+
+    entry: Entry
+    labels: Labels
+    possible: Mask
+    hit: bool
+
+
 class Search:
     """One run of Algorithm 2; `go` searches, `result` reports."""
 
@@ -49,7 +59,10 @@ class Search:
         self.data = data if data is not None and len(data) else None
         self._began = time.perf_counter()
         self.solver = PathSolver(schema, rng)
-        self.mode = self._neighbourhood()
+        self.mode = self.options.neighbourhood
+        if self.mode == "auto":
+            left, wanted = evaluator.remaining, options.samples * max(1, options.limit // 50)
+            self.mode = "asked" if left is not None and left < wanted else "around"
         self.frontier = Frontier(rng, schema.d * STEPS if options.order == "learned" else 0)
         self._grower = PathGrower(schema.cards, rng)
         self._cards = schema.cards.tolist()
@@ -59,23 +72,22 @@ class Search:
         self._lime: Neighbourhood | None = None
         self._seen: set[bytes] = set()
         self._visited: set[tuple[Box, bytes | None]] = set()
-        self.cases: list[Codes] = []
-        self.phases: list[Phase] = []
-        self.labels: list[NDArray[np.int64]] = []
-        self.possible: list[NDArray[np.bool_]] = []
-        self.hits: list[bool] = []
+        self._tried: list[Tried] = []
         self.off_manifold = self.undecided = 0
         self._seeds_tried = 0
         self.explained = self.neighbours = self.revisits = self.repeats = 0
         self.seconds = 0.0
         self.stopped = ""
 
-    def _neighbourhood(self) -> str:
-        if self.options.neighbourhood != "auto":
-            return self.options.neighbourhood
-        left = self.evaluator.remaining
-        wanted = self.options.samples * max(1, self.options.limit // 50)
-        return "asked" if left is not None and left < wanted else "around"
+    @property
+    def cases(self) -> Codes:
+        """The inputs that were judged, shape (n, d)."""
+        return np.array([one.entry.row for one in self._tried], dtype=np.int32).reshape(-1, self.schema.d)
+
+    @property
+    def hits(self) -> Mask:
+        """Which of them are discriminatory."""
+        return np.array([one.hit for one in self._tried], dtype=bool)
 
     def go(self) -> None:
         """Search until the limit, the end of the queue, or a budget."""
@@ -83,7 +95,7 @@ class Search:
         try:
             rows = seeds(self.schema, self.data, source=o.seed_source, clusters=o.clusters, limit=o.limit, rng=self.rng)
             self.frontier.push_seeds(rows, o.rank_seed)
-            while len(self.cases) < o.limit and len(self.frontier):
+            while len(self._tried) < o.limit and len(self.frontier):
                 if o.max_seconds is not None and time.perf_counter() - self._began >= o.max_seconds:
                     self.stopped = f"the limit of {o.max_seconds:g} s was reached"
                     break
@@ -95,9 +107,9 @@ class Search:
     def _step(self) -> None:
         """Judge the next inputs and queue what follows from them."""
         entries: list[Entry] = []
-        room = min(self.options.batch, self.options.limit - len(self.cases))
+        room = min(self.options.batch, self.options.limit - len(self._tried))
         while len(self.frontier) and len(entries) < room:
-            turn = self._seeds_tried < self.options.seed_share * (len(self.cases) + len(entries))
+            turn = self._seeds_tried < self.options.seed_share * (len(self._tried) + len(entries))
             entry = self.frontier.pop(seed_first=turn)
             if entry.to_explain:
                 self._queue_global(entry, self._explain([entry])[0])
@@ -117,20 +129,16 @@ class Search:
         self.undecided += int(judged.undecided.sum())
         hits: list[Entry] = []
         for i, entry in enumerate(entries):
-            found = bool(judged.discriminatory[i])
-            self.cases.append(entry.row)
-            self.phases.append(entry.phase)
-            self.labels.append(judged.labels[i])
-            self.possible.append(judged.possible[i])
-            self.hits.append(found)
-            self.frontier.learn(entry, found)
-            if found and self.options.local_search:
+            hit = bool(judged.discriminatory[i])
+            self._tried.append(Tried(entry, judged.labels[i], judged.possible[i], hit))
+            self.frontier.learn(entry, hit)
+            if hit and self.options.local_search:
                 hits.append(entry)
             elif self.options.global_search:
                 # Its path is needed when global inputs are next, and no sooner: r is at most 1.
                 due = self.options.rank_global + 1.0
                 self.frontier.push(Entry(entry.row, entry.phase, to_explain=True, origin=entry.origin), due)
-        if hits and len(self.cases) < self.options.limit:
+        if hits and len(self._tried) < self.options.limit:
             for entry, path in zip(hits, self._explain(hits), strict=True):
                 self._queue_local(entry, path)
                 if self.options.global_search:
@@ -157,14 +165,12 @@ class Search:
             paths.append(self._grower.grow(entry.row, part[known], said[known]) if known.any() else ())
         return paths
 
-    def _asked(self) -> tuple[Codes, NDArray[np.int64]]:
+    def _asked(self) -> tuple[Codes, Labels]:
         """Every row asked so far that got a label, and the label."""
-        combos = self.schema.combos
-        cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
-        labels = np.array(self.labels, dtype=np.int64)
+        combos, cases = self.schema.combos, self.cases
         rows = np.repeat(cases, len(combos), axis=0)
         rows[:, self.schema.protected_index] = np.tile(combos, (len(cases), 1))
-        labels = labels.reshape(-1)
+        labels = np.array([one.labels for one in self._tried], dtype=np.int64).reshape(-1)
         known = labels != NOT_JUDGED
         return rows[known], labels[known]
 
@@ -218,16 +224,15 @@ class Search:
         return column * STEPS + far
 
     def result(self) -> TabularResult:
-        """What was found."""
-        cases = np.array(self.cases, dtype=np.int32).reshape(-1, self.schema.d)
-        hit = np.array(self.hits, dtype=bool)
-        spent = self.evaluator.evaluations
+        """What came of it."""
+        cases, hit, spent = self.cases, self.hits, self.evaluator.evaluations
+        finds = cases[hit]
         details = self._details(cases, hit)
         notes = ["Inputs were searched for, not drawn: their share says nothing about how often a label changes."]
         done = len(cases) >= self.options.limit
         if not done and not self.stopped:
             notes.append(f"The queue was empty after {plural(len(cases), 'case')}.")
-        judged = self._judged(hit)
+        judged = self._judged()
         return TabularResult(
             method="sg",
             mode="symbolic",
@@ -235,7 +240,7 @@ class Search:
             options={**self.options.model_dump(), "neighbourhood": self.mode},
             counts={
                 "generated": len(cases),
-                "discriminatory": int(hit.sum()),
+                "discriminatory": len(finds),
                 "off_manifold": self.off_manifold,
                 "undecided": self.undecided,
                 "evaluations": spent,
@@ -244,40 +249,40 @@ class Search:
                 "seconds": self.seconds,
             },
             lattice=lattice(self.schema, self.evaluator, judged),
-            pairs=pairs_of(self.evaluator, cases[hit], judged, limit=20),
+            pairs=pairs_of(self.evaluator, finds, judged),
             details=details,
-            finds=cases[hit],
+            finds=finds,
             status="partial" if self.stopped and not done else "complete",
             status_reason=self.stopped if not done else "",
             notes=tuple(notes),
         )
 
-    def _judged(self, chosen: NDArray[np.bool_]) -> Judged:
-        """What the model said about some of the cases, not asked again."""
-        m = len(self.schema.combos)
-        keep = np.flatnonzero(chosen)
+    def _judged(self) -> Judged:
+        """What the model said about the discriminatory cases, not asked again."""
+        hits, m = [one for one in self._tried if one.hit], len(self.schema.combos)
         return Judged(
-            labels=np.array([self.labels[i] for i in keep], dtype=np.int64).reshape(-1, m),
-            possible=np.array([self.possible[i] for i in keep], dtype=bool).reshape(-1, m),
-            discriminatory=np.ones(len(keep), dtype=bool),
-            off_manifold=np.zeros(len(keep), dtype=bool),
+            labels=np.array([one.labels for one in hits], dtype=np.int64).reshape(-1, m),
+            possible=np.array([one.possible for one in hits], dtype=bool).reshape(-1, m),
+            discriminatory=np.ones(len(hits), dtype=bool),
+            off_manifold=np.zeros(len(hits), dtype=bool),
         )
 
-    def _details(self, cases: Codes, hit: NDArray[np.bool_]) -> dict[str, object]:
-        phase = np.array(self.phases, dtype=object)
+    def _details(self, cases: Codes, hit: Mask) -> dict[str, object]:
+        generated = Counter(one.entry.phase for one in self._tried)
+        discriminatory = Counter(one.entry.phase for one in self._tried if one.hit)
         details: dict[str, object] = {
             "phases": {
-                name: {"generated": int((phase == name).sum()), "discriminatory": int(hit[phase == name].sum())}
+                name: {"generated": generated[name], "discriminatory": discriminatory[name]}
                 for name in ("seed", "local", "global")
             },
             "solver": dict(self.solver.counts),
             "visited_paths_skipped": self.revisits,
             "repeated_cases_skipped": self.repeats,
         }
+        surrogate = None
         if self.options.coverage:
             surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
-            if surrogate is not None:
-                details["path_coverage"] = surrogate.coverage(cases)
-                labels = self._judged(hit).labels
-                details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], labels)
+        if surrogate is not None:
+            details["path_coverage"] = surrogate.coverage(cases)
+            details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], self._judged().labels)
         return details

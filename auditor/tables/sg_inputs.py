@@ -7,9 +7,9 @@ of low confidence, ``rank_local - r``, global search those of high confidence, `
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Literal, Protocol
@@ -23,6 +23,7 @@ from auditor.tables.evaluate import Evaluator
 from auditor.tables.schema import Schema, cross, uniform
 from auditor.tables.sg_paths import MAX_CLASSES
 
+ROWS, FOLDS = 10_000, 5  # of the surrogate tree
 POOLED = 10.0  # tries at most that the other lines' experience with a kind of step counts for
 Phase = Literal["seed", "local", "global"]
 PACKAGES = {"lime": "lime", "sklearn": "scikit-learn"}
@@ -42,21 +43,13 @@ class Entry:
 _Item = tuple[float, int, Entry]
 
 
-@dataclass(slots=True)
 class _Line:
     """The descendants of one seed: those that wait, by kind of step, and how those judged turned out."""
 
-    waiting: dict[int, list[_Item]] = field(default_factory=dict)
-    tries: dict[int, int] = field(default_factory=dict)
-    hits: dict[int, int] = field(default_factory=dict)
-    all_tries: int = 0
-    all_hits: int = 0
-
-    def learn(self, arm: int, found: bool) -> None:
-        self.all_tries += 1
-        self.all_hits += found
-        self.tries[arm] = self.tries.get(arm, 0) + 1
-        self.hits[arm] = self.hits.get(arm, 0) + found
+    def __init__(self) -> None:
+        self.waiting: dict[int, list[_Item]] = {}
+        self.tries, self.hits = Counter[int](), Counter[int]()
+        self.all_tries = self.all_hits = 0
 
 
 class Frontier:
@@ -123,8 +116,8 @@ class Frontier:
         line = lines[self._likeliest(hits, tries)]
         arms = list(line.waiting)
         weight = np.minimum(1.0, POOLED / self._tries[arms])
-        hits = weight * self._hits[arms] + np.array([line.hits.get(arm, 0) for arm in arms])
-        tries = weight * self._tries[arms] + np.array([line.tries.get(arm, 0) for arm in arms])
+        hits = weight * self._hits[arms] + np.array([line.hits[arm] for arm in arms])
+        tries = weight * self._tries[arms] + np.array([line.tries[arm] for arm in arms])
         arm = arms[self._likeliest(hits, tries)]
         entry = heapq.heappop(line.waiting[arm])[2]
         if not line.waiting[arm]:
@@ -136,12 +129,15 @@ class Frontier:
         """One draw of Thompson sampling: the position with the highest success rate drawn."""
         return int(np.argmax(self._rng.beta(hits, tries - hits)))
 
-    def learn(self, entry: Entry, found: bool) -> None:
+    def learn(self, entry: Entry, hit: bool) -> None:
         """Say whether an input turned out to be discriminatory."""
         if entry.arm >= 0 and self._arms:
-            self._tries[entry.arm] += 1
-            self._hits[entry.arm] += found
-            self._lines.setdefault(entry.origin, _Line()).learn(entry.arm, found)
+            line = self._lines.setdefault(entry.origin, _Line())
+            for tries, hits in ((self._tries, self._hits), (line.tries, line.hits)):
+                tries[entry.arm] += 1
+                hits[entry.arm] += hit
+            line.all_tries += 1
+            line.all_hits += hit
 
 
 def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
@@ -162,7 +158,7 @@ def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
 def seeds(
     schema: Schema, data: Codes | None, *, source: str, clusters: int, limit: int, rng: np.random.Generator
 ) -> Codes:
-    """SourceText rows in the order in which they are tried, shape (k, d) with k <= limit."""
+    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit."""
     if source == "random" or data is None or not len(data):
         rows = uniform(schema, 4 * limit if schema.constraints else limit, rng)
         return rows[schema.on_manifold(rows)][:limit]
@@ -182,36 +178,24 @@ def optional(module: str) -> ModuleType:
         raise MissingDependency("--method sg", package, "tabular") from error
 
 
-def ordered_columns(schema: Schema) -> NDArray[np.intp]:
-    """Columns whose neighbouring codes are neighbouring values, by position."""
-    return np.array([j for j, c in enumerate(schema.columns) if c.ordered and c.codes > 2], dtype=np.intp)
-
-
 class Neighbourhood:
-    """Draws rows as LIME does.
-
-    Attributes
-    ----------
-    explainer : lime.lime_tabular.LimeTabularExplainer
-        The kept explainer.
-    """
+    """Draws rows as LIME does, around a row where neighbouring codes are neighbouring values."""
 
     def __init__(self, schema: Schema, data: Codes, *, around: bool, rng: np.random.Generator) -> None:
         tabular = optional("lime.lime_tabular")
-        numeric = ordered_columns(schema) if around else np.array([], dtype=np.intp)
-        numeric = numeric[np.ptp(data[:, numeric], axis=0) > 0] if len(numeric) else numeric
-        self._numeric = numeric
+        ordered = [j for j, c in enumerate(schema.columns) if c.ordered and c.codes > 2 and around]
+        self._numeric = numeric = np.array([j for j in ordered if np.ptp(data[:, j]) > 0], dtype=np.intp)
+        self._nominal = np.setdiff1d(np.arange(schema.d), numeric)
         self.explainer: object = tabular.LimeTabularExplainer(
             data.astype(np.float64),
             feature_names=list(schema.names),
-            categorical_features=[j for j in range(schema.d) if j not in set(numeric.tolist())],
+            categorical_features=self._nominal.tolist(),
             discretize_continuous=False,
             sample_around_instance=True,
             random_state=int(rng.integers(2**31)),
         )
         self._scale = np.asarray(self.explainer.scaler.scale_, dtype=np.float32)[numeric]
         self._high = (schema.cards - 1)[numeric]
-        self._nominal = np.array([j for j in range(schema.d) if j not in set(numeric.tolist())], dtype=np.intp)
         self._columns = np.ascontiguousarray(data[:, self._nominal].T).reshape(-1)
         self._starts = np.arange(len(self._nominal)) * len(data)
         self._n, self._d, self._rng = len(data), schema.d, rng
@@ -228,10 +212,6 @@ class Neighbourhood:
             rows[:, self._numeric] = np.clip(values, 0, self._high)
         rows[0] = row
         return rows
-
-
-ROWS = 10_000
-FOLDS = 5
 
 
 class _Tree(Protocol):
@@ -261,14 +241,12 @@ class Surrogate:
 
         None where there are too few rows, one label only, or scores instead of labels.
         """
-        rows, labels = None, None
-        if data is not None and evaluator.remaining is None:
+        try:
+            if data is None or evaluator.remaining is not None:
+                raise BudgetExceeded("what may be asked belongs to the search")
             rows = data if len(data) <= ROWS else data[np.sort(rng.choice(len(data), ROWS, replace=False))]
-            try:
-                labels = evaluator.labels(rows)
-            except BudgetExceeded:
-                rows = None
-        if rows is None or labels is None:
+            labels = evaluator.labels(rows)
+        except BudgetExceeded:
             rows, labels = asked()
         if len(rows) < 4 * FOLDS or not 2 <= len(np.unique(labels)) <= MAX_CLASSES:
             return None
@@ -280,15 +258,10 @@ class Surrogate:
         make = optional("sklearn.tree").DecisionTreeClassifier
         seed = int(rng.integers(2**31))
         fold = rng.permutation(len(rows)) % FOLDS
-        agree = [
-            float(
-                (
-                    make(random_state=seed).fit(rows[fold != f], labels[fold != f]).predict(rows[fold == f])
-                    == labels[fold == f]
-                ).mean()
-            )
-            for f in range(FOLDS)
-        ]
+        agree = []
+        for out in (fold == f for f in range(FOLDS)):
+            said = make(random_state=seed).fit(rows[~out], labels[~out]).predict(rows[out])
+            agree.append(float((said == labels[out]).mean()))
         return cls(make(random_state=seed).fit(rows, labels), float(np.mean(agree)), len(rows))
 
     def leaves(self, codes: Codes) -> NDArray[np.int64]:

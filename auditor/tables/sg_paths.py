@@ -1,6 +1,6 @@
-"""The path of one input through a decision tree, grown without growing the tree (SG, `get_path`).
+"""Paths of SG: the decisions of one input in a tree, and inputs that satisfy them under a schema's rules.
 
-A CART tree is grown greedily from the top, so the nodes that an input passes depend on nothing off its path.
+The path is grown without growing the tree (`get_path`): a CART tree is grown greedily from the top, so the nodes that an input passes depend on nothing off its path.
 `PathGrower` looks for the best split of those nodes only. Codes are whole numbers from small ranges, so a
 node is a histogram of codes per class, and the histogram of the side that is kept is its parent's less that
 of the side that is dropped.
@@ -23,6 +23,7 @@ from auditor.tables.schema import Schema, uniform
 
 MAX_CLASSES = 32
 SCORE_CLASSES = 8
+TIMEOUT_MS = 2000  # for one question to Z3
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +168,6 @@ class PathGrower:
         return column, (position - first + after - first) // 2
 
 
-CLASH_MS = 30_000  # for the question whether rules can hold together
-TIMEOUT_MS = 2000  # for one path
-
-
 class Whole(Protocol):
     """A whole-number variable of Z3."""
 
@@ -243,10 +240,9 @@ def clash(schema: Schema) -> list[str] | None:
     kept = list(range(len(rules)))
     if possible(kept):
         return None
-    for i in list(kept):
-        fewer = [k for k in kept if k != i]
-        if not possible(fewer):
-            kept = fewer
+    for i in range(len(rules)):
+        if not possible([k for k in kept if k != i]):
+            kept.remove(i)
     return [schema.constraints[i].text for i in kept]
 
 
@@ -275,8 +271,8 @@ class Z3Solver:
         Columns that some rule mentions.
     """
 
-    def __init__(self, schema: Schema, *, timeout_ms: int = TIMEOUT_MS) -> None:
-        self._z3, self._schema, self._timeout = z3_module(), schema, timeout_ms
+    def __init__(self, schema: Schema) -> None:
+        self._z3 = z3_module()
         self._variables, _, self._rules = formulas(schema)
         self.columns = tuple(sorted({j for c in schema.constraints for j in columns_of(c.bind(schema.columns))}))
 
@@ -290,7 +286,7 @@ class Z3Solver:
             return None
         z3, tied = self._z3, self.columns if columns is None else tuple(columns)
         solver = z3.Optimize()
-        solver.set("timeout", self._timeout)
+        solver.set("timeout", TIMEOUT_MS)
         solver.add(*self._rules)
         here = [(self._variables[j], int(row[j])) for j in tied]
         for j in tied:
@@ -356,17 +352,13 @@ class PathSolver:
         if self._z3 is None or self._schema.on_manifold(start[None])[0]:
             self.counts["closed_form"] += 1
             return start
-        pinned = self._pin(row, box)
+        low, high = list(box.low), list(box.high)
+        for j in self._immutable:
+            low[j] = high[j] = int(row[j])
         try:
-            solution = self._z3.closest(start, pinned)
+            solution = self._z3.closest(start, Box(tuple(low), tuple(high)))
         except TimedOutError:
             self.counts["timed_out"] += 1
             return None
         self.counts["z3" if solution is not None else "contradictory"] += 1
         return solution
-
-    def _pin(self, row: Codes, box: Box) -> Box:
-        low, high = list(box.low), list(box.high)
-        for j in self._immutable:
-            low[j] = high[j] = int(row[j])
-        return Box(tuple(low), tuple(high))
