@@ -20,6 +20,8 @@ from auditor.tables.columns import Codes, Column, numbers
 from auditor.tables.csv_table import read_table
 from auditor.tables.schema import Schema, cross, uniform
 
+_RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -27,11 +29,8 @@ class Given:
 
     bins: Codes  # codes within the schema of the run: of binned columns, the bin
     codes: Codes  # codes within ``schema``
-    # as that of the run, but of binned columns every value that a given row has is a code of its own.
-    # The schema of the run itself where no column is binned
-    schema: Schema
-    # binned column → the code in ``schema`` of the value that represents each bin
-    stand: Mapping[int, NDArray[np.int32]]
+    schema: Schema  # as that of the run, but of binned columns every value that a row has is a code of its own
+    stand: Mapping[int, Codes]  # binned column → the code in ``schema`` of the value that represents each bin
 
     @classmethod
     def of(cls, schema: Schema, frame: Mapping[str, object], *, where: str = "the data") -> Given:
@@ -41,10 +40,12 @@ class Given:
         for j, column in enumerate(schema.columns):
             if column.kind == "binned":
                 own = numbers(np.asarray(frame[column.name]))
-                columns[j], stand[j], codes[:, j] = _widened(column, own)
-        if not stand:
-            return cls(bins, bins, schema, {})
-        return cls(bins, codes, replace(schema, columns=tuple(columns)), stand)
+                bin_values = np.array(column.values, dtype=float)
+                values = np.unique(np.concatenate([bin_values, own]))
+                listed = tuple(int(v) if v.is_integer() else v for v in values.tolist())
+                columns[j] = replace(column, kind="category", codes=len(listed), values=listed, edges=())
+                stand[j], codes[:, j] = (np.searchsorted(values, part).astype(np.int32) for part in (bin_values, own))
+        return cls(bins, codes, replace(schema, columns=tuple(columns)) if stand else schema, stand)
 
     @classmethod
     def none(cls, schema: Schema) -> Given:
@@ -66,12 +67,12 @@ class Given:
         """
         bins, codes = cross(self.bins, index, combos), np.tile(self.codes, (len(combos), 1))
         for j in index.tolist():
-            told = bins[:, j]
+            wanted = bins[:, j]
             if j not in self.stand:
-                codes[:, j] = told
+                codes[:, j] = wanted
                 continue
-            moved = told != np.tile(self.bins[:, j], len(combos))
-            codes[moved, j] = self.stand[j][told[moved]]
+            moved = wanted != np.tile(self.bins[:, j], len(combos))
+            codes[moved, j] = self.stand[j][wanted[moved]]
         return replace(self, bins=bins, codes=codes)
 
     def beside(self, codes: Codes) -> Given:
@@ -89,6 +90,7 @@ class Given:
 
 
 Rows = Codes | Given
+Keys = NDArray[np.generic]  # int64, or void of fixed width
 
 
 def crossed(rows: Rows, index: NDArray[np.intp], combos: Codes) -> Rows:
@@ -99,12 +101,11 @@ def crossed(rows: Rows, index: NDArray[np.intp], combos: Codes) -> Rows:
 def joined(parts: Sequence[Rows]) -> Rows:
     """Parts of one table, or of one stream of rows, as one."""
     first = next((part for part in parts if isinstance(part, Given)), None)
+    bins = np.concatenate([binned(part) for part in parts])
     if first is None:
-        return np.concatenate([binned(part) for part in parts])
-    given = [part if isinstance(part, Given) else first.beside(part) for part in parts]
-    return replace(
-        first, bins=np.concatenate([part.bins for part in given]), codes=np.concatenate([part.codes for part in given])
-    )
+        return bins
+    codes = [part.codes if isinstance(part, Given) else first.beside(part).codes for part in parts]
+    return replace(first, bins=bins, codes=np.concatenate(codes))
 
 
 def binned(rows: Rows) -> Codes:
@@ -117,22 +118,11 @@ def within(schema: Schema, rows: Rows) -> tuple[Schema, Codes]:
     return (rows.schema, rows.codes) if isinstance(rows, Given) else (schema, rows)
 
 
-def _widened(column: Column, own: NDArray[np.float64]) -> tuple[Column, NDArray[np.int32], NDArray[np.int32]]:
-    """A column with every value of its own, the codes of the representatives, and those of the rows."""
-    stand = np.array(column.values, dtype=float)
-    values = np.unique(np.concatenate([stand, own]))
-    listed = [int(v) if v.is_integer() else v for v in values.tolist()]
-    wide = replace(column, kind="category", codes=len(listed), values=tuple(listed), edges=(), ordered=column.ordered)
-    at = [np.searchsorted(values, part).astype(np.int32) for part in (stand, own)]
-    return wide, at[0], at[1]
-
-
 def bins_note(schema: Schema) -> str:
     """What a report says about binned columns; empty without one."""
-    binned = [c for c in schema.columns if c.kind == "binned"]
-    if not binned:
+    named = ", ".join(f"{c.name} ({c.codes})" for c in schema.columns if c.kind == "binned")
+    if not named:
         return ""
-    named = ", ".join(f"{c.name} ({c.codes})" for c in binned)
     return (
         f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
         "these values they cannot show. Given rows in scores and slices were asked with the values that they have."
@@ -143,12 +133,6 @@ def start_rows(options: Mapping[str, object]) -> Codes | None:
     """Where a directed search starts from: codes under ``data``; None where there are none."""
     data = options.get("data")
     return data if isinstance(data, np.ndarray) else None
-
-
-Keys = NDArray[np.generic]  # int64, or void of fixed width
-
-
-INT64 = 2**63
 
 
 def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64]) -> Keys:
@@ -175,7 +159,7 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
     array([1, 4])
     """
     sizes = [int(c) for c in cards]
-    if math.prod(sizes) <= INT64:
+    if math.prod(sizes) <= 2**63:
         key = np.zeros(len(codes), dtype=np.int64)
         for j, size in enumerate(sizes):
             key *= size
@@ -223,17 +207,14 @@ class Seen:
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
-    def __contains__(self, key: object) -> bool:
-        return bool(self.has(np.array([key]))[0])
-
     def has(self, keys: Keys) -> NDArray[np.bool_]:
         """Which keys are in the set, shape (n,)."""
-        found = np.zeros(len(keys), dtype=bool)
+        known = np.zeros(len(keys), dtype=bool)
         for run in self._runs:
             at = np.searchsorted(run, keys)
             at[at == len(run)] = 0
-            found |= run[at] == keys
-        return found
+            known |= run[at] == keys
+        return known
 
     def add(self, keys: Keys) -> NDArray[np.bool_]:
         """Add keys; which of them were new, shape (n,): of equal new keys only the first."""
@@ -255,9 +236,6 @@ def case_keys(schema: Schema, codes: Codes) -> Keys:
     """Exact keys of the cases that rows belong to, shape (n,): the columns that are not protected."""
     index = schema.free_index
     return row_keys(codes[:, index], schema.cards[index])
-
-
-_RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,6 +15,8 @@ the same kind, in `augment_rows` a vote of three classifiers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -84,7 +86,6 @@ def retrain(
     sample : int
         Uniform cases in each of the two samples.
     """
-    from sklearn.base import clone
     from sklearn.model_selection import train_test_split
 
     labels = np.asarray(labels)
@@ -92,16 +93,16 @@ def retrain(
         raise ConfigError("retraining needs at least one protected column")
     if len(rows) != len(labels) or len(rows) < 4:
         raise ConfigError(f"retraining needs four rows or more with a label each; got {plural(len(rows), 'row')}")
-    count = np.unique(labels, return_counts=True)[1]
-    if len(count) < 2:
+    sizes = np.unique(labels, return_counts=True)[1]
+    if len(sizes) < 2:
         raise ConfigError("retraining: all rows have the same label, so there is nothing to learn")
     seed = int(rng.integers(2**31))
-    strata = labels if count.min() > 1 else None
+    strata = labels if sizes.min() > 1 else None
     at, at_test, y, y_test = train_test_split(
         np.arange(len(rows)), labels, test_size=HELD_OUT, stratify=strata, random_state=seed
     )
     train, test = rows[at], rows[at_test]
-    study = _Study(schema, train, y, frame, clone(estimator), rng, sample)
+    study = _Study(schema, train, y, frame, estimator, rng, uniform(schema, sample, rng))
     before = study.fit(train, y)
     options = {"trials": 0, "data": binned(train), **(SEARCH if search is None else search)}
     cases = run(study.evaluator(before), schema, options, rng).finds
@@ -129,24 +130,22 @@ def retrain(
     return Retrained(figures, model, before)
 
 
+@dataclass(slots=True)
 class _Study:
     """What all rounds share: the training data, the sample that decides, how to fit and how to ask."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        train: Rows,
-        labels: NDArray[np.generic],
-        frame: bool,
-        blank: object,
-        rng: np.random.Generator,
-        sample: int,
-    ) -> None:
-        self.schema, self.train, self.labels = schema, train, labels
-        self.frame, self.blank, self.rng = frame, blank, rng
-        self.classes = np.unique(labels)
-        self.sample = uniform(schema, sample, rng)
-        self._blind: _Fitted | None = None
+    schema: Schema
+    train: Rows
+    labels: NDArray[np.generic]
+    frame: bool
+    estimator: object
+    rng: np.random.Generator
+    sample: Codes
+    blind: _Fitted | None = None  # sees no protected column
+
+    @property
+    def classes(self) -> NDArray[np.generic]:
+        return np.unique(self.labels)
 
     def decode(self, rows: Rows) -> Asked:
         schema, codes = within(self.schema, rows)
@@ -155,7 +154,7 @@ class _Study:
     def fit(self, rows: Rows, labels: NDArray[np.generic]) -> _Fitted:
         from sklearn.base import clone
 
-        fitted: _Fitted = clone(self.blank).fit(self.decode(rows), labels)
+        fitted: _Fitted = clone(self.estimator).fit(self.decode(rows), labels)
         return fitted
 
     def evaluator(self, model: _Fitted) -> Evaluator:
@@ -169,19 +168,19 @@ class _Study:
     def vote(self, model: _Fitted, cases: Codes) -> tuple[NDArray[np.generic], int]:
         """Labels for cases: the model's majority; ties go to a model that cannot see protected columns."""
 
+        def without(codes: Codes) -> Codes:
+            result = codes.copy()
+            result[:, self.schema.protected_index] = 0
+            return result
+
         def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
-            if self._blind is None:
-                self._blind = self.fit(self._without(binned(self.train)), self.labels)
-            said = self._blind.predict(self.decode(self._without(cases[tied])))
+            if self.blind is None:
+                self.blind = self.fit(without(binned(self.train)), self.labels)
+            said = self.blind.predict(self.decode(without(cases[tied])))
             return np.asarray(np.searchsorted(self.classes, said))
 
         votes, ties = majority(self.evaluator(model).judge(cases), len(self.classes), blind)
         return self.classes[votes], ties
-
-    def _without(self, codes: Codes) -> Codes:
-        result = codes.copy()
-        result[:, self.schema.protected_index] = 0
-        return result
 
     def share(self, model: _Fitted, cases: Codes) -> Estimate:
         hits = int(self.evaluator(model).discriminatory(cases).sum())
@@ -206,10 +205,10 @@ def majority(
 def _rounds(study: _Study, before: _Fitted, cases: Codes, patience: int) -> tuple[list[Portion], _Fitted, str]:
     portions: list[Portion] = []
     current, lowest = before, study.share(before, study.sample).value
-    failed, i = 0, 2
+    failed = 0
     if not len(cases):
         return portions, current, "no discriminatory case was found"
-    while True:
+    for i in count(2):
         percent = float(study.rng.uniform(2.0 ** (i - 2), 2.0 ** (i - 1)))
         if percent > LIMIT:
             return portions, current, "the next portion exceeds 100 % of the training data"
@@ -219,19 +218,15 @@ def _rounds(study: _Study, before: _Fitted, cases: Codes, patience: int) -> tupl
         added, labels = _rows_of(study.schema, cases[taken], votes)
         model = study.fit(joined([study.train, added]), np.concatenate([study.labels, labels]))
         share = study.share(model, study.sample).value
-        better = share < lowest
-        portions.append(
-            Portion(percent=percent, cases=len(taken), rows=len(added), ties=ties, share=share, kept=better)
-        )
-        if better:
+        kept, failed = share < lowest, failed + 1
+        portions.append(Portion(percent=percent, cases=len(taken), rows=len(added), ties=ties, share=share, kept=kept))
+        if kept:
             current, lowest, failed = model, share, 0
-        else:
-            failed += 1
         if failed >= patience:
             return portions, current, "a portion did not lower the share"
         if wanted > len(cases):
             return portions, current, "all discriminatory cases were added"
-        i += 1
+    raise AssertionError("portions grow beyond the limit")
 
 
 def _rows_of(schema: Schema, cases: Codes, labels: NDArray[np.generic]) -> tuple[Codes, NDArray[np.generic]]:
