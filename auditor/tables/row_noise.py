@@ -14,11 +14,10 @@ from auditor.core.counting import plural
 from auditor.core.types import Estimate, Finding, Response
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.multiplicity import holm
-from auditor.tables.row_client import Book
 from auditor.tables.schema import Schema
 
 if TYPE_CHECKING:
-    from auditor.tables.row_client import RowClient
+    from auditor.tables.row_client import Book, RowClient
 
 
 LEVEL = 0.05

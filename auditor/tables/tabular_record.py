@@ -15,22 +15,21 @@ from auditor.core.provenance import code_sha256, surroundings
 from auditor.core.record.rows import Score, Slices
 from auditor.core.shown import csv_text
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict, Finding, digest
-from auditor.measure.findings import as_records
 from auditor.run import freeze
 from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.coded import bins_note, within
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, answers_of, pairs_csv, plain, save_judged, save_votes
-from auditor.tables.retraining import Retrained
 from auditor.tables.row_data import load_task
-from auditor.tables.row_noise import Noise
 from auditor.tables.schema import Schema, dump_schema
 from auditor.tables.tabular_plan import TabularPlan
 from auditor.tables.themis import NOTE
 
 if TYPE_CHECKING:
     from auditor.models.tables import TableModel
+    from auditor.tables.retraining import Retrained
     from auditor.tables.row_client import RowClient
+    from auditor.tables.row_noise import Noise
 
 
 FILES = ("schema.yaml", "finds.csv", "pairs.csv", "votes.npz", "judged.npz", "retrained.skops")
@@ -105,7 +104,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
         "models": {plan.model: {"fingerprint": fingerprint, **of_model}},
         "counts": counts | answered,
         "estimates": [_estimate(plan.model, score) for score in (*result.scores, *result.minimal_sets)],
-        "findings": as_records(outcome.findings),
+        "findings": plain(outcome.findings),
         "tabular": _section(outcome) | {"counts": counts},
     }
     frozen = freeze.of_run({} if folder is None else folder.plan, plan.as_dict())

@@ -18,7 +18,6 @@ from auditor.core.protocols import Observer
 from auditor.core.record.rows import ExpectedRows, Slices
 from auditor.core.types import Progress
 from auditor.run import freeze
-from auditor.run.build import require_server
 from auditor.run.freeze import Frozen
 from auditor.store.folder import RunFolder
 from auditor.tables.coded import Given, Rows, binned, load_profile
@@ -247,6 +246,7 @@ def _client(
     from auditor.models.budget import Budget
     from auditor.models.cache import Cache
     from auditor.models.http import HttpTemplate
+    from auditor.run.build import require_server
     from auditor.tables.row_client import Book, RowClient, RowDecision, predict_from_client, row_json, row_text
 
     require_server(plan, [plan.model])
