@@ -51,25 +51,9 @@ def agree(
     """Ask before models are asked that may cost money; without a terminal to ask at, say what is needed.
 
     Nothing is asked where every model runs on this machine, where a limit of calls or cost is set (``limited``), or
-    where the user said ``--yes``.
-
-    Parameters
-    ----------
-    models : iterable of str or None
-        Their specs; None is skipped.
-    check : callable
-        Finds slips in what was given: they are told before the question.
-    show : callable
-        What will be asked and what it may cost, as text; called only where there is a question.
-    limits : str
-        The options that set a limit.
-
-    Raises
-    ------
-    ConfigError
-        There is nobody to ask.
-    typer.Abort
-        The user does not want to go on.
+    where the user said ``--yes``. ``check`` finds slips in what was typed: they are told before the question. ``show``
+    says what will be asked and what it may cost; ``limits`` are the options that set a limit. Raises `ConfigError`
+    where there is nobody to ask, `typer.Abort` where the user does not want to go on.
     """
     from auditor.models import may_cost
 
@@ -123,25 +107,11 @@ class Named:
     def consent(
         self, path: Path, *, again: str, yes: bool, named: Iterable[str] | None, base_url: str | None = None
     ) -> None:
-        """Ask about what the user did not name.
+        """Ask about what the user did not name, of the folder ``path``.
 
-        Parameters
-        ----------
-        path : Path
-            The folder.
-        again : str
-            The command with the folder, for the message.
-        yes : bool
-            The user said so already.
-        named : iterable of str or None
-            The models that the command line names; None where the command takes no names.
-        base_url : str or None
-            The server that it names. That of the environment (``OPENAI_BASE_URL``) is the user's too.
-
-        Raises
-        ------
-        ConfigError
-            Something is left, and the user cannot be asked.
+        ``named`` are the models that the command line names, None where the command takes no names; ``base_url`` is the
+        server that it names, beside that of the environment (``OPENAI_BASE_URL``). ``again`` is the command with the
+        folder, for the `ConfigError` where something is left and nobody can be asked.
         """
         chosen = {hidden(url) for url in (base_url, os.environ.get("OPENAI_BASE_URL")) if url}
         left = Named(

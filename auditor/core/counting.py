@@ -4,16 +4,7 @@ from __future__ import annotations
 
 
 def plural(n: int, word: str, many: str = "") -> str:
-    """Count things.
-
-    Parameters
-    ----------
-    n : int
-        How many.
-    word : str
-        The name of one.
-    many : str
-        The name of several; ``word`` and an s where it is empty.
+    """Count things; ``many`` is the name of several where it is not ``word`` and an s.
 
     Examples
     --------

@@ -36,21 +36,9 @@ class CsvTable:
 
 
 def content(path: Path, *, what: str = "one CSV file", missing: str = "") -> bytes:
-    """The bytes of a file that is not empty.
+    """The bytes of a file that is not empty; ``what`` and ``missing`` are said where it is a folder, or not there.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    what : str
-        What is to be named where ``path`` is a folder.
-    missing : str
-        What to say where there is no such file and none with a similar name.
-
-    Raises
-    ------
-    DataFileError
-        It is missing (near misses are named), a folder, unreadable or empty.
+    Raises `DataFileError` where it is missing (near misses are named), a folder, unreadable or empty.
     """
     try:
         if path.is_dir():
@@ -89,10 +77,7 @@ def _inside(folder: Path) -> str:
 def decode(path: Path, raw: bytes) -> str:
     """The text of a file in UTF-8; one that ends in ``.gz`` is unpacked first.
 
-    Raises
-    ------
-    DataFileError
-        It is in another encoding or compressed otherwise; line and byte are named.
+    Raises `DataFileError` where it is in another encoding or compressed otherwise; line and byte are named.
     """
     if path.suffix.lower() == ".gz" and raw.startswith(_GZIP):
         try:
@@ -138,22 +123,9 @@ def lines(text: str) -> Iterator[str]:
 def parse(path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequence[str] = DELIMITERS) -> CsvTable:
     """Header and records of a CSV text.
 
-    Parameters
-    ----------
-    path : Path
-        For messages.
-    text : str
-        As `decode` gives it.
-    wanted : sequence of str
-        Columns that are looked for: the delimiter is the one that makes most of them columns, and of those the
-        one that makes most columns.
-    delimiters : sequence of str
-        What may separate fields.
-
-    Raises
-    ------
-    DataFileError
-        While walking the rows: malformed quotation, or a record of another length than the header.
+    The delimiter is the one that makes most of the ``wanted`` names columns, and of those the one that makes most
+    columns. While the rows are walked, malformed quotation and records of another length than the header are a
+    `DataFileError`.
     """
     # The limit is one for the whole process and guards nothing here: the text is in memory already.
     if csv.field_size_limit() <= len(text):
@@ -167,13 +139,7 @@ def parse(path: Path, text: str, *, wanted: Sequence[str] = (), delimiters: Sequ
 
 
 def distinct(path: Path, columns: Sequence[str], among: Sequence[str] | None = None) -> None:
-    """Refuse a header in which a column has no name, or two have the same; ``among``: only these matter.
-
-    Raises
-    ------
-    DataFileError
-        The names and the places of the columns.
-    """
+    """Refuse a header in which a column has no name, or two have the same; ``among``: only these matter."""
     if among is None and "" in columns:
         place = columns.index("") + 1
         index = " (an index that a program wrote? In pandas: to_csv(…, index=False))" if place == 1 else ""

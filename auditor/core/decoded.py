@@ -12,14 +12,7 @@ DEEP = "fields too deep inside each other"
 
 
 def from_json(text: str | bytes, *, deepest: int | None = None) -> Any:
-    """The value that a JSON text holds.
-
-    Parameters
-    ----------
-    text : str or bytes
-        The text.
-    deepest : int or None
-        How many lists and objects may stand inside each other, for what is walked by functions that call themselves.
+    """The value that a JSON text holds; at most ``deepest`` lists and objects inside each other, where that is said.
 
     Raises
     ------
@@ -50,13 +43,7 @@ def _deeper(value: object, most: int) -> bool:
 
 
 def from_toml(text: str) -> dict[str, Any]:
-    """The tables of a TOML text.
-
-    Raises
-    ------
-    tomllib.TOMLDecodeError
-        It is not TOML, is nested too deeply, or holds a number of thousands of digits.
-    """
+    """The tables of a TOML text; `tomllib.TOMLDecodeError` also where it is nested too deeply, or a number too long."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -37,13 +37,9 @@ from auditor.core.shown import inline
 class AuditError(Exception):
     """Base of every error this package raises on purpose.
 
-    Parameters
-    ----------
-    message : str
-        What happened, on one line. It may quote what others wrote.
-    below : str
-        What the command line shows on lines of its own below the message: the next command, or a quoted line with a
-        mark under it. Nothing that others wrote gets there by being part of the message.
+    ``message``, on one line, may quote what others wrote. ``below`` is what the command line shows on lines of its own
+    below it: the next command, or a quoted line with a mark under it. Nothing that others wrote gets there by being
+    part of the message.
     """
 
     def __init__(self, message: str = "", *, below: str = "") -> None:
@@ -67,18 +63,8 @@ class WrongType(UserError, TypeError):
 class UnknownPlugin(UserError):
     """No plugin, task, attribute or command has this name.
 
-    Parameters
-    ----------
-    kind : str
-        What was looked up, for the message ("model", "attribute").
-    name : str
-        The name that was not found.
-    known : iterable of str
-        The names there are; near misses among them are offered.
-    hint : str
-        The next command or where to look.
-    synonyms : mapping of str to str
-        Other words for some of ``known``.
+    Near misses among ``known`` are offered; ``hint`` is the next command or where to look, ``synonyms`` has other words
+    for some of ``known``.
     """
 
     LISTED = 20  # more names than these are listed by a command
@@ -106,17 +92,7 @@ class RunFolderError(UserError):
 
 
 class MissingDependency(UserError):
-    """An optional package is not installed.
-
-    Parameters
-    ----------
-    feature : str
-        What needs it, for the message.
-    package : str
-        The package that could not be imported.
-    extra : str or None
-        The extra of this project that brings it.
-    """
+    """An optional package, which ``feature`` needs and the ``extra`` of this project brings, is not installed."""
 
     def __init__(self, feature: str, package: str, extra: str | None = None) -> None:
         line = f'pip install "llm-bias-auditor[{extra}]"' if extra else f"pip install {package}"
@@ -126,12 +102,8 @@ class MissingDependency(UserError):
 class CallError(AuditError):
     """One model call failed. ``code`` is stable and goes into reports.
 
-    Parameters
-    ----------
-    message : str
-        What happened, without keys or headers; what a server wrote acts nowhere (`auditor.core.shown.inline`).
-    retry_after_s : float or None
-        How long the server asks to wait, in seconds.
+    The message has no keys or headers, and what a server wrote acts nowhere (`auditor.core.shown.inline`).
+    ``retry_after_s``: how long the server asks to wait.
     """
 
     code = "call-failed"
@@ -200,12 +172,7 @@ class BadResponse(CallError):
 class BudgetExceeded(AuditError):
     """A limit of calls, cost or time was reached; results so far are kept.
 
-    Parameters
-    ----------
-    message : str
-        What was reached.
-    limit : str
-        The field of `auditor.core.plan.Plan` that set it, as ``max_calls``; empty where it is none of a plan.
+    ``limit`` is the field of `auditor.core.plan.Plan` that set it, empty where it is none of a plan.
     """
 
     def __init__(self, message: str, *, limit: str = "") -> None:

@@ -63,12 +63,7 @@ def find(code: str) -> Page | None:
 
 
 def explain(code: str) -> str:
-    """The page (or pages) about ``code`` as text.
-
-    Raises
-    ------
-    UnknownPlugin
-        No such code; near misses are offered.
+    """The page (or pages) about ``code`` as text; `UnknownPlugin` offers near misses.
 
     Examples
     --------

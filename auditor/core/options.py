@@ -57,8 +57,6 @@ class Option:
     ----------
     flag : str
         As typed: ``--order``; ``--no-cache`` where the field is true unless it is given; ``--x/--no-x`` for both.
-    group : Group
-        The heading in help texts.
     commands : frozenset of str
         The commands that take it. What ``resume`` takes may change when a run goes on.
     help : str
@@ -157,12 +155,8 @@ Amount = Annotated[float, Field(ge=0, le=LARGEST)]
 class PlanModel(BaseModel):
     """Frozen settings whose fields are options: each annotation holds an `Option`.
 
-    What is wrong with a value is one sentence that names the option.
-
-    Raises
-    ------
-    ConfigError
-        A setting is unknown, of a wrong type or out of range, or two do not go together.
+    What is unknown, of a wrong type or out of range, or does not go together, is a `ConfigError`: one sentence that
+    names the option.
     """
 
     table: ClassVar[str] = ""  # of ``audit.toml`` that holds the settings; empty: they stand at its top
@@ -220,12 +214,8 @@ class PlanModel(BaseModel):
         """Settings of one ``audit.toml``, of this plan and ``further`` ones.
 
         The file holds ``format = 1`` and the flags' names with underscores (``max_calls = 500``); lists may be given
-        as a list or as one comma-separated text. Plans of rows stand in the table ``[tabular]``.
-
-        Raises
-        ------
-        DataFileError
-            Not TOML, or an unknown key; the message names file, line and key.
+        as a list or as one comma-separated text. Plans of rows stand in the table ``[tabular]``. What is not TOML, or
+        an unknown key, is a `DataFileError` that names file, line and key.
         """
         try:
             text = userfile.text(path)

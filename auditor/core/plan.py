@@ -340,14 +340,9 @@ def _until(plan: Plan) -> Iterator[str]:
 
 
 def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
-    """One plan from flags (None means not given), ``audit.toml`` and defaults.
+    """One plan from flags (None and empty ones: not given), ``audit.toml`` and defaults.
 
-    Parameters
-    ----------
-    flags : mapping
-        Names of `Plan`; None and empty ones mean that the flag was not given.
-    config : Path or None
-        The settings file; None takes ``audit.toml`` in the current folder where there is one.
+    ``config`` None takes ``audit.toml`` in the current folder where there is one.
     """
     file = config or (FILE if FILE.is_file() else None)
     typed = Typed(values={}) if file is None else Plan.read_toml(file)

@@ -35,16 +35,9 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Price:
-    """What tokens cost.
+    """What tokens cost: US dollars per million, finite and not negative.
 
-    Parameters
-    ----------
-    input_usd, output_usd : float
-        US dollars per million tokens, finite and not negative.
-    as_of : str
-        ISO date of the figures; empty when the user gave them.
-    source : str
-        Where the figures come from.
+    ``as_of`` is the ISO date of the figures, empty when the user gave them; ``source`` says where they come from.
 
     Examples
     --------
@@ -83,10 +76,8 @@ class Suite(ABC):
         Ends in a version.
     checks : mapping of str to Check, or None
         The suite's own check of each of its variants, by id; None leaves them to the gate of the plan.
-    brings_placebos : bool
-        Whether `placebos` makes any.
-    listens : bool
-        Whether `hear` wants the answers to every case.
+    brings_placebos, listens : bool
+        Whether `placebos` makes any, and whether `hear` wants the answers to every case.
     figures : sequence of Figure
         Measures of its own, which `measure` computes for a case.
     skipped, passed_over : Counter of str
@@ -164,37 +155,26 @@ class Model(ABC):
 
     Attributes
     ----------
-    name : str
-        In reports.
     fingerprint : str
         Identifies the model and the parameters that shape its answers; it is part of the cache key.
     style : {"text", "chat"}
         What it reads: the bare input (classifiers), or the rendered prompt.
-    deterministic : bool
-        Declared, never inferred.
-    cacheable : bool
-        False where asking again is cheaper than the cache.
+    deterministic, cacheable : bool
+        Declared, never inferred; not cacheable where asking again is cheaper than the cache.
     costs : {"tokens", "unseen", "nothing"}
         "nothing" runs on this machine. All others are asked about before they are used without a limit: those that
         charge for tokens, at ``price`` (None: not known), and those that may cost something which nobody counts here.
-    max_batch : int
-        Requests of one call of `generate`.
-    calls_tools : bool
-        Whether it may be offered tools.
-    at_once : int or None
-        Batches that it works on at a time; further ones would be counted while they wait.
+    max_batch, at_once : int, int or None
+        Requests of one call of `generate`; batches that it works on at a time: others would be counted while they wait.
     patience_s : float or None
         How long one request may be tried again and again, where that is not the usual time.
     on_headers : callable or None
         Set by the client; gets the headers of answers, names in lower case, and slows down by what they say is left.
     recorded : bool
         Whether its answers were recorded before: asking costs nothing, and no others will come.
-    server : str
-        Who answers, for `audit doctor`.
-    changed : mapping of str to str
-        Parameters that the server did not take, and how it is asked instead.
-    rate_headers : mapping of str to str
-        What it last said of its limits.
+    server, changed, rate_headers : str, mapping, mapping
+        For `audit doctor`: who answers, parameters that the server did not take (and how it is asked instead), and what
+        it last said of its limits.
     under_way : sequence of str
         Ids of work that the provider still does when the run stops.
     """
@@ -241,10 +221,8 @@ class Oracle(ABC):
     ----------
     by_labels : bool
         Whether equal answers always get equal verdicts, whatever the texts are: those are then remembered.
-    label : str
-        The label whose scores are compared; empty where no model has to give any.
-    epsilons : tuple of float
-        Differences of these scores that are tolerated.
+    label, epsilons : str, tuple of float
+        The label whose scores are compared (empty where no model has to give any), and tolerated differences of them.
     tolerance : float or None
         Difference of numbers that counts as none, where one was given.
     """

@@ -45,21 +45,11 @@ def surroundings(packages: Sequence[str]) -> dict[str, object]:
 
 
 def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
-    """One hash over the source files of a package.
+    """One hash over the source files of a package, and how many there are: ``{"sha256": …, "files": …}``.
 
     SHA-256 over the sorted lines ``<SHA-256 of the file>  <path>`` with ``/`` between folders, as the tool
     ``sha256sum`` prints them; so it can be recomputed without this package. Byte code, editors' leftovers and
     data (``_data``, whose files have hashes of their own) are left out.
-
-    Parameters
-    ----------
-    package : Path
-        The folder of the package.
-
-    Returns
-    -------
-    dict
-        ``{"sha256": …, "files": number of files}``.
 
     Examples
     --------
@@ -82,10 +72,7 @@ def _code(package: Path) -> dict[str, object]:
 def of_inputs(described: Mapping[str, object]) -> dict[str, object]:
     """What a record lacks beside task, texts, parser and grammar: the code, and the dictionaries of its suite.
 
-    Parameters
-    ----------
-    described : mapping
-        What the suite says of itself (`auditor.core.protocols.Suite.describe`).
+    ``described`` is what the suite says of itself (`auditor.core.protocols.Suite.describe`).
     """
     dictionaries = msgspec.convert(described.get("dictionaries") or (), tuple[dict[str, object], ...])
     listed = [{k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries]

@@ -28,18 +28,11 @@ class Offer(NamedTuple):
 
 
 class Registry(Generic[P]):
-    """Plug-ins of one kind: classes that take their options as keywords.
+    """Plug-ins of one kind: classes that take their options as keywords and derive from ``base``.
 
     Names end in a version; a name without one means the newest of one package. What this project offers keeps its
     name: a plug-in of another package that has it too, or one that two packages offer, is reached by
-    ``package:name`` alone.
-
-    Parameters
-    ----------
-    kind : str
-        Singular; the entry-point group is ``auditor.{kind}s``.
-    base : type
-        What every plug-in of the kind derives from.
+    ``package:name`` alone. The entry-point group is ``auditor.{kind}s``.
     """
 
     def __init__(self, kind: str, base: type[P]) -> None:
@@ -58,12 +51,7 @@ class Registry(Generic[P]):
     def resolve(self, name: str) -> str:
         """The whole name for ``name``, of a built-in plug-in where there is one.
 
-        Raises
-        ------
-        UnknownPlugin
-            No such name; the message lists near misses.
-        ConfigError
-            Several packages offer it.
+        Raises `UnknownPlugin` with near misses, or `ConfigError` where several packages offer it.
         """
         if key := _newest(name, self._own()) or _newest(name, self._all()):
             return key
@@ -76,13 +64,7 @@ class Registry(Generic[P]):
         raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
 
     def load(self, name: str) -> Callable[..., P]:
-        """The plug-in itself.
-
-        Raises
-        ------
-        PluginError
-            It could not be imported, or is no plug-in of this kind; the original error is chained.
-        """
+        """The plug-in itself; `PluginError` where it could not be imported, or is no plug-in of this kind."""
         name = self.resolve(name)
         entry = self._offer(name).entry
         try:
@@ -94,13 +76,7 @@ class Registry(Generic[P]):
         return plugin
 
     def create(self, name: str, **options: object) -> P:
-        """Build plug-in ``name`` with ``options``.
-
-        Raises
-        ------
-        ConfigError
-            An option is not one of the plug-in's.
-        """
+        """Build plug-in ``name`` with ``options``; `ConfigError` where one is not the plug-in's."""
         allowed = self.options(name)
         for option in options:
             if option not in allowed:

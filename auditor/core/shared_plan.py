@@ -27,12 +27,7 @@ NO_TEMPERATURE = "none"
 
 
 def as_share(delta: float | None) -> float | None:
-    """``--delta`` as a share, of percentage points (from 1 on) or a share.
-
-    Raises
-    ------
-    ValueError
-        It is neither.
+    """``--delta`` as a share, of percentage points (from 1 on) or a share; ValueError where it is neither.
 
     Examples
     --------

@@ -84,14 +84,8 @@ class Tool:
 class Talk:
     """How the messages of a prompt are played: one after the other, the model speaks after each of a user.
 
-    Attributes
-    ----------
-    steps : int
-        Questions to the model within one turn, at most; each round of tool calls asks it again.
-    ends : tuple of str
-        Tools whose call ends the conversation.
-    says : tuple of str
-        Words of the model that end it, whatever their case.
+    ``steps`` questions to the model within one turn, at most: each round of tool calls asks it again. The call of a
+    tool in ``ends``, or words of the model in ``says``, whatever their case, end the conversation.
     """
 
     steps: int = 5

@@ -88,8 +88,8 @@ class SourceText:
         The gold label where the data has one; it never selects seeds.
     subject : tuple of (int, int), or None
         Where the text speaks of the person it is about: nouns, names, titles and pronouns as ``[start, end)`` in
-        characters of ``text``, in order, none inside another. Empty: it is said that there is no single such person;
-        None: nothing is said.
+        characters of ``text``, in order, none inside another. Empty: there is no single such person; None: nothing is
+        said.
     source : str or None
         What it was made of, where that is in other texts too: the résumé of a pair with a post. Texts with one source
         are no independent ones.

@@ -24,20 +24,8 @@ _CHUNK = 1 << 20
 def content(path: Path | str, *, largest: int = LARGEST) -> bytes:
     """The bytes of a file.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file. Pipes, devices and sockets are refused before they are opened: they may wait or go on for ever,
-        and cannot be read again on resume.
-    largest : int
-        Its largest size in bytes.
-
-    Raises
-    ------
-    DataFileError
-        It is no regular file, or larger.
-    OSError
-        It is missing, a folder, or cannot be read.
+    Pipes, devices and sockets are a `DataFileError` before they are opened: they may wait or go on for ever, and cannot
+    be read again on resume. So is a file of more than ``largest`` bytes. What is missing or a folder raises `OSError`.
     """
     return b"".join(_chunks(path, largest))
 
@@ -56,21 +44,9 @@ def sha256(path: Path | str) -> str:
 
 
 class Bounded(io.RawIOBase):
-    """What a stream gives, up to a size: a small packed file may unpack without end.
+    """What a stream gives, up to ``largest`` bytes: a small packed file may unpack without end.
 
-    Parameters
-    ----------
-    raw : binary stream
-        What is read.
-    where : str
-        What it is, for messages.
-    largest : int
-        Its largest size in bytes.
-
-    Raises
-    ------
-    DataFileError
-        On reading, when there is more.
+    When there is more, reading raises `DataFileError`, which calls the stream ``where``.
     """
 
     def __init__(self, raw: IO[bytes] | GzipFile, where: str, largest: int) -> None:

@@ -38,16 +38,9 @@ Status = Literal["active", "expired", "unmatched"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waiver:
-    """One entry of the file.
+    """One entry of the file: ``finding`` is a key or pattern of keys (see `key`), or the id of a finding of ``run``.
 
-    Attributes
-    ----------
-    finding : str
-        A key or pattern of keys (see `key`), or the id of a finding of ``run``.
-    expires : datetime.date
-        The last day on which it holds.
-    line : int
-        Where it stands in the file, from 1.
+    ``expires`` is the last day on which it holds, ``line`` where it stands in the file, from 1.
     """
 
     finding: str
@@ -88,13 +81,7 @@ def glob(pattern: str) -> re.Pattern[str]:
 
 
 def load(path: Path) -> tuple[Waiver, ...]:
-    """Read a waivers file.
-
-    Raises
-    ------
-    DataFileError
-        The file cannot be read or an entry is malformed; names file and line.
-    """
+    """Read a waivers file; `DataFileError` names file and line where it cannot be read or an entry is malformed."""
     try:
         text = userfile.text(path)
     except UnicodeDecodeError as error:
@@ -160,16 +147,7 @@ def apply(
 
     ``waivers`` is ``{"source", "date", "items": [{"finding", "run", "reason", "owner", "expires", "line",
     "status", "findings": [ids]}]}``; status is ``active``, ``expired`` or ``unmatched``. The findings of an
-    expired waiver are those that it would cover.
-
-    Parameters
-    ----------
-    record : mapping
-        What ``run.json`` holds.
-    today : datetime.date
-        The day by which waivers expire.
-    source : str
-        The file's name, for the report.
+    expired waiver are those that it would cover. ``today`` is the day by which waivers expire.
     """
     items, typed = [], read(record)
     for waiver in waivers:

@@ -19,19 +19,9 @@ LONGEST = 400  # digits of a number
 
 
 def load(path: Path | str, text: str | None = None) -> object:
-    """The plain data of a YAML file, None where it is empty.
+    """The plain data of a YAML file, None where it is empty; with ``text`` the path is but its name in messages.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file, or what messages are to call ``text``.
-    text : str or None
-        Its text, where it was read before.
-
-    Raises
-    ------
-    DataFileError
-        It cannot be read, is not UTF-8, no YAML, or would grow beyond bounds; the line is named.
+    Raises `DataFileError`, with the line, where it cannot be read, is not UTF-8, no YAML, or would grow beyond bounds.
     """
     if text is None:
         text = read_text(path)
@@ -39,49 +29,19 @@ def load(path: Path | str, text: str | None = None) -> object:
 
 
 def read(path: Path, *, largest: int, missing: str = "") -> tuple[object, dict[Where, int]]:
-    """Parse a file whose fields are named in messages by their lines.
+    """The plain data of a file of at most ``largest`` bytes, and the line of each field: ``("input", "tag")`` to 12.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    largest : int
-        The size in bytes up to which it is read.
-    missing : str
-        See `read_text`.
-
-    Returns
-    -------
-    value : object
-        Plain data, None where the file is empty.
-    lines : dict
-        The 1-based line of each field: ``("formats", "plain")`` to 12.
-
-    Raises
-    ------
-    DataFileError
-        As for `load`, or a field stands there twice.
+    Raises `DataFileError` as `load` does, and where a field stands there twice; for ``missing`` see `read_text`.
     """
     lines: dict[Where, int] = {}
     return _parsed(path, read_text(path, largest, missing=missing), lines), lines
 
 
 def read_text(path: Path | str, largest: int = userfile.SETTINGS, *, missing: str = "") -> str:
-    """The text of a file that a person wrote.
+    """The text of a file that a person wrote, of at most ``largest`` bytes.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    largest : int
-        Its largest size in bytes.
-    missing : str
-        What to say where there is no such file and none with a similar name.
-
-    Raises
-    ------
-    DataFileError
-        It is missing (near misses are named), no regular file, too large or not UTF-8.
+    Raises `DataFileError` where it is missing (near misses are named, else ``missing`` is said), no regular file, too
+    large or not UTF-8.
     """
     try:
         return userfile.text(path, largest=largest)
@@ -98,13 +58,7 @@ def read_text(path: Path | str, largest: int = userfile.SETTINGS, *, missing: st
 
 
 def compose(path: Path | str, text: str) -> yaml.Node | None:
-    """The node tree of ``text``, of which nothing was constructed yet; its size is bounded.
-
-    Raises
-    ------
-    DataFileError
-        It is no YAML, or would grow beyond bounds; the line is named.
-    """
+    """The node tree of ``text``, of which nothing was constructed yet; its size is bounded. Raises as `load` does."""
     import yaml
 
     try:

@@ -57,10 +57,8 @@ class Reader:
     ----------
     names : mapping of str to str
         Names in normal form (`auditor.tasks.phrases.normalise`) to labels: labels and aliases.
-    keys : tuple of str
-        Keys of a JSON answer, in normal form.
-    markers : tuple of str
-        Words that start the decisive line, in normal form.
+    keys, markers : tuple of str
+        Keys of a JSON answer, and words that start the decisive line, in normal form.
     scale : tuple of float or None
         Lowest and highest score, both possible.
     none : tuple of str
@@ -81,13 +79,8 @@ class Reader:
     def read(self, output: str, style: Style = "chat") -> Answer:
         """Say what ``output`` means; never raises on a string.
 
-        Parameters
-        ----------
-        output : str
-            What the model gave back.
-        style : {"chat", "text"}
-            "chat" reads a generator's answer; "text" takes a classifier's label, which has to be a name of a
-            label and nothing more, case and surrounding blanks aside.
+        Style "chat" reads a generator's answer; "text" takes a classifier's label, which has to be a name of a label
+        and nothing more, case and surrounding blanks aside.
         """
         if not output.strip() or not normalise(output):
             return Answer(status="unparsed", reason="empty answer")

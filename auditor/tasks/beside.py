@@ -19,20 +19,10 @@ _HELP = 'One JSON object a line: {"text": "…", "changed": "…"}, two texts th
 
 
 def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str], ...]:
-    """Read a file of control texts.
+    """Read a file of control texts: pairs that a model which can do the task answers differently.
 
-    Parameters
-    ----------
-    path : Path
-        JSON lines; each an object with the fields ``text`` and ``changed``.
-    kept : callable
-        How many characters of a text a prompt keeps; texts that differ only after them are an error.
-
-    Raises
-    ------
-    DataFileError
-        The file is missing, empty, too large or not UTF-8; a line is no such object; a text is blank; the two
-        texts of a line are equal. The message names file, line and field.
+    JSON lines; each an object with the fields ``text`` and ``changed``. ``kept`` says how many characters of a text a
+    prompt keeps; texts that differ only after them are an error. `DataFileError` names file, line and field.
 
     Examples
     --------
@@ -88,22 +78,9 @@ def _pair(line: str, where: str, kept: Callable[[str], int]) -> tuple[str, str]:
 def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None = None) -> list[SourceText]:
     """Put each text of the file ``against`` behind each of ``seeds``: a résumé and a post make one text.
 
-    First come, text by text, the pairs that the file names in ``labels``, then all others. Without a file the texts
-    stay as they are.
-
-    Parameters
-    ----------
-    seeds : sequence of SourceText
-        What is judged.
-    against : Path or None
-        JSON lines: ``id``, ``text``, and the gold label of a pair: ``labels`` by the id of the seed, else ``label``.
-    limit : int or None
-        The most pairs.
-
-    Raises
-    ------
-    DataFileError
-        A line of the file is no such object.
+    First come, text by text, the pairs that the file names in ``labels``, then all others; at most ``limit``. Without a
+    file the texts stay as they are. Its JSON lines have ``id``, ``text``, and the gold label of a pair: ``labels`` by
+    the id of the seed, else ``label``.
     """
     if against is None:
         return list(seeds)

@@ -28,18 +28,10 @@ _PLACE = re.compile(r"\{(text|profile)\}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversation(Task):
-    """A task with turns.
+    """A task with turns: what is said, in order; the model speaks after each message of a user that no answer follows.
 
-    Attributes
-    ----------
-    turns : tuple of Message
-        What is said, in order; the model speaks after each message of a user that no scripted answer follows.
-    talk : Talk
-        When it ends.
-    outcome : Outcome
-        Where the answer stands.
-    state : tuple of (str, str)
-        What the state is before anything was called.
+    ``talk`` says when it ends, ``outcome`` where the answer stands, ``state`` what the state is before anything was
+    called.
     """
 
     talk: Talk = field(default_factory=Talk)

@@ -31,7 +31,7 @@ _LARGEST = 1_000_000  # bytes; a task file is read whole and kept in memory
 
 
 def available() -> list[str]:
-    """Return the names of the tasks that come with the package, sorted.
+    """The names of the tasks that come with the package, sorted.
 
     Examples
     --------
@@ -42,12 +42,7 @@ def available() -> list[str]:
 
 
 def load(name_or_path: str | Path) -> Task:
-    """Load a task by name, or from a file.
-
-    Parameters
-    ----------
-    name_or_path : str or Path
-        One of `available`, or the path of a task file (it ends in ``.yaml`` or ``.yml``, or holds a slash).
+    """Load a task by name, or from a file: a path ends in ``.yaml`` or ``.yml``, or holds a slash.
 
     Raises
     ------

@@ -269,12 +269,7 @@ class ScoreOracle(ReplicateOracle[Amount]):
     one answer each that is 0: every difference counts. This judges single variants; what holds of a group is
     in `auditor.measure.scores`, which takes the mean differences of all seeds and needs no tolerance.
 
-    ``distance`` is the absolute difference of the means, in the task's unit.
-
-    Parameters
-    ----------
-    tolerance : float or None
-        In the task's unit, 0 or more.
+    ``distance`` is the absolute difference of the means, in the task's unit, as is ``tolerance``.
 
     Examples
     --------
@@ -320,20 +315,9 @@ class ProbabilityOracle(Oracle):
     - *violation* if the difference, less what the reference expects, is more than the first of ``epsilons``;
       else *pass*.
 
-    ``distance`` of a verdict is that absolute difference, so that every epsilon can be counted.
-
-    Parameters
-    ----------
-    label : str
-        Whose score.
-    epsilons : sequence of float
-        Tolerances in [0, 1], the one of the verdicts first.
-    reference : {"equal", "shares"}
-        What two groups should get: the same, or a difference as large as that of ``shares``.
-    shares : mapping of str to float
-        Group → share in [0, 1] of the people it names (men in an occupation, from labour statistics).
-    attribute : str
-        Whose groups ``shares`` has.
+    ``distance`` of a verdict is that absolute difference, so that every epsilon, in [0, 1], can be counted. With the
+    reference "shares" two groups of ``attribute`` should get a difference as large as that of ``shares``: group → share
+    in [0, 1] of the people it names (men in an occupation, from labour statistics).
     """
 
     name = "probability.v1"

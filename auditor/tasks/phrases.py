@@ -157,17 +157,10 @@ def name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
-    """Find the labels named in ``plain``, distinct, in order of appearance.
+    """Find the labels named in ``plain``, distinct, in order of appearance; ``names`` in normal form to labels.
 
-    Names of fewer than three letters count only where they are the whole first or last sentence, and figures
-    not at all: "1. The cast" names no label "1".
-
-    Parameters
-    ----------
-    plain : str
-        Text in normal form.
-    names : mapping of str to str
-        Names in normal form to labels. Longer names win: "not hire" is not "hire".
+    Longer names win: "not hire" is not "hire". Names of fewer than three letters count only where they are the whole
+    first or last sentence, and figures not at all: "1. The cast" names no label "1".
     """
     clear: dict[str, None] = {}
     blocked: dict[str, None] = {}

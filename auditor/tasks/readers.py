@@ -26,13 +26,7 @@ Table = tuple[list[str] | None, Iterable[Row]]
 
 
 def content(path: Path) -> bytes:
-    """Read the bytes of a file of texts.
-
-    Raises
-    ------
-    DataFileError
-        It is missing (near misses are named), a folder, unreadable, empty, or of an unknown type.
-    """
+    """The bytes of a file of texts; `DataFileError` where it is missing, empty, or of no known type."""
     hint = " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
     raw = csvfile.content(path, what=f"one file of texts ({', '.join(SUFFIXES)})", missing=hint)
     if path.suffix.lower() not in SUFFIXES:
@@ -191,13 +185,7 @@ def fields(data: Any) -> tuple[str, ...]:
 
 
 def rows(data: Any) -> Iterator[Mapping[str, Any]]:
-    """The rows of ``data`` with all their fields, as plain Python.
-
-    Raises
-    ------
-    WrongType
-        ``data`` is of a kind that is not taken.
-    """
+    """The rows of ``data`` with all their fields, as plain Python; `WrongType` as `from_object`."""
     return (row for _, row in from_object(data, fields(data) or ("text",))[1])
 
 
@@ -206,13 +194,8 @@ def from_object(data: Any, wanted: tuple[str, ...]) -> Table:
 
     Taken are a list, tuple, generator or column of texts, of dicts or of `SourceText`, a data frame (pandas,
     polars, or anything that speaks the Arrow or the data frame interchange protocol), and a ``datasets.Dataset``.
-    Nothing is guessed from anything else: what ``str()`` makes of an unknown object would be sent to a model as if
-    it were a text. The first of ``wanted`` is where a text alone stands.
-
-    Raises
-    ------
-    WrongType
-        ``data``, or one of its items, is of a kind that is not taken.
+    All else is a `WrongType`: what ``str()`` makes of an unknown object would be sent to a model as if it were a text.
+    The first of ``wanted`` is where a text alone stands.
     """
     columns = _column_names(data)
     if isinstance(data, type):

@@ -85,25 +85,12 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeedFile(Sequence[SourceText]):
-    """Seeds and what was read to get them; behaves like the list of its seeds.
+    """Seeds and what was read to get them; behaves like the list of its seeds, which are in the order of the rows.
 
-    Attributes
-    ----------
-    seeds : tuple of SourceText
-        In the order of the rows.
-    rows : int
-        Rows read: ``len(seeds) + skipped + repeated``.
-    skipped : int
-        Rows whose text is missing or blank.
-    repeated : int
-        Rows whose text stood in an earlier row. One text is one seed, whatever its ids: counted twice, its
-        two answers would pass for independent.
-    renamed : int
-        Rows whose id had been used before; ``#2``, ``#3``, … was added to it.
-    sha256 : str
-        Of the file's bytes; for a data set by name, of what was read.
-    source : str
-        Path or name as given.
+    ``rows`` are ``len(seeds) + skipped + repeated``. ``skipped`` are rows whose text is missing or blank, ``repeated``
+    those whose text stood in an earlier row: one text is one seed, whatever its ids, since counted twice its two
+    answers would pass for independent. ``renamed`` are rows whose id had been used before; ``#2``, ``#3``, … was added
+    to it. ``sha256`` is that of the file's bytes; for a data set by name, of what was read.
     """
 
     seeds: tuple[SourceText, ...]
@@ -139,11 +126,9 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
     text_column : str
         Where the text stands. Beside it, a column ``subject`` may say where the text speaks of the person it is about
         (`subject_of`). A missing (null), blank or repeated text is left out and counted.
-    label_column : str or None
-        Where the gold label stands; None: ``label`` if there is one. A list (several labels) becomes a JSON
-        list. It never selects rows.
-    id_column : str or None
-        Where the id stands; None: ``id`` if there is one, else ``row-1``, ``row-2``, …
+    label_column, id_column : str or None
+        Where gold label and id stand; None: ``label`` and ``id`` if there are such. A list (several labels) becomes a
+        JSON list; labels never select rows. Rows without an id get ``row-1``, ``row-2``, …
     source_column : str or None
         Where it stands what a text was made of (`SourceText.source`); never guessed.
     limit : int or None
@@ -169,29 +154,13 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
 
 
 def read_given(data: object, **chosen: Unpack[Chosen]) -> SeedFile:
-    """Read the texts in ``data``, which a program hands over (`readers.from_object`); the rest as in `read`.
-
-    Raises
-    ------
-    WrongType
-        ``data``, or one of its items, is of a kind that is not taken.
-    DataFileError
-        There is no such column, or it holds something else than texts.
-    """
+    """Read the texts in ``data``, which a program hands over (`readers.from_object`); the rest as in `read`."""
     wanted = Wanted(name="data", option="{}_column=", prefix="text-", halves=True, **chosen)
     return collect(wanted, *readers.from_object(data, wanted.columns))
 
 
 def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], sha256: str = "") -> SeedFile:
-    """Make seeds of ``rows``; see `read` for what is left out.
-
-    Raises
-    ------
-    DataFileError
-        No rows, no texts, no such column, or something else than texts in it.
-    ConfigError
-        The limit is below 1.
-    """
+    """Make seeds of ``rows``; see `read` for what is left out, and what is raised."""
     name = wanted.name
     if wanted.limit is not None and wanted.limit < 1:
         raise ConfigError(f"the limit of texts has to be at least 1, got {wanted.limit}")
@@ -267,14 +236,11 @@ def digest_of(seeds: Iterable[SourceText]) -> str:
 
 
 def subject_of(where: str, text: str, value: object) -> tuple[Span, ...] | None:
-    """Return the spans that the field ``subject`` holds, as lists or as JSON (in tables).
+    """The spans that the field ``subject`` holds, as lists or as JSON (in tables).
 
     A column of that name that holds words or numbers ("Re: your order") is something else, and nothing is read from it.
-
-    Raises
-    ------
-    DataFileError
-        A span is no pair of numbers, is empty, lies outside the text, or begins before the one before it has ended.
+    A span that is no pair of numbers, is empty, lies outside the text, or begins before the one before it has ended, is
+    a `DataFileError`.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:

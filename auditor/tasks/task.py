@@ -40,32 +40,22 @@ class Task:
 
     Attributes
     ----------
-    name, description : str
-        As in the task file.
-    kind : Kind
-        The kind that the task file names.
     labels : tuple of str
         Verbatim, in the file's order; empty for scores and free text.
     aliases : mapping of str to tuple of str
         Label to the other names it goes by.
     favourable : str or None
         The label that is good for the person concerned; None where no label is.
-    formats : mapping of str to Format
-        At least two; iterating gives their names.
     default_format : str
         The one that is asked unless others are named.
-    scale : tuple of float or None
-        Lowest and highest score.
-    unit : str
-        What scores count, as in ``USD/year``; empty where the file says nothing.
+    scale, unit : tuple of float or None, str
+        Lowest and highest score, and what scores count, as in ``USD/year``; empty where the file says nothing.
     tolerance : float or None
         The largest difference of two scores that counts as none; None: what two answers to one prompt differ by.
     temperature : float
         For generators, in [0, 2].
-    sha256 : str
-        Digest of everything in the task file that shapes prompts and reading.
-    source : str
-        Where the task came from, for reports.
+    sha256, source : str
+        Digest of everything in the task file that shapes prompts and reading; where the task came from, for reports.
     subject : str
         What the person is called whom a text is about and who is judged ("the applicant"); empty where there is none.
     controls : tuple of (str, str)
@@ -134,8 +124,8 @@ class Task:
     def kept(self, text: str) -> int:
         """Count the characters, from the start of ``text``, that stay after truncation.
 
-        The cut falls between words; white space in front of it goes too. A single word longer than the limit
-        is cut inside.
+        The cut falls between words; white space in front of it goes too. A single word longer than the limit is cut
+        inside.
         """
         limit = len(text)
         if self.keep_characters is not None:
@@ -162,22 +152,10 @@ class Task:
         return Prompt(format="bare", text=text[: self.kept(text)])
 
     def render(self, text: str, format: str | None = None) -> Prompt:
-        """Return the messages for one text: system, worked examples, question.
+        """Return the messages for one text: system, worked examples, question; ``format`` None means the default.
 
         The kept part of ``text`` stands in the last message byte for byte, between tags whose name does not
-        occur in it, so that a text cannot close its own frame.
-
-        Parameters
-        ----------
-        text : str
-            One seed or variant.
-        format : str or None
-            A name in ``formats``; None means the default.
-
-        Raises
-        ------
-        UnknownPlugin
-            The task has no such format.
+        occur in it, so that a text cannot close its own frame. Raises `UnknownPlugin` where there is no such format.
         """
         name = self.default_format if format is None else format
         form = self._format(name)
@@ -191,10 +169,7 @@ class Task:
     def extract(self, prompt: Prompt) -> str:
         """Return the input inside ``prompt``: the inverse of `render` and `bare`, up to truncation.
 
-        Raises
-        ------
-        ValueError
-            The prompt is none of this task's.
+        Raises ValueError where the prompt is none of this task's.
         """
         if prompt.messages is None:
             return prompt.text or ""
@@ -231,15 +206,8 @@ class Task:
     def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
         """Say what ``output`` means; never raises on a string. See `auditor.tasks.answers`.
 
-        Parameters
-        ----------
-        output : str
-            What the model gave back.
-        style : {"chat", "text"}
-            How the model is asked: "chat" for generators, "text" for classifiers.
-        format : str or None
-            The format that was asked in. A graded answer is the favourable label from 50 on; one with a label and a
-            score is read if both can be.
+        ``style`` is how the model is asked: "chat" for generators, "text" for classifiers. In ``format``, a graded
+        answer is the favourable label from 50 on; one with a label and a score is read if both can be.
         """
         if style == "text" or not self.graded(format):
             return self.reader.read(output, style)
@@ -263,15 +231,7 @@ class Task:
         return format in self.formats and self.formats[str(format)].graded
 
     def seeds(self) -> list[SourceText]:
-        """Read the texts that come with the task.
-
-        Raises
-        ------
-        ConfigError
-            The task brings no texts.
-        DataFileError
-            Its file is missing or malformed.
-        """
+        """Read the texts that come with the task; `ConfigError` where it brings none."""
         from auditor.tasks.beside import crossed
         from auditor.tasks.seeds import read
 

@@ -64,12 +64,8 @@ class GenerationOracle(Oracle):
       of the two prompts. With one answer each, that is any difference in wording.
     - else *pass*; also where both sides refuse.
 
-    ``distance`` is the mean wording distance, in [0, 1]. Verdicts hold figures, not texts.
-
-    Parameters
-    ----------
-    embed : callable, optional
-        Texts to unit vectors; adds the metric ``meaning`` (1 - cosine).
+    ``distance`` is the mean wording distance, in [0, 1]. Verdicts hold figures, not texts. ``embed``, texts to unit
+    vectors, adds the metric ``meaning`` (1 - cosine).
     """
 
     name = "generation.v1"

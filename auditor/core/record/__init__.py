@@ -116,12 +116,7 @@ class RunRecord(Part, frozen=True, kw_only=True):
 
 
 def read(plain: Plain | RunRecord) -> RunRecord:
-    """The record as typed values.
-
-    Raises
-    ------
-    RunFolderError
-        Something in it has another shape; the message names the place.
+    """The record as typed values; `RunFolderError` names the place where something in it has another shape.
 
     Examples
     --------
@@ -134,13 +129,7 @@ def read(plain: Plain | RunRecord) -> RunRecord:
 
 
 def part(plain: object, kind: type[Told]) -> Told:
-    """A part of a record as typed values.
-
-    Raises
-    ------
-    RunFolderError
-        It has another shape.
-    """
+    """A part of a record as typed values; `RunFolderError` where it has another shape."""
     try:
         return msgspec.convert(plain, kind, dec_hook=_controls)
     except msgspec.ValidationError as error:

@@ -36,14 +36,7 @@ def evaluate(rule: Rule | str, record: Plain | RunRecord) -> Outcome:
     """Whether ``rule`` holds for a run record, and why.
 
     Parts about rates that the run did not measure are unknown; the rule is decided without them where it
-    can be.
-
-    Raises
-    ------
-    RuleError
-        The text is no rule.
-    ConfigError
-        The rule hangs on something that was not measured; the message lists what was.
+    can be, and else a `ConfigError` lists what was measured.
 
     Examples
     --------

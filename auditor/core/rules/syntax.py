@@ -37,17 +37,7 @@ DEPTH = 50
 
 
 class RuleError(ConfigError):
-    """The rule cannot be read; the message shows the place.
-
-    Parameters
-    ----------
-    text : str
-        The rule.
-    at : int
-        Offset of the place in it.
-    what : str
-        What is wrong there.
-    """
+    """The rule ``text`` cannot be read; the message says ``what`` is wrong and shows the place, ``at``."""
 
     def __init__(self, text: str, at: int, what: str) -> None:
         flat = "".join(c if c.isprintable() else "?" for c in text)
@@ -104,12 +94,7 @@ class _Token:
 
 
 def parse(text: str) -> Rule:
-    """Read a rule.
-
-    Raises
-    ------
-    RuleError
-        With the place, and what could stand there.
+    """Read a rule; `RuleError` has the place, and what could stand there.
 
     Examples
     --------

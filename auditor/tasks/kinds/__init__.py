@@ -45,27 +45,19 @@ class Kind:
 
     Attributes
     ----------
-    name : str
-        As task files write it.
-    reader : type of Reader
-        Reads answers.
     oracle : str
         The oracle that compares answers, unless a plan names another.
-    labelled : bool
-        Whether a task file lists labels, two or more.
-    several : bool
-        Whether an answer may hold any number of labels.
+    labelled, several : bool
+        Whether a task file lists labels, two or more; whether an answer may hold any number of them.
     number : bool
         Whether answers are amounts; the task file then has a ``scale``.
     text : bool
         Whether answers are texts, of which only figures are kept, and nobody expects one to come again word for word.
     keys, markers : tuple of str
         JSON keys and words that start the line of the answer, beside those of the task file.
-    answered_with : str
-        What an answer is, in words, where there are no labels.
-    noun : str
-        What answers are, in the plural.
-    column : {"label", "labels", "number", "words"}
+    answered_with, noun : str
+        What an answer is, in words, where there are no labels; what answers are, in the plural.
+    column : {"label", "labels", "number", "text"}
         What a column of answers holds, as ``audit import`` takes it.
     options : frozenset of str
         Options of the plan that belong to this kind and not to every other.
@@ -122,13 +114,7 @@ KINDS = Registry("kind", Kind)
 
 @cache
 def of(name: str) -> Kind:
-    """The kind that task files call ``name``.
-
-    Raises
-    ------
-    UnknownPlugin
-        There is none.
-    """
+    """The kind that task files call ``name``; `UnknownPlugin` where there is none."""
     return KINDS.create(name)
 
 
@@ -138,20 +124,9 @@ def plain_names() -> list[str]:
 
 
 def template(name: str, kind: str = "classification") -> str:
-    """Return the YAML text of a new task file; `auditor.tasks.load` accepts it as it is.
+    """The YAML text of a new task file; `auditor.tasks.load` accepts it as it is.
 
-    Parameters
-    ----------
-    name : str
-        Lower-case letters, digits, ``_`` and ``-``.
-    kind : str
-        ``classification``, ``decision``, ``multilabel``, ``score``, ``generation``, ``coreference`` or
-        ``fill-mask``.
-
-    Raises
-    ------
-    ConfigError
-        The name has other characters, or this version does not run tasks of this kind.
+    Raises `ConfigError` where the name has other characters than a-z, 0-9, ``_`` and ``-``, or there is no such kind.
 
     Examples
     --------

@@ -198,16 +198,7 @@ def bare_amount(line: str, unit: str) -> str:
 
 
 def problem(plain: str, start: int, end: int, unit: str) -> str:
-    """Why the number at ``[start, end)`` is no amount of ``unit``; empty where nothing speaks against it.
-
-    Parameters
-    ----------
-    plain : str
-        In normal form, lower case.
-    start, end : int
-        Where the number stands.
-    unit : str
-        Of the task; empty: nothing is checked.
+    """Why the number at ``[start, end)`` of ``plain``, in normal form, is no amount of ``unit``; empty where it is.
 
     Examples
     --------
