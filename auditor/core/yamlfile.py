@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,16 +64,14 @@ def compose(path: Path | str, text: str) -> yaml.Node | None:
 
     try:
         node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
+        if node is not None:
+            _size(path, node, {})
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}") from None
+        raise _invalid(path, error) from None
     except yaml.YAMLError as error:
         raise DataFileError(f"{path}: this is no valid YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise DataFileError(f"{path}: fields too deep inside each other; at most {DEEPEST} are read") from None
-    if node is not None:
-        _bounded(path, node)
     return node
 
 
@@ -83,79 +82,68 @@ def _parsed(path: Path | str, text: str, lines: dict[Where, int] | None) -> obje
     if node is None:
         return None
     if lines is not None:
-        _walk(path, node, (), lines)
+        _note(path, node, (), lines, set())
     try:
         return yaml.SafeLoader("").construct_document(node)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}") from None
+        raise _invalid(path, error) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise DataFileError(f"{path}: a value in this file cannot be read: {error}") from None
 
 
-def _bounded(path: Path | str, root: yaml.Node) -> None:
-    """Refuse a tree that aliases (``*name``) and merges (``<<``) repeat beyond `MOST` fields, or that holds itself.
+def _invalid(path: Path | str, error: yaml.MarkedYAMLError) -> DataFileError:
+    mark = error.problem_mark or error.context_mark
+    at = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return DataFileError(f"{path}{at}: this is no valid YAML: {error.problem or error.context}")
 
-    Each node is visited once; its size is what it would hold if every alias were written out.
+
+def _size(path: Path | str, node: yaml.Node, sizes: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
+    """How many fields a node holds, and how deep, if every alias (``*name``) and merge (``<<``) were written out.
+
+    Each node is visited once; more than `MOST` fields, or one that holds itself, are refused.
     """
     import yaml
 
-    sizes: dict[int, tuple[int, int]] = {}  # fields, depth
-    entered: set[int] = set()
-    todo: list[tuple[yaml.Node, bool]] = [(root, False)]
-    while todo:
-        node, left = todo.pop()
-        if id(node) in sizes:
-            continue
-        at = f"{path}, line {node.start_mark.line + 1}"
-        if isinstance(node, yaml.ScalarNode):
-            number = node.tag.endswith((":int", ":float"))
-            if number and len(node.value) > LONGEST:
-                raise DataFileError(f"{at}: a number of more than {LONGEST} characters")
-            sizes[id(node)] = (1, 1)
-            continue
-        pairs = isinstance(node, yaml.MappingNode)
-        below = [part for pair in node.value for part in pair] if pairs else list(node.value)
-        if not left:
-            if id(node) in entered:
-                raise DataFileError(f"{at}: this field holds itself")
-            entered.add(id(node))
-            todo.append((node, True))
-            todo += [(part, False) for part in below if id(part) not in sizes]
-            continue
-        fields = 1 + sum(sizes[id(part)][0] for part in below)
-        depth = 1 + max((sizes[id(part)][1] for part in below), default=0)
-        if fields > MOST:
-            raise DataFileError(f"{at}: more than {MOST:,} fields, counting each as often as aliases (*name) repeat it")
-        if depth > DEEPEST:
-            raise DataFileError(f"{at}: more than {DEEPEST} fields inside each other")
-        sizes[id(node)] = (fields, depth)
+    at = f"{path}, line {node.start_mark.line + 1}"
+    if id(node) in sizes:
+        known = sizes[id(node)]
+        if known is None:
+            raise DataFileError(f"{at}: this field holds itself")
+        return known
+    if isinstance(node, yaml.ScalarNode):
+        if node.tag.endswith((":int", ":float")) and len(node.value) > LONGEST:
+            raise DataFileError(f"{at}: a number of more than {LONGEST} characters")
+        return 1, 1
+    sizes[id(node)] = None
+    parts = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+    below = [_size(path, part, sizes) for part in parts]
+    fields, depth = 1 + sum(n for n, _ in below), 1 + max((deep for _, deep in below), default=0)
+    if fields > MOST:
+        raise DataFileError(f"{at}: more than {MOST:,} fields, counting each as often as aliases (*name) repeat it")
+    if depth > DEEPEST:
+        raise DataFileError(f"{at}: more than {DEEPEST} fields inside each other")
+    sizes[id(node)] = fields, depth
+    return fields, depth
 
 
-def _walk(path: Path | str, root: object, start: Where, lines: dict[Where, int]) -> None:
+def _note(path: Path | str, node: yaml.Node, where: Where, lines: dict[Where, int], seen: set[int]) -> None:
     """Note the line of every field. A node that an alias repeats is walked once."""
     import yaml
 
-    todo: list[tuple[object, Where]] = [(root, start)]
-    seen: set[int] = set()
-    while todo:
-        node, where = todo.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                if not isinstance(key, yaml.ScalarNode):
-                    continue
-                place = (*where, key.value)
-                line = key.start_mark.line + 1
-                if place in lines:
-                    name = ".".join(str(part) for part in place)
-                    raise DataFileError(f"{path}, line {line}: the field {name} stands here and in line {lines[place]}")
-                lines[place] = line
-                todo.append((value, place))
-        elif isinstance(node, yaml.SequenceNode):
-            for i, item in enumerate(node.value):
-                lines[(*where, i)] = item.start_mark.line + 1
-                todo.append((item, (*where, i)))
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            place, line = (*where, key.value), key.start_mark.line + 1
+            if place in lines:
+                name = ".".join(map(str, place))
+                raise DataFileError(f"{path}, line {line}: the field {name} stands here and in line {lines[place]}")
+            lines[place] = line
+            _note(path, value, place, lines, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for i, item in enumerate(node.value):
+            lines[(*where, i)] = item.start_mark.line + 1
+            _note(path, item, (*where, i), lines, seen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -141,20 +141,22 @@ class _Parser:
     def now(self) -> _Token:
         return self.tokens[self.i] if self.i < len(self.tokens) else self.end
 
-    def word(self, *words: str) -> bool:
-        """Take a keyword or sign if it is next."""
-        token = self.now
-        if token.kind in ("name", "sign") and token.text.lower() in words:
-            self.i += 1
-            return True
-        return False
-
     def fail(self, what: str) -> RuleError:
         return RuleError(self.text, self.now.at, what)
 
-    def expect(self, sign: str) -> None:
-        if not self.word(sign):
-            raise self.fail(f"expected {sign!r}")
+    def took(self, *words: str) -> bool:
+        """Take a keyword or sign if it is next."""
+        taken = self.now.kind in ("name", "sign") and self.now.text.lower() in words
+        self.i += taken
+        return taken
+
+    def take(self, kinds: Collection[str], what: str) -> str:
+        """Take the next token, which has to be one of these kinds, or one of these signs."""
+        token = self.now
+        if token.kind not in kinds and token.text not in kinds:
+            raise self.fail(f"expected {what}")
+        self.i += 1
+        return token.text
 
     def whole(self) -> Rule:
         rule = self.either()
@@ -166,25 +168,23 @@ class _Parser:
         self.depth += 1
         if self.depth > DEPTH:
             raise self.fail(f"more than {DEPTH} levels")
-        parts = [self.both()]
-        while self.word("or"):
-            parts.append(self.both())
+        rule = self.joined("or", lambda: self.joined("and", self.negated))
         self.depth -= 1
-        return parts[0] if len(parts) == 1 else Join(word="or", parts=tuple(parts))
+        return rule
 
-    def both(self) -> Rule:
-        parts = [self.negated()]
-        while self.word("and"):
-            parts.append(self.negated())
-        return parts[0] if len(parts) == 1 else Join(word="and", parts=tuple(parts))
+    def joined(self, word: str, below: Callable[[], Rule]) -> Rule:
+        parts = [below()]
+        while self.took(word):
+            parts.append(below())
+        return parts[0] if len(parts) == 1 else Join(word=word, parts=tuple(parts))
 
     def negated(self) -> Rule:
         negate = False
-        while self.word("not"):
+        while self.took("not"):
             negate = not negate
-        if self.word("("):
+        if self.took("("):
             part = self.either()
-            self.expect(")")
+            self.take((")",), "')'")
         else:
             part = self.atom()
         return Not(part=part) if negate else part
@@ -202,83 +202,57 @@ class _Parser:
             return Count(name=name, op=">", number=0.0, share=False)
         if name in ("partial", "never"):
             raise self.fail(f'"{name}" stands alone')
-        op = self.op()
-        at = self.now
-        number, percent = self.number()
+        op, at, number, percent = self.comparison()
         if percent and name not in CALLS:
             self.i -= 1
             raise self.fail(f'"{name}" is a count; % goes with {", ".join(CALLS)} and with rates')
         if not percent and not number.is_integer():  # of more digits than a float holds, too
-            raise RuleError(self.text, at.at, f'"{name}" is a count; write a whole number, or a share with %')
+            raise RuleError(self.text, at, f'"{name}" is a count; write a whole number, or a share with %')
         return Count(name=name, op=op, number=number, share=percent)
 
-    def op(self) -> str:
-        if self.now.text not in OPS:
-            raise self.fail(f"expected a comparison: {', '.join(OPS)}")
-        self.i += 1
-        return self.tokens[self.i - 1].text
-
-    def number(self) -> tuple[float, bool]:
-        if self.now.kind != "number":
-            raise self.fail("expected a number")
-        value = float(self.now.text)
-        self.i += 1
-        if self.word("%"):
-            return value / 100, True
-        return value, False
+    def comparison(self) -> tuple[str, int, float, bool]:
+        """The sign, where its number stands, the number, and whether it was a percentage."""
+        op = self.take(OPS, f"a comparison: {', '.join(OPS)}")
+        at = self.now.at
+        number = float(self.take(("number",), "a number"))
+        percent = self.took("%")
+        return op, at, number / 100 if percent else number, percent
 
     def rate(self, name: str, start: int) -> Rule:
-        self.expect("(")
+        self.take(("(",), "'('")
         score = name if name in SCORES else ""
         inner = self.tokens[self.i + 1].text if self.i + 1 < len(self.tokens) else ""
         if not score and self.now.text.lower() in SCORES and inner == "(":
             score = self.now.text.lower()
             self.i += 2
         places = [self.place()]
-        while self.word("x", "×", "*", "+", ","):
+        while self.took("x", "×", "*", "+", ","):
             places.append(self.place())
-        if score and name not in SCORES:
-            self.expect(")")
-        self.expect(")")
+        for _ in range(1 + (score != "" and name not in SCORES)):
+            self.take((")",), "')'")
         text = self.text[start : self.tokens[self.i - 1].at + 1]
-        op = self.op()
-        at = self.now.at
-        number, percent = self.number()
+        op, at, number, percent = self.comparison()
+        names, steps = [place[0] for place in places], tuple(sorted(p for p in places if p[1]))
         if number > 1:
             hint = "" if percent else f"; for per cent write {number:g}%"
             raise RuleError(self.text, at, f"a rate lies between 0 and 1{hint}")
-        names = [place[0] for place in places]
-        steps = tuple(sorted(p for p in places if p[1]))
         if steps and len(steps) < len(places):
             raise RuleError(self.text, start, "give a direction for every attribute, or for none")
         if len(set(names)) < len(names):
             raise RuleError(self.text, start, "an attribute stands here twice")
-        attributes: tuple[str, ...] | None = tuple(sorted(names))
-        if names in (["any"], ["all"]):
-            attributes = None if names == ["any"] else ()
         if score and steps:
             raise RuleError(self.text, start, f"{score}(…) is of columns and has no direction")
-        return Rate(
-            end=RATES.get(name, "value"),
-            attributes=attributes,
-            directions=steps,
-            op=op,
-            number=number,
-            text=text,
-            score=score,
-        )
+        attributes = {"any": None, "all": ()}.get(names[0], (names[0],)) if len(names) == 1 else tuple(sorted(names))
+        end = RATES.get(name, "value")
+        return Rate(end=end, attributes=attributes, directions=steps, op=op, number=number, text=text, score=score)
 
     def place(self) -> tuple[str, str, str]:
         attribute = self.name("an attribute")
-        if not self.word(":"):
+        if not self.took(":"):
             return attribute, "", ""
         source = self.name("a group")
-        self.expect("->")
+        self.take(("->",), "'->'")
         return attribute, source, self.name("a group")
 
     def name(self, what: str) -> str:
-        token = self.now
-        if token.kind not in ("name", "quoted"):
-            raise self.fail(f"expected {what}")
-        self.i += 1
-        return token.text.strip('"')
+        return self.take(("name", "quoted"), what).strip('"')
