@@ -64,13 +64,13 @@ def missing(values: NDArray[np.generic]) -> NDArray[np.bool_]:
 def read_table(path: str | Path) -> Table:
     """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column."""
     path = Path(path)
-    found = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)))
-    csvfile.distinct(path, found.columns)
-    rows = [row for _, row in found.rows]
+    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)))
+    csvfile.distinct(path, table.columns)
+    rows = [row for _, row in table.rows]
     if not rows:
         raise DataFileError(f"{path}: there is a header and no line below it")
     notes: list[str] = []
-    columns = {name: read_column(name, [row[j].strip() for row in rows], notes) for j, name in enumerate(found.columns)}
+    columns = {name: read_column(name, [row[j].strip() for row in rows], notes) for j, name in enumerate(table.columns)}
     return Table(columns, notes)
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from auditor.core import yamlfile
 from auditor.core.errors import ConfigError, DataFileError, PluginError
-from auditor.tables.columns import name
+from auditor.tables.columns import Mask, name
 
+Labels = NDArray[np.int64]
 RESOLUTION = 1e-9  # scores are kept as whole multiples of it
 
 
@@ -28,8 +29,7 @@ class Distance:
     (0.2, 1.0)
     """
 
-    # ``exact``: 0 if equal, else 1. ``absolute``: ``|a - b| / scale`` of numbers. ``table``: listed
-    # pairs
+    # ``exact``: 0 if equal, else 1. ``absolute``: ``|a - b| / scale`` of numbers. ``table``: listed pairs.
     kind: Literal["exact", "absolute", "table"] = "exact"
     threshold: float = 0.0  # outputs differ if their distance is above it; in [0, 1)
     scale: float = 1.0  # for ``absolute``: the difference of outputs that counts as 1
@@ -37,8 +37,6 @@ class Distance:
     table: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kind not in ("exact", "absolute", "table"):
-            raise ConfigError(f"distance must be exact, absolute or table; got {self.kind!r}")
         if not 0 <= self.threshold < 1 or not self.scale > 0:
             raise ConfigError(
                 "a distance needs 0 <= threshold < 1 and scale > 0 (--distance-threshold, --distance-scale), got "
@@ -53,7 +51,7 @@ class Distance:
             return 0.0
         return self.table.get((a, b), self.table.get((b, a), 1.0)) if self.kind == "table" else 1.0
 
-    def codes(self, answers: NDArray[np.generic]) -> NDArray[np.int64]:
+    def codes(self, answers: NDArray[np.generic]) -> Labels:
         """Scores as whole multiples of 1e-9 (``absolute``)."""
         try:
             numbers = answers.astype(np.float64)
@@ -72,9 +70,7 @@ class Distance:
         """The largest difference of two codes of `codes` that counts as equal: whole, so free of rounding."""
         return round(self.threshold * self.scale / RESOLUTION)
 
-    def differ(
-        self, labels: NDArray[np.int64], possible: NDArray[np.bool_] | None, name: Callable[[int], str]
-    ) -> NDArray[np.bool_]:
+    def differ(self, labels: Labels, possible: Mask | None, name: Callable[[int], str]) -> Mask:
         """Which rows of labels, shape (n, m), hold two that differ, shape (n,).
 
         Cells where ``possible`` is False are left out; ``name`` gives the name of a label code.
@@ -91,29 +87,24 @@ class Distance:
         low, high = _ends(labels, possible)
         return np.asarray(high - low > (0 if self.kind == "exact" else self.limit))
 
-    def each(
-        self, labels: NDArray[np.int64], possible: NDArray[np.bool_] | None, name: Callable[[int], str]
-    ) -> NDArray[np.bool_]:
+    def each(self, labels: Labels, possible: Mask | None, name: Callable[[int], str]) -> Mask:
         """Which cells differ from some other cell of their row, shape (n, m).
 
         Under a threshold that is not so for every cell of a row that holds two that differ: of the scores 0, 0.3 and
         0.6 at a threshold of 0.4 the middle one differs from none.
         """
         if self.kind == "exact":
-            found = np.broadcast_to(self.differ(labels, possible, name)[:, None], labels.shape)
+            cells = np.broadcast_to(self.differ(labels, possible, name)[:, None], labels.shape)
         elif self.kind == "table":
-            found = self._by_table(labels, possible, name)
+            cells = self._by_table(labels, possible, name)
         elif not labels.size:
-            found = np.zeros(labels.shape, dtype=bool)
+            cells = np.zeros(labels.shape, dtype=bool)
         else:
             low, high = (end[:, None] for end in _ends(labels, possible))
-            found = (labels - low > self.limit) | (high - labels > self.limit)
-        return np.asarray(found if possible is None else found & possible)
+            cells = (labels - low > self.limit) | (high - labels > self.limit)
+        return np.asarray(cells if possible is None else cells & possible)
 
-    def _by_table(
-        self, labels: NDArray[np.int64], possible: NDArray[np.bool_] | None, name: Callable[[int], str]
-    ) -> NDArray[np.bool_]:
-        """As `each`; cells that are not possible compare with the others too."""
+    def _by_table(self, labels: Labels, possible: Mask | None, name: Callable[[int], str]) -> Mask:
         distinct, inverse = np.unique(labels, return_inverse=True)
         inverse = inverse.reshape(labels.shape)
         names = [name(int(code)) for code in distinct]
@@ -127,7 +118,7 @@ class Distance:
         return np.asarray(cells if possible is None else cells & possible)
 
 
-def _ends(labels: NDArray[np.int64], possible: NDArray[np.bool_] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ends(labels: Labels, possible: Mask | None) -> tuple[Labels, Labels]:
     """The smallest and the largest possible label of each row; equal where none is possible."""
     if possible is None or possible.all():
         return labels.min(axis=1), labels.max(axis=1)
@@ -147,28 +138,23 @@ def read_distance(spec: str, threshold: float, scale: float) -> Distance:
 
         good: {excellent: 0.2, poor: 0.9}     # the other way round is the same; pairs that are not listed: 1
     """
-    if spec in ("exact", "absolute"):
-        if spec == "exact" and (threshold or scale != 1):
-            raise ConfigError(
-                "--distance-threshold and --distance-scale go with --distance absolute or a file of distances"
-            )
-        return Distance(kind="exact" if spec == "exact" else "absolute", threshold=threshold, scale=scale)
+    if spec == "exact" and (threshold or scale != 1):
+        raise ConfigError(
+            "--distance-threshold and --distance-scale go with --distance absolute or a file of distances"
+        )
+    if spec == "exact" or spec == "absolute":
+        return Distance(kind=spec, threshold=threshold, scale=scale)
     if not spec.endswith((".yaml", ".yml")):
         raise ConfigError(f"--distance must be exact, absolute or a .yaml file of distances; got {spec!r}")
-    return Distance(kind="table", threshold=threshold, scale=scale, table=_read_table(Path(spec)))
-
-
-def _read_table(path: Path) -> dict[tuple[str, str], float]:
+    path, table = Path(spec), dict[tuple[str, str], float]()
     value = yamlfile.load(path)
-    table: dict[tuple[str, str], float] = {}
     if not isinstance(value, dict) or not all(isinstance(row, dict) for row in value.values()):
         raise DataFileError(f"{path}: expected distances by label, e.g. `good: {{excellent: 0.2}}`")
-    for a, row in value.items():
-        for b, far in row.items():
-            pair = (name(a), name(b))
-            if isinstance(far, bool) or not isinstance(far, int | float):
-                raise DataFileError(f"{path}: the distance of {a} and {b} is no number: {far!r}")
-            if table.get(pair[::-1], far) != far:
-                raise DataFileError(f"{path}: {a} and {b} have two distances, {table[pair[::-1]]} and {far}")
-            table[pair] = float(far)
-    return table
+    for a, b, far in ((a, b, far) for a, row in value.items() for b, far in row.items()):
+        pair = (name(a), name(b))
+        if isinstance(far, bool) or not isinstance(far, int | float):
+            raise DataFileError(f"{path}: the distance of {a} and {b} is no number: {far!r}")
+        if table.get(pair[::-1], far) != far:
+            raise DataFileError(f"{path}: {a} and {b} have two distances, {table[pair[::-1]]} and {far}")
+        table[pair] = float(far)
+    return Distance(kind="table", threshold=threshold, scale=scale, table=table)

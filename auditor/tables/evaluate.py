@@ -16,11 +16,8 @@ from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFa
 from auditor.core.record.rows import Raw
 from auditor.tables.coded import Given, Keys, Rows, crossed, row_keys, within
 from auditor.tables.columns import Codes, Mask
-from auditor.tables.distance import EXACT, Distance
+from auditor.tables.distance import EXACT, Distance, Labels
 from auditor.tables.schema import Asked, Schema
-
-Labels = NDArray[np.int64]
-
 
 NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
 

@@ -12,7 +12,8 @@ from auditor.core.record.rows import GroupRate, Score, ScoreDetail
 from auditor.core.types import Estimate
 from auditor.tables.coded import Rows, Seen, binned, joined, row_keys, within
 from auditor.tables.columns import Mask
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged, Labels
+from auditor.tables.distance import Labels
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
 from auditor.tables.schema import Schema
 
 Interval = Callable[[int, int, float], tuple[float, float]]

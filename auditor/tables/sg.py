@@ -20,7 +20,8 @@ from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.tables.coded import start_rows
 from auditor.tables.columns import Codes, Mask
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged, Labels
+from auditor.tables.distance import Labels
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
 from auditor.tables.finds import TabularResult, lattice, pairs_of
 from auditor.tables.method_options import SgOptions
 from auditor.tables.schema import Schema, uniform

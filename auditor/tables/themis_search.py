@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import combinations
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
@@ -23,14 +22,15 @@ from auditor.core.record.rows import Score, ScoreDetail
 from auditor.core.types import Estimate
 from auditor.measure.confidence_sequences import METHOD, confidence_sequence
 from auditor.tables.coded import Rows, joined, within
-from auditor.tables.columns import Codes
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Labels
+from auditor.tables.columns import Mask
+from auditor.tables.distance import Labels
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import TabularResult, plain
 from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, ThemisOptions, sampler, walks
 from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
 from auditor.tables.schema import Schema, enumerate_rows
 
-Scalar = TypeVar("Scalar", bound=np.generic)
+Chosen = tuple[int, ...]  # columns by position
 
 
 class Tested(NamedTuple):
@@ -56,8 +56,8 @@ def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: n
         )
     exact = walks(evaluator, schema, settings)
     reason = ""
-    tests: dict[tuple[int, ...], Tested] = {}
-    minimal: list[tuple[int, ...]] = []
+    tests: dict[Chosen, Tested] = {}
+    minimal: list[Chosen] = []
     try:
         test = _Exact(evaluator, schema, settings) if exact else _Sampled(evaluator, schema, settings, rng)
         _walk(sorted(index), test, settings.prune, tests, minimal)
@@ -106,11 +106,7 @@ def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: n
 
 
 def _walk(
-    index: list[int],
-    test: _Exact | _Sampled,
-    prune: bool,
-    tests: dict[tuple[int, ...], Tested],
-    minimal: list[tuple[int, ...]],
+    index: list[int], test: _Exact | _Sampled, prune: bool, tests: dict[Chosen, Tested], minimal: list[Chosen]
 ) -> None:
     """Test sets by size, smaller first; fill ``tests`` and ``minimal``."""
     whole = tuple(index)
@@ -152,36 +148,32 @@ class _Exact:
                 raise ConfigError(f"no group score: {uncounted(evaluator, seen.tolist())}")
             self._label = label
 
-    def bounded(self, chosen: tuple[int, ...]) -> bool:
+    def bounded(self, chosen: Chosen) -> bool:
         """Whether the score of a set bounds those of its subsets."""
         return True
 
-    def __call__(self, chosen: tuple[int, ...]) -> Tested:
-        value = self._causal(chosen) if self._settings.measure == "causal" else self._group(chosen)
-        skipped, level = self._labels.size - self._rows, self._settings.confidence
+    def __call__(self, chosen: Chosen) -> Tested:
+        settings, schema = self._settings, self._schema
+        order = [*(i for i in range(schema.d) if i not in chosen), *chosen]
+        width = math.prod(schema.columns[i].codes for i in chosen)
+        grids = (array.transpose(order).reshape(-1, width) for array in (self._labels, self._possible))
+        labels, possible = map(np.ascontiguousarray, grids)  # shape (rest, combinations of the chosen columns)
+        value = self._causal(labels, possible) if settings.measure == "causal" else self._group(labels, possible)
+        skipped, level = self._labels.size - self._rows, settings.confidence
         estimate = estimate_of(value, (value, value), level, self._rows, EXACT_METHOD, skipped=skipped)
-        columns = tuple(self._schema.names[i] for i in chosen)
-        score = Score(name=self._settings.measure, columns=columns, estimate=estimate, population="domain (all rows)")
-        return Tested(score, "above" if value > self._settings.theta else "below")
+        columns = tuple(schema.names[i] for i in chosen)
+        score = Score(name=settings.measure, columns=columns, estimate=estimate, population="domain (all rows)")
+        return Tested(score, "above" if value > settings.theta else "below")
 
-    def _split(self, array: NDArray[Scalar], chosen: tuple[int, ...]) -> NDArray[Scalar]:
-        """Shape (rest, combinations of the chosen columns)."""
-        rest = [i for i in range(self._schema.d) if i not in chosen]
-        width = int(np.prod([array.shape[i] for i in chosen], dtype=np.int64))
-        return np.ascontiguousarray(array.transpose([*rest, *chosen])).reshape(-1, width)
-
-    def _causal(self, chosen: tuple[int, ...]) -> float:
-        labels, possible = self._split(self._labels, chosen), self._split(self._possible, chosen)
-        step = max(1, self._evaluator.batch // labels.shape[1])
-        changed = 0
+    def _causal(self, labels: Labels, possible: Mask) -> float:
+        step, changed = max(1, self._evaluator.batch // labels.shape[1]), 0
         for start in range(0, len(labels), step):
             part, real = labels[start : start + step], possible[start : start + step]
             each = self._evaluator.each(part, real if self._schema.constraints else None)
             changed += int((real & each).sum())
         return changed / self._rows if self._rows else 0.0
 
-    def _group(self, chosen: tuple[int, ...]) -> float:
-        labels, possible = self._split(self._labels, chosen), self._split(self._possible, chosen)
+    def _group(self, labels: Labels, possible: Mask) -> float:
         rows = possible.sum(axis=0)
         good = ((labels == self._label) & possible).sum(axis=0)
         rates = good[rows > 0] / rows[rows > 0]
@@ -196,20 +188,37 @@ class _Sampled:
         self._draw = sampler(schema, settings, rng)
         self._rows: Rows = self._draw(0)
         self._labels: Labels = np.empty(0, dtype=np.int64)
-        self._causal: dict[tuple[int, ...], Tested] = {}
 
-    def bounded(self, chosen: tuple[int, ...]) -> bool:
+    def bounded(self, chosen: Chosen) -> bool:
         """Whether every combination of the set is tried, so that its score bounds those of its subsets."""
         return math.prod(self._schema.columns[i].codes for i in chosen) <= self._settings.max_combos
 
-    def __call__(self, chosen: tuple[int, ...]) -> Tested:
-        causal = self._decide_causal(chosen)
-        if self._settings.measure == "causal":
-            return causal
-        bound = self._settings.prune and not self._schema.constraints and not causal.score.detail.capped
-        if bound and causal.score.estimate.high < self._settings.theta:
-            return causal  # Theorem 4.3
-        return self._decide_group(chosen, causal)
+    def __call__(self, chosen: Chosen) -> Tested:
+        settings, n, changed = self._settings, 0, 0
+
+        def causal(part: slice) -> Estimate:
+            nonlocal n, changed
+            n, changed = part.stop, changed + int(self._flips(part, chosen).sum())
+            limits = confidence_sequence(changed, n, settings.confidence)
+            return estimate_of(changed / n, limits, settings.confidence, n, METHOD)
+
+        tested = self._decide("causal", chosen, causal)
+        bound = settings.prune and not self._schema.constraints and self.bounded(chosen)
+        if settings.measure == "causal" or (bound and tested.score.estimate.high < settings.theta):
+            return tested  # Theorem 4.3
+        if not self.bounded(chosen):
+            detail = ScoreDetail(decided_by="not tested", capped=True)
+            return Tested(replace(tested.score, population="", detail=detail), "not determined")
+        tally = Tally(self._schema, self._evaluator, np.asarray(chosen, dtype=np.intp))
+
+        def group(part: slice) -> Estimate:
+            tally.add(self._rows[part])
+            scored = tally.group(settings.confidence, confidence_sequence, METHOD)
+            if scored is None:
+                raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
+            return scored[0]
+
+        return self._decide("group", chosen, group)
 
     def _upto(self, n: int) -> None:
         """Draw rows until ``n`` possible ones are there."""
@@ -226,10 +235,8 @@ class _Sampled:
             self._labels = np.concatenate([self._labels, labels[known]])
             self._rows = joined([self._rows, fresh[known]])
 
-    def _decide(
-        self, more: Callable[[slice], tuple[float, float, float]]
-    ) -> tuple[tuple[float, float, float], str, str]:
-        """Ask for more rows until value and interval decide: those, the verdict, and what decided it.
+    def _decide(self, name: str, chosen: Chosen, more: Callable[[slice], Estimate]) -> Tested:
+        """Ask for more rows until value and interval decide.
 
         Without pruning, nothing but the paper's margin ends a test.
         """
@@ -237,44 +244,32 @@ class _Sampled:
         n, target = 0, min(32, settings.max_samples)
         while True:
             self._upto(target)
-            value, low, high = more(slice(n, target))
+            now = more(slice(n, target))
             n = target
-            verdict = "above" if low > settings.theta else "below" if high < settings.theta else ""
-            narrow = (high - low) / 2 < settings.epsilon
+            verdict = "above" if now.low > settings.theta else "below" if now.high < settings.theta else ""
+            narrow = (now.high - now.low) / 2 < settings.epsilon
             if (verdict and settings.prune) or narrow or n >= settings.max_samples:
                 break
             target = min(2 * target, target + 2048, settings.max_samples)
-        by_estimate = "above" if value > settings.theta else "below"
-        return (value, low, high), verdict or by_estimate, "interval" if verdict else "estimate"
-
-    def _decide_causal(self, chosen: tuple[int, ...]) -> Tested:
-        if chosen in self._causal:
-            return self._causal[chosen]
-        settings = self._settings
-        n = changed = 0
-
-        def more(part: slice) -> tuple[float, float, float]:
-            nonlocal n, changed
-            n, changed = part.stop, changed + int(self._flips(part, chosen).sum())
-            return changed / n, *confidence_sequence(changed, n, settings.confidence)
-
-        (value, low, high), verdict, decided = self._decide(more)
-        estimate = estimate_of(value, (low, high), settings.confidence, n, METHOD)
         score = Score(
-            name="causal",
+            name=name,
             columns=tuple(self._schema.names[i] for i in chosen),
-            estimate=estimate,
+            estimate=now,
             population="domain (uniform)" if settings.profile is None else "profile",
-            detail=ScoreDetail(decided_by=decided, capped=not self.bounded(chosen)),
+            detail=ScoreDetail(decided_by="interval" if verdict else "estimate", capped=not self.bounded(chosen)),
         )
-        self._causal[chosen] = Tested(score, verdict)
-        return self._causal[chosen]
+        return Tested(score, verdict or ("above" if now.value > settings.theta else "below"))
 
-    def _flips(self, part: slice, chosen: tuple[int, ...]) -> NDArray[np.bool_]:
+    def _flips(self, part: slice, chosen: Chosen) -> Mask:
         """Which rows change their label, by trying combinations in rounds of doubling size until one does."""
         rows, labels = self._rows[part], self._labels[part]
         changed = np.zeros(len(rows), dtype=bool)
-        combos = self._combos(chosen)
+        # In random order: all of them, or ``max_combos`` drawn ones.
+        if self.bounded(chosen):
+            combos = self._rng.permutation(self._schema.combos_of(chosen))
+        else:
+            size = (self._settings.max_combos, len(chosen))
+            combos = self._rng.integers(0, self._schema.cards[list(chosen)], size).astype(np.int32)
         index = np.asarray(chosen, dtype=np.intp)
         at, width = 0, 2
         while at < len(combos) and not changed.all():
@@ -288,33 +283,3 @@ class _Sampled:
                 changed[open_rows] |= apart if possible is None else apart & possible[:, k]
             at, width = at + width, min(2 * width, 256)
         return changed
-
-    def _combos(self, chosen: tuple[int, ...]) -> Codes:
-        """The combinations to try, in random order: all of them, or ``max_combos`` drawn ones."""
-        if self.bounded(chosen):
-            return self._rng.permutation(self._schema.combos_of(chosen))
-        cards = self._schema.cards[list(chosen)]
-        return self._rng.integers(0, cards, (self._settings.max_combos, len(chosen))).astype(np.int32)
-
-    def _decide_group(self, chosen: tuple[int, ...], causal: Tested) -> Tested:
-        settings, names = self._settings, causal.score.columns
-        if not self.bounded(chosen):
-            detail = ScoreDetail(decided_by="not tested", capped=True)
-            return Tested(replace(causal.score, population="", detail=detail), "not determined")
-        tally = Tally(self._schema, self._evaluator, np.asarray(chosen, dtype=np.intp))
-
-        def group() -> Estimate:
-            scored = tally.group(settings.confidence, confidence_sequence, METHOD)
-            if scored is None:
-                raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
-            return scored[0]
-
-        def more(part: slice) -> tuple[float, float, float]:
-            tally.add(self._rows[part])
-            now = group()
-            return now.value, now.low, now.high
-
-        _, verdict, decided = self._decide(more)
-        detail = ScoreDetail(decided_by=decided, capped=False)
-        score = Score(name="group", columns=names, estimate=group(), population="domain (uniform)", detail=detail)
-        return Tested(score, verdict)
