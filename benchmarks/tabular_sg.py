@@ -23,7 +23,7 @@ from literal_sg import literal_sg
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import SgOptions
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Search, run
 from auditor.tables.sg_inputs import Surrogate, fault_count
 

@@ -43,7 +43,7 @@ from tabular_subjects import Subject, available, subject
 from auditor.tables.aequitas import run as aequitas
 from auditor.tables.coded import case_keys, first_of_each
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.schema import uniform
+from auditor.tables.row_schema import uniform
 from auditor.tables.sg import run as sg
 
 CALLS = 500

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.tables.columns import Column
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CENSUS = "age workclass fnlwgt education marital occupation relationship race sex gain loss hours country"

@@ -24,7 +24,7 @@ from tabular_subjects import available, subject
 
 from auditor.tables import themis
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 
 CASES = {"LR": 500_000, "DT": 500_000, "MLP": 100_000, "RF": 15_000, "SVM": 2_000}
 SEARCHED = ("age", "marital", "race", "sex", "relationship")

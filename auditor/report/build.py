@@ -26,9 +26,9 @@ def document(record: Plain | RunRecord, evidence: object = None) -> Document:
 
 def _own(record: RunRecord, evidence: object) -> Document:
     if record.tabular is not None:
-        from auditor.report import tabular
+        from auditor.report import tabular_report
 
-        return tabular.build(record)
+        return tabular_report.build(record)
     if record.ll144 is not None:
         from auditor.report import ll144_report
 

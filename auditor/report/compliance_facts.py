@@ -9,7 +9,7 @@ from auditor.core.record import RunRecord
 from auditor.core.record.base import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import checks, claimed, tabular, view, words
+from auditor.report import checks, claimed, tabular_report, view, words
 from auditor.report.compliance_fill import Form
 from auditor.report.compliance_frameworks import Framework
 
@@ -88,7 +88,7 @@ def _score(record: RunRecord, finding: Finding, columns: str) -> str:
     key = finding.code.removeprefix("tabular-").replace("-", "_")
     about = (s for s in record.rows.measured if (s.name, s.columns) == (key, finding.attributes))
     of = next((s.population for s in about if s.estimate == finding.rate), "")
-    return f"{tabular.SCORES.get(key, key)}: {columns}" + (f" ({of})" if of else "")
+    return f"{tabular_report.SCORES.get(key, key)}: {columns}" + (f" ({of})" if of else "")
 
 
 def effect(finding: Finding) -> str:

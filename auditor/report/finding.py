@@ -10,7 +10,7 @@ from auditor.core import waivers
 from auditor.core.errors import UnknownPlugin
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding, Prompt
-from auditor.report import cards, diff, tabular, words
+from auditor.report import cards, diff, tabular_report, words
 from auditor.report.page import Page
 
 if TYPE_CHECKING:
@@ -268,8 +268,8 @@ def render_row_finding(
     for note in f.notes:
         page.paragraph(words.sentence(note), first="- ", indent="  ")
     pairs = [p for p in record.rows.pairs if set(p.changed) <= set(f.attributes)]
-    page.heading(tabular.PAIRS)
-    for changed, labels, rest in map(tabular.pair, pairs):
+    page.heading(tabular_report.PAIRS)
+    for changed, labels, rest in map(tabular_report.pair, pairs):
         page.paragraph(f"{changed}   label {labels}")
         page.paragraph(rest, indent="    ")
     if not pairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.report import charts, tabular, view, words
+from auditor.report import charts, tabular_report, view, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said
 from auditor.report.compliance_page import Page
@@ -186,7 +186,9 @@ def _rates(
 
 def of_rows(page: Page, *names: str) -> list[Block]:
     """The named sections of a search over rows."""
-    sections = {section.id: section for section in tabular.build(page.record).sections} if page.kind == "rows" else {}
+    sections = (
+        {section.id: section for section in tabular_report.build(page.record).sections} if page.kind == "rows" else {}
+    )
     return [block for name in names if name in sections for block in sections[name].blocks]
 
 

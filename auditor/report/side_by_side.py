@@ -9,7 +9,7 @@ from auditor.core.record import RunRecord
 from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
 from auditor.measure.compared import Comparison, RowsComparison, TablesComparison, Tested
-from auditor.report import claimed, ll144_words, matrix, tabular, words
+from auditor.report import claimed, ll144_words, matrix, tabular_report, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table
 
 HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
@@ -162,7 +162,7 @@ def _scores(comparison: RowsComparison) -> Iterator[tuple[str, ...]]:
     for s in sorted(comparison.scores, key=lambda s: ORDER[s.change]):
         yield (
             SIGNS[s.change],
-            f"{tabular.SCORES.get(s.name, s.name)}, {s.population}",
+            f"{tabular_report.SCORES.get(s.name, s.name)}, {s.population}",
             ", ".join(s.columns),
             words.percent(s.before, 2),
             words.percent(s.after, 2),
@@ -178,7 +178,7 @@ def _tests(comparison: RowsComparison) -> list[str]:
     for s in comparison.scores:
         if s.only_before is not None:
             out.append(
-                f"{tabular.SCORES.get(s.name, s.name)}, {s.population}: of {s.n_after:,} rows that both "
+                f"{tabular_report.SCORES.get(s.name, s.name)}, {s.population}: of {s.n_after:,} rows that both "
                 f"runs judged, the label changes in {s.only_before:,} before only and in {s.only_after:,} "
                 "after only."
             )

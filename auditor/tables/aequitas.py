@@ -25,7 +25,7 @@ from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
-from auditor.tables.schema import Schema, enumerate_rows, uniform
+from auditor.tables.row_schema import Schema, enumerate_rows, uniform
 
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
 
@@ -35,7 +35,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
 
     Examples
     --------
-    >>> from auditor.tables.schema import Column
+    >>> from auditor.tables.row_schema import Column
     >>> columns = (Column(name="sex", kind="integer", codes=2, protected=True),
     ...            Column(name="pay", kind="integer", codes=50, ordered=True))
     >>> schema = Schema(columns=columns)

@@ -23,7 +23,7 @@ from auditor.tables.aequitas_walk import Finds
 from auditor.tables.coded import case_keys, first_of_each
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import NOT_JUDGED, Judged
-from auditor.tables.schema import uniform
+from auditor.tables.row_schema import uniform
 
 FIRST, LARGEST = 16, 16384  # cases per batch
 BOUNDARY_LINES = 3  # lines of descent after which no boundary is looked for

@@ -14,7 +14,7 @@ from auditor.tables.coded import Seen, case_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.method_options import AequitasOptions
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 
 CHUNK = 16384
 WALK = 10_000  # trials of one walk where start rows are so few that a step of all walks is a small batch

@@ -18,7 +18,7 @@ from auditor.core import yamlfile
 from auditor.core.errors import DataFileError
 from auditor.tables.columns import Codes, Column, numbers
 from auditor.tables.csv_table import read_table
-from auditor.tables.schema import Schema, cross, uniform
+from auditor.tables.row_schema import Schema, cross, uniform
 
 _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
 

@@ -142,8 +142,8 @@ def read_distance(spec: str, threshold: float, scale: float) -> Distance:
         raise ConfigError(
             "--distance-threshold and --distance-scale go with --distance absolute or a file of distances"
         )
-    if spec == "exact" or spec == "absolute":
-        return Distance(kind=spec, threshold=threshold, scale=scale)
+    if spec in ("exact", "absolute"):
+        return Distance(kind="exact" if spec == "exact" else "absolute", threshold=threshold, scale=scale)
     if not spec.endswith((".yaml", ".yml")):
         raise ConfigError(f"--distance must be exact, absolute or a .yaml file of distances; got {spec!r}")
     path, table = Path(spec), dict[tuple[str, str], float]()

@@ -17,7 +17,7 @@ from auditor.core.record.rows import Raw
 from auditor.tables.coded import Given, Keys, Rows, crossed, row_keys, within
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import EXACT, Distance, Labels
-from auditor.tables.schema import Asked, Schema
+from auditor.tables.row_schema import Asked, Schema
 
 NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
 

@@ -28,7 +28,7 @@ from auditor.measure.multiplicity import holm
 from auditor.tables.coded import Given, Rows, binned, crossed, row_keys, within
 from auditor.tables.columns import LACKING, Codes, Column
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 LATTICE_COLUMNS = 6  # sets double with each further protected column
 SHOWN = 20  # exemplary pairs of a run

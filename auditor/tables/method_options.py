@@ -14,7 +14,7 @@ from auditor.core.errors import ConfigError
 from auditor.tables.coded import Profile, Rows
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.schema import ENUMERABLE, Schema, uniform
+from auditor.tables.row_schema import ENUMERABLE, Schema, uniform
 
 MAX_COLUMNS = 20  # among which Themis searches sets
 TRIALS, TRIAL_SIZE = 400, 1_000  # of the share that Aequitas estimates: the paper's

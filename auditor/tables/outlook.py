@@ -22,7 +22,7 @@ from auditor.tables.method_options import (
     ThemisOptions,
     walks,
 )
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 from auditor.tables.tabular_plan import TITLES, TabularPlan
 
 SLICE_CASES = 20_000

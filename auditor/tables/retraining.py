@@ -35,7 +35,7 @@ from auditor.tables.coded import Rows, binned, joined, within
 from auditor.tables.columns import LACKING, Codes
 from auditor.tables.csv_table import read_table
 from auditor.tables.evaluate import Evaluator, Judged
-from auditor.tables.schema import Asked, Schema, cross, load_schema, uniform
+from auditor.tables.row_schema import Asked, Schema, cross, load_schema, uniform
 from auditor.tables.tabular_compare import arrays
 
 SEARCH: Mapping[str, object] = {"mode": "fully", "local_n": 200, "generated": 12_000}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from auditor.core.errors import ConfigError
 from auditor.tables.coded import Given
 from auditor.tables.csv_table import Table, read_table
-from auditor.tables.schema import dump_schema, load_schema
+from auditor.tables.row_schema import dump_schema, load_schema
 from auditor.tables.sg_paths import check_realisable
 from auditor.tables.tabular_plan import TabularPlan
 
@@ -33,7 +33,7 @@ from auditor.core.errors import DataFileError
 from auditor.core.record.rows import Raw
 from auditor.tables.columns import Column, Kind, named
 from auditor.tables.csv_table import missing
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 TASKS = Path(__file__).with_name("rows")  # row tasks and their schemas
 FEW = 20  # distinct whole numbers up to which gaps between them mean categories

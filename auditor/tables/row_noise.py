@@ -14,7 +14,7 @@ from auditor.core.counting import plural
 from auditor.core.types import Estimate, Finding, Response
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.multiplicity import holm
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 if TYPE_CHECKING:
     from auditor.tables.row_client import Book, RowClient

@@ -14,7 +14,7 @@ from auditor.tables.coded import Rows, Seen, binned, joined, row_keys, within
 from auditor.tables.columns import Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 Interval = Callable[[int, int, float], tuple[float, float]]
 Counts = NDArray[np.int64]

@@ -24,7 +24,7 @@ from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
 from auditor.tables.finds import TabularResult, lattice, pairs_of
 from auditor.tables.method_options import SgOptions
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Surrogate, fault_count, seeds
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from auditor.core.errors import BudgetExceeded, MissingDependency
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.schema import Schema, cross, uniform
+from auditor.tables.row_schema import Schema, cross, uniform
 from auditor.tables.sg_paths import MAX_CLASSES
 
 ROWS, FOLDS = 10_000, 5  # of the surrogate tree

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.tables.columns import COMPARE, Among, Codes, Column, Joined, Node, columns_of, comparable
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 
 MAX_CLASSES = 32
 SCORE_CLASSES = 8

@@ -30,7 +30,7 @@ from auditor.measure.compare import LEVEL, corrected, plan_differences
 from auditor.measure.compared import Cases, Change, Entry, Fate, RowsComparison, ScoreChange, SetChange, Tested
 from auditor.measure.paired import difference_of_rates, mcnemar
 from auditor.store.folder import RunFolder
-from auditor.tables.schema import load_schema
+from auditor.tables.row_schema import load_schema
 from auditor.tables.themis import NOTE
 
 EXACT = "both exact"

@@ -21,7 +21,7 @@ from auditor.tables.coded import bins_note, within
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, answers_of, pairs_csv, plain, save_judged, save_votes
 from auditor.tables.row_data import load_task
-from auditor.tables.schema import Schema, dump_schema
+from auditor.tables.row_schema import Schema, dump_schema
 from auditor.tables.tabular_plan import TabularPlan
 from auditor.tables.themis import NOTE
 

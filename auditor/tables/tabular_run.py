@@ -28,7 +28,7 @@ from auditor.tables.method_options import OPTIONS, OptionSet
 from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
-from auditor.tables.schema import Schema, dump_schema, uniform
+from auditor.tables.row_schema import Schema, dump_schema, uniform
 from auditor.tables.tabular_plan import TabularPlan, TabularRun, read_settings
 from auditor.tables.tabular_record import Outcome, findings_of, plan_record, record_of, slice_findings, write
 

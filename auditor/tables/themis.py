@@ -28,8 +28,8 @@ from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import EXACT_METHOD, Sampler, ThemisOptions, sampler, walks
+from auditor.tables.row_schema import Schema, enumerate_rows, uniform
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
-from auditor.tables.schema import Schema, enumerate_rows, uniform
 from auditor.tables.themis_search import search
 
 GIVEN_METHOD = "clopper-pearson, own rows"

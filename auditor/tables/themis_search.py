@@ -27,8 +27,8 @@ from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import TabularResult, plain
 from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, ThemisOptions, sampler, walks
+from auditor.tables.row_schema import Schema, enumerate_rows
 from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
-from auditor.tables.schema import Schema, enumerate_rows
 
 Chosen = tuple[int, ...]  # columns by position
 

@@ -21,7 +21,7 @@ from auditor.tables import TabularPlan, audit_table, load_task
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.row_client import RowClient, row_text
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import plain
 from auditor.tables.retraining import majority, retrain
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 
 def column(name: str, codes: int, **kwargs: Any) -> Column:

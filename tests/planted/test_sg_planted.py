@@ -12,7 +12,7 @@ from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Search, run
 
 pytest.importorskip("lime")

@@ -15,7 +15,7 @@ import pytest
 from auditor.tables import themis
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 CARDS = (3, 2, 4, 2, 5)
 NAMES = ("a", "sex", "c", "race", "e")

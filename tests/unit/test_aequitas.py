@@ -20,7 +20,7 @@ from auditor.tables.columns import Column, Constraint
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.method_options import AequitasOptions
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from literal_aequitas import aequitas, released

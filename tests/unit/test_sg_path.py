@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.tables.columns import Column, Constraint
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 from auditor.tables.sg_paths import Box, PathGrower, Predicate, average_confidence
 
 CARDS = (4, 3, 5)

@@ -15,7 +15,7 @@ from auditor.tables.columns import Column, Constraint
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Search, run
 from auditor.tables.sg_inputs import Entry, Frontier, Surrogate, fault_count, round_robin, seeds
 

@@ -13,7 +13,7 @@ from auditor.tables.columns import Column, Constraint
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult, lattice, minimal_pairs
-from auditor.tables.schema import Schema, uniform
+from auditor.tables.row_schema import Schema, uniform
 
 
 def schema(*rules: str) -> Schema:

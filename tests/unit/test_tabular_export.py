@@ -22,7 +22,7 @@ from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import Answers, answers_of, minimal_pairs, pairs_csv, slices, witnesses
 from auditor.tables.retraining import augment_rows
 from auditor.tables.row_data import derivable, implications, infer
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 MODULE = """
 import numpy as np

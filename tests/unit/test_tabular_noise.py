@@ -18,7 +18,7 @@ from auditor.core.types import Answer, Finding, Prompt, Response, Variant
 from auditor.tables.columns import Column
 from auditor.tables.row_client import Book
 from auditor.tables.row_noise import Dealt, Noise, against_noise, columns_of, measure, permuted
-from auditor.tables.schema import Schema
+from auditor.tables.row_schema import Schema
 
 MODULE = """
 import random, re

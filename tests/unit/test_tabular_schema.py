@@ -16,7 +16,7 @@ from auditor.tables.coded import Seen, row_keys
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.csv_table import read_table
 from auditor.tables.row_data import infer
-from auditor.tables.schema import Schema, cross, dump_schema, enumerate_rows, load_schema, uniform
+from auditor.tables.row_schema import Schema, cross, dump_schema, enumerate_rows, load_schema, uniform
 from auditor.tables.sg_paths import check_realisable
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -30,7 +30,7 @@ from auditor.report.compliance_fill import load as load_fill
 from auditor.run.freeze import load as load_plan
 from auditor.run.mitigations import from_file
 from auditor.tables.distance import read_distance
-from auditor.tables.schema import load_schema
+from auditor.tables.row_schema import load_schema
 from auditor.tasks import load as load_task
 from auditor.tasks.beside import control_texts as read_controls
 from auditor.tasks.seeds import read as read_seeds

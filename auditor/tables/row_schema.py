@@ -257,7 +257,7 @@ def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
 
     Examples
     --------
-    >>> from auditor.tables.schema import Column, Schema
+    >>> from auditor.tables.row_schema import Column, Schema
     >>> schema = Schema(columns=(Column(name="a", kind="integer", codes=3),))
     >>> uniform(schema, 4, np.random.default_rng(7)).shape
     (4, 1)
