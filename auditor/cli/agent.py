@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,8 +92,6 @@ def _show(result: Any, format: str, full: bool) -> int:
 
 def _outline(values: dict[str, Any], format: str) -> str:
     if format == "json":
-        import json
-
         return json.dumps(values, indent=2, sort_keys=True)
     from auditor.report import words
 

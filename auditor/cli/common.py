@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from auditor.cli.screen import EXIT_INCOMPLETE, complain, say, screen
+from auditor.core import data, rules, waivers
 from auditor.core.errors import ConfigError, RunFolderError
+from auditor.core.provenance import head
+from auditor.core.record import read
 from auditor.core.shown import quoted
+from auditor.store.folder import RunFolder
+from auditor.store.integrity import require_intact
 
 if TYPE_CHECKING:
     from auditor.report.document import Document
@@ -23,7 +31,6 @@ def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("p
     ``outcomes`` get them. ``begun`` are the files that show that ``latest`` has something a command can take.
     """
     from auditor.run.outcomes import is_outcomes
-    from auditor.store.folder import RunFolder
 
     path = next((path for path in (name, Path("reports") / name, *_latest(name, begun)) if path.is_dir()), None)
     if path is None:
@@ -49,8 +56,6 @@ def _latest(name: Path, files: tuple[str, ...]) -> list[Path]:
 
 def find_intact(name: Path, *, outcomes: bool = False) -> Path:
     """As `find_run`; a folder in which something was changed is refused."""
-    from auditor.store.integrity import require_intact
-
     path = find_run(name, outcomes=outcomes)
     if (path / "plan.json").is_file():
         require_intact(path)
@@ -59,8 +64,6 @@ def find_intact(name: Path, *, outcomes: bool = False) -> Path:
 
 def find_text_run(name: Path, command: str) -> Path:
     """As `find_intact`, for commands that work on texts only."""
-    from auditor.store.folder import RunFolder
-
     path = find_intact(name)
     why = {
         "import": f"holds recorded answers without their prompts, and audit {command} works on prompts.",
@@ -83,8 +86,6 @@ def prints_page(folder: str, what: str) -> Callable[[], int]:
     """A command that prints the page about files of one kind."""
 
     def describe() -> int:
-        from auditor.core import data
-
         sys.stdout.write(data.path(folder, "README.md").read_text(encoding="utf-8"))
         return 0
 
@@ -94,10 +95,6 @@ def prints_page(folder: str, what: str) -> Callable[[], int]:
 
 def print_as(format: str, values: object, lines: Iterable[object], *, ordered: bool = True, code: int = 0) -> int:
     """Print ``values`` as JSON, keys in order, or ``lines``, which are not made before; returns ``code``."""
-    import json
-
-    import msgspec
-
     if format == "json":
         sys.stdout.write(json.dumps(msgspec.to_builtins(values), indent=2, sort_keys=ordered) + "\n")
     else:
@@ -130,8 +127,6 @@ def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[st
     """The record with the waivers of ``path``, or of ``waivers.toml`` here where there is one."""
     from datetime import UTC, datetime
 
-    from auditor.core import waivers
-
     file = path or Path(waivers.FILE)
     if path is None and not file.is_file():
         return record
@@ -141,8 +136,6 @@ def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[st
 
 def judge(record: dict[str, object], rule: str | None, *, partial: bool) -> int:
     """The exit code of a record under ``--fail-on``: incomplete beats findings; says in one line on stderr why."""
-    from auditor.core import rules
-
     if rule is None:
         return EXIT_INCOMPLETE if partial else 0
     if partial:
@@ -170,16 +163,12 @@ def _some(ids: Sequence[str]) -> str:
 
 def say_where(path: Path) -> None:
     """Name the report of a run, and its head, to be noted."""
-    from auditor.core.provenance import head
-    from auditor.store.folder import RunFolder
-
     say(f"Report: {path / 'report.html'}", f"Head: {head(RunFolder.open(path).record())}", to=sys.stderr)
 
 
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.consent import Named
-    from auditor.core.record import read
     from auditor.report import checks, proposed
 
     record = with_waivers(result.record)

@@ -15,7 +15,9 @@ from auditor.cli.common import find_intact, put
 from auditor.cli.frame import option
 from auditor.cli.screen import say
 from auditor.core.errors import ConfigError
+from auditor.core.record import read
 from auditor.core.types import names
+from auditor.store.folder import RunFolder
 
 if TYPE_CHECKING:
     from auditor.measure.compared import RowsComparison, TablesComparison
@@ -64,9 +66,7 @@ def compare(
 def _tables(paths: Sequence[Path]) -> TablesComparison | None:
     """The comparison of two sets of tables of recorded outcomes; None where neither run holds any."""
     from auditor.contrib.ll144 import compare as beside
-    from auditor.core.record import read
     from auditor.run import outcomes
-    from auditor.store.folder import RunFolder
 
     records = [RunFolder.open(path).record() for path in paths]
     kinds = [outcomes.is_outcomes(record) for record in records]
@@ -83,7 +83,6 @@ def _tables(paths: Sequence[Path]) -> TablesComparison | None:
 
 def _rows(paths: Sequence[Path]) -> RowsComparison | None:
     """The comparison of two searches over rows; None where neither run is one."""
-    from auditor.store.folder import RunFolder
     from auditor.tables import tabular_compare as beside
 
     kinds = [RunFolder.open(path).plan.get("kind") == "tabular" for path in paths]

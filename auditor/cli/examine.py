@@ -15,7 +15,15 @@ from auditor.cli.frame import Words, option
 from auditor.cli.screen import say, screen
 from auditor.core.counting import plural
 from auditor.core.plan import Plan
+from auditor.core.provenance import code_sha256
+from auditor.core.provenance import head as head_of
+from auditor.core.record import part, read
 from auditor.core.shown import quoted
+from auditor.core.types import Estimate
+from auditor.report.words import interval, percent
+from auditor.report.words import visible as clean
+from auditor.store.folder import RunFolder
+from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case of RUN.")]
 AnyId = Annotated[
@@ -25,11 +33,9 @@ AnyId = Annotated[
 
 def show(run: frame.RunArgument, id: AnyId = None, waivers: frame.WaiversFile = None) -> int:
     """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
-    from auditor.core.record import read
     from auditor.report.finding import list_findings, render_finding
     from auditor.run.free import opinion
     from auditor.run.result import load
-    from auditor.store.folder import RunFolder
 
     path = find_intact(run)
     record = with_waivers(RunFolder.open(path).record(), waivers)
@@ -66,7 +72,6 @@ def verify(
     Exit 1 where something was changed.
     """
     from auditor.store import signature
-    from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
 
     path = find_run(run, outcomes=True)
     problems = verify_folder(path)
@@ -82,44 +87,34 @@ def verify(
         for n, end in enumerate(ends_of(path), 1):
             say(f"End {n} in the register: {end.time}, {end.status or 'no status'}.")
         return 1
-    say(f"{path}: nothing that was checked was changed.", *checked(path), *signed, *_code(path), *_input(path))
-    say(*_head(path, head), *LIMITS)
+    folder = RunFolder.open(path)
+    say(f"{path}: nothing that was checked was changed.", *checked(path), *signed, _code(folder), *_input(folder))
+    say(_head(folder, head), *LIMITS)
     return 0
 
 
-def _head(path: Path, noted: str | None) -> list[str]:
-    from auditor.core.provenance import head
-    from auditor.store.folder import RunFolder
-
-    folder = RunFolder.open(path)
+def _head(folder: RunFolder, noted: str | None) -> str:
     if not folder.has_record():
-        return ["The run did not end, so it has no head yet."]
+        return "The run did not end, so it has no head yet."
     compared = "which is the one given" if noted is not None else "compared with none (--head)"
-    return [f"Head: {head(folder.record())}, {compared}."]
+    return f"Head: {head_of(folder.record())}, {compared}."
 
 
-def _code(path: Path) -> list[str]:
+def _code(folder: RunFolder) -> str:
     """Whether the code that is installed is that of the run: no fault of the folder, and good to know."""
-    from auditor.core.provenance import code_sha256
-    from auditor.core.record import read
-    from auditor.store.folder import RunFolder
-
-    folder = RunFolder.open(path)
     code = read(folder.record()).provenance.code if folder.has_record() else None
     if code is None:
-        return ["The run names no code of the tool."]
+        return "The run names no code of the tool."
     then, now = code.sha256, code_sha256()["sha256"]
     if then == now:
-        return [f"The code of the tool was that which is installed here (SHA-256 {then})."]
-    return [f"The code of the tool was not that which is installed here: SHA-256 {then} then, {now} now."]
+        return f"The code of the tool was that which is installed here (SHA-256 {then})."
+    return f"The code of the tool was not that which is installed here: SHA-256 {then} then, {now} now."
 
 
-def _input(path: Path) -> list[str]:
+def _input(folder: RunFolder) -> list[str]:
     """For tables of recorded outcomes: whether the file that they were computed from is the one that was read."""
     from auditor.run import outcomes
-    from auditor.store.folder import RunFolder
 
-    folder = RunFolder.open(path)
     if not folder.has_record() or not outcomes.is_outcomes(folder.plan):
         return []
     file = Path(folder.plan["plan"]["data"])
@@ -140,7 +135,6 @@ def replay(
 ) -> int:
     """Ask the prompts of one finding of RUN again; the cache is not used."""
     from auditor.run.result import replay as ask
-    from auditor.store.folder import RunFolder
 
     replicates = Plan(replicates=replicates).replicates or replicates
     path = find_text_run(run, "replay")
@@ -152,8 +146,6 @@ def replay(
 
 
 def _again(replayed: dict[str, Any], replicates: int) -> list[str]:
-    from auditor.report.words import visible as clean
-
     lines = [f"{replayed['id']} on {replayed['model']}: {plural(replicates, 'new answer')} to each prompt", ""]
     for cell in replayed["cells"]:
         edits = "; ".join(f"{e['attribute']}: {e['source']} → {e['target']}" for e in cell["edits"]) or "no edit"
@@ -175,7 +167,6 @@ def sample(
 ) -> int:
     """Draw variants of RUN into a sheet for two readers."""
     from auditor.run import review
-    from auditor.store.folder import RunFolder
 
     with RunFolder.open(find_text_run(run, "validity")) as folder:
         folder.require_texts("reading variants")
@@ -199,7 +190,6 @@ def take_in(
 ) -> int:
     """Read the filled SHEET into RUN: share of wrong variants, agreement of the readers."""
     from auditor.run import review
-    from auditor.store.folder import RunFolder
 
     with RunFolder.open(find_text_run(run, "validity")) as folder:
         result = review.take_in(folder, sheet)
@@ -210,9 +200,6 @@ def take_in(
 
 
 def _read(name: str, arm: dict[str, Any]) -> list[str]:
-    from auditor.core.record import part
-    from auditor.core.types import Estimate
-    from auditor.report.words import interval, percent
 
     def share(key: str) -> str:
         if not arm[key]:

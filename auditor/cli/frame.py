@@ -83,7 +83,7 @@ def option(
 def _typed(plan: type[PlanModel], name: str) -> object:
     """What typer reads: the type of what is typed, and its option."""
     kinds = members(plan.settings()[name].annotation)
-    plain = len(kinds) == 1 and kinds[0] in (bool, int, float)
+    plain = len(kinds) == 1 and kinds[0] in (bool, int, float, Path)
     typed: object = list[str] if plan.flags()[name].repeated else kinds[0] if plain else str
     return Annotated[typed | None, option(name, plan=plan)]  # type: ignore[operator]
 
@@ -222,12 +222,12 @@ def laid_out(app: typer.Typer) -> Any:
 
 def _format_options(command: Any, context: Any, formatter: Any) -> None:
     """Write the arguments, then the options under the headings that they name."""
-    rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{h.value: [] for h in Group}, "Further": []}
+    rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{h.value: [] for h in Group}}
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None:
             argument = parameter.param_type_name == "argument"
-            heading = getattr(parameter, "rich_help_panel", None) or "Further"
+            heading = getattr(parameter, "rich_help_panel", None) or Group.FURTHER.value
             rows["Arguments" if argument else heading].append(record)
     for heading, mine in rows.items():
         if mine:

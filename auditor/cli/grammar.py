@@ -20,6 +20,7 @@ from auditor.cli.screen import say
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError, RunFolderError
 from auditor.core.types import Case, names
+from auditor.store.folder import RunFolder
 
 if TYPE_CHECKING:
     from auditor.perturb.grammar.coverage import Coverage
@@ -171,7 +172,6 @@ def _of_run(path: Path) -> _Reached:
     """Coverage from the cases of a run, each text read back with the run's grammar."""
     from auditor.perturb import grammar
     from auditor.perturb.grammar.coverage import Meter
-    from auditor.store.folder import RunFolder
 
     folder = RunFolder.open(path)
     facts, plan = folder.plan["inputs"].get("grammar"), folder.plan["plan"]

@@ -16,6 +16,9 @@ from auditor.cli.screen import Draw, say
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.plan import Plan, resolve
+from auditor.report.words import group as named
+from auditor.report.words import visible as clean
+from auditor.store.folder import RunFolder
 
 
 @takes("groups", Plan)
@@ -47,7 +50,6 @@ def groups(
     Without RUN, --model is asked 150 distinct sentences with each of the 43 occupations of the fill-mask grammar.
     """
     from auditor.run.observed import group_report
-    from auditor.store.folder import RunFolder
 
     own = {"task": task, "limit": cases} | options
     path = _ask(model, attribute, own, yes=yes) if run is None else find_text_run(_only(run, own), "groups")
@@ -87,10 +89,6 @@ def _ask(model: str | None, attribute: str, own: Mapping[str, object], *, yes: b
 
 def _lines(one: Any) -> list[str]:
     """The table of one label."""
-    from auditor.report.words import group as named
-    from auditor.report.words import plural
-    from auditor.report.words import visible as clean
-
     lines = [f"{clean(one.score)}: {plural(len(one.groups), 'group')}"]
     lines.append(f"  {'group':<34}{'n':>6}{'mean':>9}{'shrunken':>10}{'index':>8}{'q':>10}")
     for g in sorted(one.groups, key=lambda g: (-g.mean, g.name)):
@@ -127,10 +125,8 @@ def augment(
     seed: Annotated[int, option("seed")] = 7,
 ) -> int:
     """Write texts whose answer changed in RUN, with the label that both sides should get."""
-    from auditor.report.words import visible as clean
     from auditor.run.augment import augment as collect
     from auditor.run.augment import write, write_rows
-    from auditor.store.folder import RunFolder
     from auditor.tables.retraining import augment_rows, described
 
     path = find_intact(run)

@@ -5,168 +5,164 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import BeforeValidator
 
 from auditor.cli import frame
 from auditor.cli.common import must_be_new, say_where
-from auditor.cli.frame import option
+from auditor.cli.frame import option, takes
 from auditor.cli.screen import say, screen
 from auditor.core.errors import ConfigError
+from auditor.core.options import Listed, Option, PlanModel
+from auditor.core.plan import Plan
+from auditor.core.record import read
+from auditor.core.shared_plan import FURTHER
 from auditor.core.shown import quoted
+from auditor.store.disk import write_bytes
 
 if TYPE_CHECKING:
     from auditor.contrib.ll144.record import Settings
 
-Text = str | None
-FilePath = Path | None
+LL144 = frozenset({"ll144"})
 
 
+def _as_date(text: object) -> object:
+    try:
+        return datetime.date.fromisoformat(text) if isinstance(text, str) else text
+    except ValueError:
+        raise ValueError("must be a date as YYYY-MM-DD") from None
+
+
+Date = Annotated[datetime.date | None, BeforeValidator(_as_date)]
+
+
+class OutcomeOptions(PlanModel):
+    """What ``audit ll144`` is told."""
+
+    # fmt: off
+    data: Annotated[Path | None, Plan.flags()["data"].meaning(LL144, "CSV with one applicant a line.")] = None
+    counts: Annotated[Path | None, Option("--counts", FURTHER, LL144,
+        "CSV with sex, race, n, and selected or above_median, or selection_rate or scoring_rate; * is all.")] = None
+    rankings: Annotated[Path | None, Option("--rankings", FURTHER, LL144,
+        "Recorded rankings (JSON lines, a provider's JSON, or a folder): test data, never an audit.")] = None
+    published: Annotated[str | None, Option("--published", FURTHER, LL144,
+        "Column of --counts with published ratios: does each come out?")] = None
+    sex: Annotated[str | None, Option("--sex", FURTHER, LL144, "Column of the sex.")] = None
+    race: Annotated[str | None, Option("--race", FURTHER, LL144, "Column of race/ethnicity.")] = None
+    ethnicity: Annotated[str | None, Option("--ethnicity", FURTHER, LL144,
+        "Column that says Hispanic or Latino, where there is one.")] = None
+    selected: Annotated[str | None, Option("--selected", FURTHER, LL144, "Column of the outcome: yes or no.")] = None
+    score: Annotated[str | None, Option("--score", FURTHER, LL144, "Column of the score: numbers.")] = None
+    group: Annotated[str | None, Option("--group", FURTHER, LL144,
+        "Column of groups: the tables for each. Without --selected and --score, being put into a group is the outcome."
+    )] = None
+    excluded: Annotated[tuple[str, ...], Listed, Option("--exclude-below-2-percent", FURTHER, LL144,
+        '"CATEGORY=JUSTIFICATION": leave a category below 2 % out of the impact ratios.', repeated=True)] = ()
+    unknown_in_median: Annotated[bool, Option("--unknown-in-median", FURTHER, LL144,
+        "Take people of unknown category into the median.")] = False
+    partly_known: Annotated[bool, Option("--partly-known", FURTHER, LL144,
+        "Count people with one unknown attribute in the table of the other.")] = False
+    source: Annotated[str | None, Option("--source", FURTHER, LL144,
+        "Which system made the outcomes, when, who collected them.")] = None
+    audit_date: Annotated[Date, Option("--audit-date", FURTHER, LL144, "YYYY-MM-DD; else left empty.")] = None
+    distribution_date: Annotated[Date, Option("--distribution-date", FURTHER, LL144,
+        "YYYY-MM-DD the use began; else left empty.")] = None
+    data_kind: Annotated[str | None, Option("--data-kind", FURTHER, LL144,
+        "historical or test; without it the report says that it was not said.")] = None
+    test_data_reason: Annotated[str | None, Option("--test-data-reason", FURTHER, LL144,
+        "Why no historical data were used.")] = None
+    test_data_generation: Annotated[str | None, Option("--test-data-generation", FURTHER, LL144,
+        "How the test data were made and obtained.")] = None
+    leave_out: Annotated[str | None, Option("--leave-out", FURTHER, LL144,
+        "Leave out rankings whose run id contains this text.")] = None
+    model: Annotated[str | None, Plan.flags()["models"].meaning(LL144,
+        "Of rankings by several models, those of this one.")] = None
+    map: Annotated[Path | None, Option("--map", FURTHER, LL144, "YAML with your own category values.")] = None
+    write_map: Annotated[Path | None, Option("--write-map", FURTHER, LL144,
+        "Write the category map to edit, and stop.")] = None
+    # fmt: on
+
+    def columns(self) -> dict[str, str | None]:
+        """What columns of --data say, by the options that name them."""
+        names = ("sex", "race", "ethnicity", "selected", "score", "group")
+        return {name: getattr(self, name) for name in names}
+
+
+@takes("ll144", OutcomeOptions)
 def ll144(
-    data: Annotated[FilePath, option("data", help="CSV with one applicant a line.")] = None,
-    counts: Annotated[
-        FilePath,
-        typer.Option(
-            "--counts",
-            help="CSV with sex, race, n, and selected or above_median, or selection_rate or scoring_rate; * is all.",
-        ),
-    ] = None,
-    rankings: Annotated[
-        FilePath,
-        typer.Option(
-            "--rankings",
-            help="Recorded rankings (JSON lines, a provider's JSON, or a folder): test data, never an audit.",
-        ),
-    ] = None,
-    published: Annotated[
-        Text, typer.Option("--published", help="Column of --counts with published ratios: does each come out?")
-    ] = None,
-    sex: Annotated[Text, typer.Option("--sex", help="Column of the sex.")] = None,
-    race: Annotated[Text, typer.Option("--race", help="Column of race/ethnicity.")] = None,
-    ethnicity: Annotated[
-        Text, typer.Option("--ethnicity", help="Column that says Hispanic or Latino, where there is one.")
-    ] = None,
-    selected: Annotated[Text, typer.Option("--selected", help="Column of the outcome: yes or no.")] = None,
-    score: Annotated[Text, typer.Option("--score", help="Column of the score: numbers.")] = None,
-    group: Annotated[
-        Text,
-        typer.Option(
-            "--group",
-            help="Column of groups: the tables for each. Without --selected and --score, "
-            "being put into a group is the outcome.",
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude-below-2-percent",
-            help='"CATEGORY=JUSTIFICATION": leave a category below 2 % out of the impact ratios.',
-        ),
-    ] = None,
-    unknown_in_median: Annotated[
-        bool, typer.Option("--unknown-in-median", help="Take people of unknown category into the median.")
-    ] = False,
-    partly_known: Annotated[
-        bool, typer.Option("--partly-known", help="Count people with one unknown attribute in the table of the other.")
-    ] = False,
-    source: Annotated[
-        Text, typer.Option("--source", help="Which system made the outcomes, when, who collected them.")
-    ] = None,
-    audit_date: Annotated[Text, typer.Option("--audit-date", help="YYYY-MM-DD; else left empty.")] = None,
-    distribution_date: Annotated[
-        Text, typer.Option("--distribution-date", help="YYYY-MM-DD the use began; else left empty.")
-    ] = None,
-    data_kind: Annotated[
-        Text, typer.Option("--data-kind", help="historical or test; without it the report says that it was not said.")
-    ] = None,
-    test_data_reason: Annotated[
-        Text, typer.Option("--test-data-reason", help="Why no historical data were used.")
-    ] = None,
-    test_data_generation: Annotated[
-        Text, typer.Option("--test-data-generation", help="How the test data were made and obtained.")
-    ] = None,
-    leave_out: Annotated[
-        Text, typer.Option("--leave-out", help="Leave out rankings whose run id contains this text.")
-    ] = None,
-    model: Annotated[Text, option("models", help="Of rankings by several models, those of this one.")] = None,
-    map_file: Annotated[FilePath, typer.Option("--map", help="YAML with your own category values.")] = None,
-    write_map: Annotated[
-        FilePath, typer.Option("--write-map", help="Write the category map to edit, and stop.")
-    ] = None,
     format: frame.Format = "terminal",
     full: frame.Full = False,
     out: Annotated[
-        FilePath,
+        Path | None,
         option(
             "out",
             help="Write FILE.html or FILE.json as well, or a run folder below DIR (audit report, verify, compare).",
         ),
     ] = None,
+    **typed: object,
 ) -> int:
     """Compute selection or scoring rates and impact ratios as 6 RCNY 5-301 asks, and a draft summary.
 
     Only an independent auditor can make these tables a bias audit under Local Law 144.
     """
-    from auditor.contrib.ll144 import rankings as ranked
-    from auditor.contrib.ll144 import record as making
+    from auditor.contrib.ll144.record import Settings
     from auditor.run import outcomes
 
-    if write_map is not None:
-        return _write_map(write_map)
-    if sum(f is not None for f in (data, counts, rankings)) != 1:
+    options = OutcomeOptions.model_validate(typed)
+    inputs = (options.data, options.counts, options.rankings)
+    if options.write_map is not None:
+        return _write_map(options.write_map)
+    if sum(f is not None for f in inputs) != 1:
         raise ConfigError("give one of --data FILE, --counts FILE and --rankings FILE. See: audit ll144 --help")
     if out is not None and out.suffix and out.suffix not in (".html", ".json") and not out.is_dir():
         raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
-    if data_kind is None and rankings is None:
-        data_kind = _ask_kind()
+    if options.data_kind is None and options.rankings is None:
+        options = options.but(data_kind=_ask_kind())
     started = datetime.datetime.now(datetime.UTC)
-    settings = making.Settings(
-        data_kind=data_kind,
-        test_data_reason=test_data_reason,
-        test_data_generation=test_data_generation,
-        source=source,
-        excluded=_exclusions(exclude or ()),
-        unknown_in_median=unknown_in_median,
-        partly_known=partly_known,
-        audit_date=_date("--audit-date", audit_date),
-        distribution_date=_date("--distribution-date", distribution_date),
-    )
-    columns = {"sex": sex, "race": race, "ethnicity": ethnicity, "selected": selected, "score": score, "group": group}
-    beside = {"leave_out": leave_out, "model": model}
-    if data is None:
-        _refuse(columns, "--data")
-        _refuse({"unknown_in_median": unknown_in_median}, "--data")
-    if counts is None and (data is not None or rankings is not None):
-        _refuse({"published": published}, "--counts")
-    if rankings is None:
-        _refuse(beside, "--rankings")
-    if data is not None:
-        record = _from_data(data, columns, settings, map_file)
-    elif counts is not None:
-        record = _from_counts(counts, settings, map_file, published)
-    else:
-        of_audits = (exclude, partly_known, map_file, audit_date, distribution_date)
-        if any((*of_audits, data_kind, test_data_reason, test_data_generation)):
-            raise ConfigError(
-                "--rankings takes --source, --leave-out, --model, --format and --out only: rankings of made-up "
-                "applicants are test data"
-            )
-        read = ranked.read(Path(str(rankings)), leave_out=leave_out, model=model)
-        record = making.from_rankings(read, settings)
+    own = {field.name: getattr(options, field.name) for field in fields(Settings)}
+    settings = Settings(**own | {"excluded": _exclusions(options.excluded)})
+    record = _record(options, settings)
     if out is None or out.suffix in (".html", ".json"):
         return _show(record, format, out, full)
-    options = columns | {"map": str(map_file) if map_file else None} | beside | {"published": published}
+    further = ("map", "leave_out", "model", "published")
+    chosen = options.columns() | {name: getattr(options, name) for name in further}
     plan = {
-        "data": str(data or counts or rankings),
-        "options": {k: v for k, v in options.items() if v is not None},
+        "data": str(next(filter(None, inputs))),
+        "options": {k: str(v) for k, v in chosen.items() if v is not None},
         "settings": {k: str(v) if isinstance(v, datetime.date) else v for k, v in asdict(settings).items()},
         "out": str(out),
     }
     say_where(outcomes.write(record, plan, out, started=started))
     return _show(record, format, None, full)
+
+
+def _record(options: OutcomeOptions, settings: Settings) -> dict[str, object]:
+    """The record of the input that was named; options that go with another are refused."""
+    from auditor.contrib.ll144 import rankings, record
+
+    if options.data is None:
+        _refuse(options.columns() | {"unknown_in_median": options.unknown_in_median}, "--data")
+    if options.counts is None:
+        _refuse({"published": options.published}, "--counts")
+    if options.rankings is None:
+        _refuse({"leave_out": options.leave_out, "model": options.model}, "--rankings")
+    if options.data is not None:
+        return _from_data(options.data, options.columns(), settings, options.map)
+    if options.counts is not None:
+        return _from_counts(options.counts, settings, options.map, options.published)
+    assert options.rankings is not None
+    if options.map or replace(settings, source=None) != type(settings)():
+        raise ConfigError(
+            "--rankings takes --source, --leave-out, --model, --format and --out only: rankings of made-up "
+            "applicants are test data"
+        )
+    return record.from_rankings(
+        rankings.read(options.rankings, leave_out=options.leave_out, model=options.model), settings
+    )
 
 
 def _ask_kind() -> str | None:
@@ -234,16 +230,8 @@ def _exclusions(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _date(flag: str, text: str | None) -> datetime.date | None:
-    try:
-        return None if text is None else datetime.date.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(f"{flag} must be a date as YYYY-MM-DD; got {text!r}") from None
-
-
 def _write_map(path: Path) -> int:
     from auditor.contrib.ll144.categories import DEFAULT
-    from auditor.store.disk import write_bytes
 
     must_be_new(path, "exists already; give another file with --write-map.")
     write_bytes(path, DEFAULT.read_bytes())
@@ -252,11 +240,9 @@ def _write_map(path: Path) -> int:
 
 
 def _show(record: dict[str, object], format: str, out: Path | None, full: bool) -> int:
-    from auditor.core.record import read
     from auditor.report import html, ll144_report, terminal
     from auditor.report.page import Page
     from auditor.report.run_json import JsonReport
-    from auditor.store.disk import write_bytes
 
     typed = read(record)
     if out is not None:

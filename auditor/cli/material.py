@@ -13,9 +13,11 @@ from auditor.cli import frame
 from auditor.cli.common import must_be_new, print_as, prints_page
 from auditor.cli.frame import Words, option
 from auditor.cli.screen import say
+from auditor.core import data, yamlfile
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.core.shown import quoted
+from auditor.report.words import figure
 
 if TYPE_CHECKING:
     from auditor.perturb.dictionaries import Dictionary
@@ -60,8 +62,6 @@ def _embedded(task: Task) -> int:
 
 def _answers(task: Task) -> str:
     """What a task is answered with, in a few words."""
-    from auditor.report.words import figure
-
     if task.scale is not None:
         low, high = map(figure, task.scale)
         return f"a number from {low} to {high}" + (f" {task.unit}" if task.unit else "")
@@ -154,7 +154,6 @@ def _list_terms(attribute: str, format: str) -> int:
 
 def show(attribute: Annotated[str, typer.Argument(help="One attribute, or neutral.")]) -> int:
     """Print the file of one dictionary that comes with the tool, to copy from or to extend (extends: ATTRIBUTE)."""
-    from auditor.core import data, yamlfile
     from auditor.perturb import dictionaries
 
     name = Path(attribute).stem

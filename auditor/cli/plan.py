@@ -16,6 +16,7 @@ from auditor.cli.screen import EXIT_USER, Draw, complain, say
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import quoted
+from auditor.store.disk import write_bytes
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 Output = Annotated[Path, typer.Option("--output", help="File to write: .toml or .json.")]
@@ -54,7 +55,6 @@ def _written(output: Path, body: Mapping[str, Any], following: str) -> int:
     """Write a frozen plan, and print its hash, what it expects and what it lacks."""
     from auditor.report import planned
     from auditor.run import freeze
-    from auditor.store.disk import write_bytes
 
     write_bytes(output, freeze.dumps(body, output.suffix).encode("utf-8"))
     lines = [str(output), f"SHA-256 of the plan: {body['sha256']}", *planned.lines(body.get("expected"))]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,14 +16,22 @@ from auditor.cli.common import find_intact, judge, must_be_new, with_waivers
 from auditor.cli.frame import option
 from auditor.cli.screen import say, screen
 from auditor.core.errors import ConfigError
+from auditor.core.record import read
 from auditor.core.record.base import Spec
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
 from auditor.core.types import SHOWN
 from auditor.core.types import names as parts_of
+from auditor.store.folder import REPORT, RunFolder
+
+if TYPE_CHECKING:
+    from auditor.run.result import Result
 
 SHORT = {"md": "markdown"}
 TABLES = ("answers", "answers-parquet", "inspect")
+FORMS = tuple(page + form for page in PAGES for form in ("", "-md", "-json"))
+BESIDE = (*(name for name in FORMS if name != "ai-verify-json"), "ll144-summary")
+OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findings, texts or verdicts in these
 
 
 def report(
@@ -56,7 +64,7 @@ def report(
     waivers: frame.WaiversFile = None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
-    from auditor.store.folder import REPORT, RunFolder
+    from auditor.run.result import load
 
     path = find_intact(run, outcomes=True)
     names = [SHORT.get(name, name) for name in parts_of(format or "")]
@@ -65,16 +73,21 @@ def report(
         raise ConfigError("--out takes one file format: --format html --out report.html")
     if write_fill is not None:
         return _write_fill(RunFolder.open(path).record(), write_fill)
-    record, make = _renderers(path, waivers, fill, sections=section or (), full=full)
-    if fail_on is not None and Spec.of(record).kind == "ll144":
+    record, result = _shown(path, waivers, fill, section or ()), None
+    kind = Spec.of(record).kind
+    if kind not in ("ll144", "tabular"):
+        result = load(path)
+        result.record |= {name: record[name] for name in ("waivers", "responsible", "sections") if name in record}
+        record = result.record
+    if fail_on is not None and kind == "ll144":
         raise ConfigError(
             "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
             "Read the figures from: audit report RUN --format json"
         )
     if "terminal" in names:
-        _print(make("terminal")[0])
+        _print(_rendered("terminal", record, path, result, full=full)[0])
     for name in files:
-        content, suffix = make(name)
+        content, suffix = _rendered(name, record, path, result, full=full)
         if name == "github" and out is None:
             _github(record, content, path)
         elif out == "-":
@@ -138,7 +151,6 @@ def _own_fields() -> dict[str, dict[str, str]]:
 
 def _write_fill(record: dict[str, object], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
-    from auditor.core.record import read
     from auditor.report import compliance_facts, compliance_fill
 
     claims = compliance_facts.claims(read(record)) if record.get("findings") else ()
@@ -152,15 +164,9 @@ def _write_fill(record: dict[str, object], target: str) -> int:
     return 0
 
 
-def _renderers(
-    path: Path, waivers: Path | None, fill: Path | None, *, sections: Sequence[str], full: bool
-) -> tuple[dict[str, object], Callable[[str], tuple[str | bytes, str]]]:
-    """The record with its waivers, and what renders a format of it: (content, file ending)."""
-    from auditor.core.registry import RENDERERS, SECTIONS
-    from auditor.report.compliance import OUTCOMES
-    from auditor.run import inspect_log, outcomes
-    from auditor.run.result import Result, load
-    from auditor.store.folder import RunFolder
+def _shown(path: Path, waivers: Path | None, fill: Path | None, sections: Sequence[str]) -> dict[str, object]:
+    """The record with what is laid over it when it is shown."""
+    from auditor.core.registry import SECTIONS
 
     record = with_waivers(RunFolder.open(path).record(), waivers)
     if fill is not None:
@@ -169,56 +175,40 @@ def _renderers(
         record["responsible"] = compliance_fill.load(fill, _own_fields())
     if sections:
         record["sections"] = [SECTIONS.resolve(name) for name in sections]
-    if outcomes.is_outcomes(record):
-        return record, _of_outcomes(record, full)
-    if Spec.of(record).kind == "tabular":
-
-        def of_rows(name: str) -> tuple[str | bytes, str]:
-            renderer = RENDERERS.create(name, **({**screen(), "full": full} if name == "terminal" else {}))
-            # These lay outcomes of people beside the run, where its folder holds them; rows have no other evidence.
-            beside = SimpleNamespace(path=path) if (path / OUTCOMES).is_file() and name in BESIDE else None
-            return renderer.render(record, beside), renderer.suffix
-
-        return record, of_rows
-    loaded = load(path)
-    loaded.record |= {name: record[name] for name in ("waivers", "responsible", "sections") if name in record}
-    result = Result(loaded.record, path=path, evidence=loaded.evidence, verdicts=loaded.verdicts)
-
-    def of_texts(name: str) -> tuple[str | bytes, str]:
-        if name in TABLES:
-            table = result.answers()
-            if name == "inspect":
-                return inspect_log.log(result.record, table), ".inspect.json"
-            return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
-        if name == "terminal":
-            return result.to_text(**screen(), full=full), ".txt"
-        options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}
-        renderer = RENDERERS.create(name, **options)
-        return renderer.render(result.record, result.evidence), renderer.suffix
-
-    return result.record, of_texts
+    return record
 
 
-FORMS = tuple(page + form for page in PAGES for form in ("", "-md", "-json"))
-BESIDE = (*(name for name in FORMS if name != "ai-verify-json"), "ll144-summary")
-OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)
-
-
-def _of_outcomes(record: dict[str, object], full: bool) -> Callable[[str], tuple[str | bytes, str]]:
-    """The renderer of tables of recorded outcomes: there are no findings, texts or verdicts in them."""
-    from auditor.core.record import read
+def _rendered(
+    name: str, record: dict[str, object], path: Path, result: Result | None, *, full: bool
+) -> tuple[str | bytes, str]:
+    """One format of a run, and its file ending; ``result`` is that of texts: of others there is but the record."""
     from auditor.core.registry import RENDERERS
     from auditor.report import ll144_report
+    from auditor.report.compliance import OUTCOMES
+    from auditor.run import inspect_log, outcomes
 
-    def make(name: str) -> tuple[str | bytes, str]:
+    options: dict[str, object] = {**screen(), "full": full} if name == "terminal" else {}
+    evidence: object = None
+    if result is not None:
+        if name == "terminal":
+            return result.to_text(**screen(), full=full), ".txt"
+        if name == "inspect":
+            return inspect_log.log(result.record, result.answers()), ".inspect.json"
+        if name in TABLES:
+            table = result.answers()
+            return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
+        options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}
+        evidence = result.evidence
+    elif outcomes.is_outcomes(record):
         if name == "csv":
             return ll144_report.to_csv(read(record)), ".csv"
-        renderer = RENDERERS.create(name, **({**screen(), "full": full} if name == "terminal" else {}))
+        RENDERERS.resolve(name)  # says where there is none of this name
         if name not in OF_OUTCOMES:
             raise ConfigError(
                 f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "
                 f"outcomes. Formats for these: {', '.join(n for n in OF_OUTCOMES if n in PAGES or n not in FORMS)}."
             )
-        return renderer.render(record, None), renderer.suffix
-
-    return make
+    elif (path / OUTCOMES).is_file() and name in BESIDE:
+        evidence = SimpleNamespace(path=path)  # of rows: these lay outcomes of people beside the run
+    renderer = RENDERERS.create(name, **options)
+    return renderer.render(record, evidence), renderer.suffix

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from auditor.cli import consent, frame
@@ -19,6 +20,9 @@ from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import inline, quoted
+from auditor.core.types import is_beside, text_of
+from auditor.store.folder import RunFolder
+from auditor.store.integrity import require_intact
 
 if TYPE_CHECKING:
     from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts
@@ -96,8 +100,6 @@ def agreed(plan: Plan, *, yes: bool) -> None:
 
 def _outlook(plan: Plan, format: str) -> int:
     """Print what ``plan`` would ask; ask nothing."""
-    import msgspec
-
     from auditor.run.result import dry_run
 
     expected = dry_run(plan, observe=Draw())
@@ -172,9 +174,6 @@ def generate(format: frame.Format = "terminal", config: frame.Config = None, **o
 
 def _counts(path: Path) -> dict[str, int]:
     """Texts, variants, and those that the check of variants keeps; placebos and further wordings apart."""
-    from auditor.core.types import is_beside, text_of
-    from auditor.store.folder import RunFolder
-
     texts: set[str] = set()
     variants = valid = placebos = 0
     for case, checks in RunFolder.open(path).cases():
@@ -220,8 +219,6 @@ def resume(
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
-    from auditor.store.folder import RunFolder
-    from auditor.store.integrity import require_intact
 
     path = find_run(run, begun=("plan.json", TRIAL, SESSION))
     if (path / SESSION).is_file():

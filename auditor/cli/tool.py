@@ -12,9 +12,11 @@ from auditor.cli import frame
 from auditor.cli.common import print_as
 from auditor.cli.frame import Words, option, takes
 from auditor.cli.screen import say
+from auditor.core import registry
 from auditor.core.counting import plural
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
+from auditor.report.words import visible
 
 if TYPE_CHECKING:
     from auditor.models.catalogue import Listed
@@ -70,7 +72,6 @@ def plugins(format: frame.Format = "terminal") -> int:
 
 def listed() -> list[dict[str, str]]:
     """One row for each plugin; those of other packages are imported to see whether they load."""
-    from auditor.core import registry
     from auditor.tasks.kinds import KINDS
 
     rows = []
@@ -121,8 +122,6 @@ def doctor(
 
 
 def _examined(examined: Examined) -> Iterator[str]:
-    from auditor.report.words import visible
-
     repeated = f", {examined.repeated} of them repeated" if examined.repeated else ""
     yield f"{visible(examined.model)} on the task {examined.task}: {plural(examined.calls, 'call')}{repeated}"
     yield ""

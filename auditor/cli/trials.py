@@ -22,6 +22,9 @@ from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import quoted
 from auditor.core.types import names
+from auditor.store.disk import write_json
+from auditor.store.folder import RunFolder
+from auditor.store.integrity import require_intact
 
 if TYPE_CHECKING:
     from auditor.run.choose import Compared
@@ -71,7 +74,6 @@ def mitigate(
 ) -> int:
     """Ask the texts of RUN under changed prompts, and say what each does: differences, accuracy, cost."""
     from auditor.run import mitigate as trying
-    from auditor.store.folder import RunFolder
 
     if run.suffix.lower() in TABLES and run.is_file():
         return _recorded(run, map, base, format)
@@ -101,8 +103,6 @@ def mitigate(
 def resume_trial(folder: Path, limits: Mapping[str, object], consented: consent.Consented, format: str) -> int:
     """Go on with the trial in ``folder``."""
     from auditor.run import mitigate as trying
-    from auditor.store.folder import RunFolder
-    from auditor.store.integrity import require_intact
 
     trial = trying.again(folder)
     path, wanted = folder / trial.run, trial.wanted
@@ -118,7 +118,6 @@ def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
     """Ask, in ``folder``, print what it came to, and write its page."""
     from auditor.report import html, studies
     from auditor.run import mitigate as trying
-    from auditor.store.disk import write_json
 
     say(f"Folder: {folder}", to=sys.stderr)
     trial = trying.try_out(prepared, folder, Draw())

@@ -47,6 +47,7 @@ class Group(StrEnum):
     MEASURED = "How it is measured"
     LIMITS = "Limits, cost and speed"
     OUTPUT = "What comes out"
+    FURTHER = "Further"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ ASK = RUN | {"agent", "doctor", "choose"}
 LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume", "mitigate", "choose"}
 SERVED = ASK | ROWS
 OPERATE = frozenset({"run", "tabular", "agent", "mitigate", "choose"})
-ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT = Group
+ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT, FURTHER = Group
 NO_TEMPERATURE = "none"
 
 
