@@ -5,22 +5,22 @@ It is built from the claims of the record (`auditor.measure.claims.Claim`), neve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
-from auditor.core.record.base import Control, SuiteFigure
 from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS, Claim
-from auditor.report import checks, claimed, example, proposed, words
-from auditor.report.example import Example
+from auditor.report import cards, checks, claimed, proposed, words
+from auditor.report.claimed import Statement
 from auditor.text.people import NOT_CLEAR
 
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
 APART = 2  # sentences on texts that can be told apart by their words
 FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
+Names = Mapping[tuple[str, str], str]  # (model, format) → what it is called; empty where there is one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,10 +42,8 @@ class Row:
     @property
     def left(self) -> str:
         """What else there is of the attribute; empty where there is nothing."""
-        if not self.more:
-            return ""
-        told = words.plural(self.more, "more group")
-        return f"{told}, {words.count(self.more_shown)} shown" if self.more_shown else told
+        more = words.plural(self.more, "more group") if self.more else ""
+        return f"{more}, {words.count(self.more_shown)} shown" if self.more_shown else more
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +58,7 @@ class Screen:
     support: tuple[str, ...]  # how sure: parts of one line
     also: tuple[str, ...]
     others: int  # differences that were shown beside the one of the headline
-    example: Example | None
+    example: cards.Example | None
     label: str  # whose share "levels" is; empty for numbers
     rows: tuple[Row, ...]
     checks: tuple[tuple[str, str], ...]  # (model or nothing, what was seen)
@@ -70,16 +68,16 @@ class Screen:
     @property
     def checked(self) -> tuple[str, ...]:
         """The checks, the models beside each other of which they say the same."""
-        by_told: dict[str, list[str]] = {}
-        for name, told in self.checks:
-            by_told.setdefault(told, []).append(name)
-        return tuple(f"{words.listing(names)}: {told}" if names[0] else told for told, names in by_told.items())
+        models: dict[str, list[str]] = {}
+        for name, seen in self.checks:
+            models.setdefault(seen, []).append(name)
+        return tuple(f"{words.listing(names)}: {seen}" if names[0] else seen for seen, names in models.items())
 
     def also_of(self, most: int) -> tuple[str, ...]:
         """The first ``most`` further differences, and how many there are beside them."""
-        told = self.also[:most]
-        left = self.others - len(told)
-        return (*told, f"{words.count(left)} more shown: see the table") if left > 0 else told
+        named = self.also[:most]
+        left = self.others - len(named)
+        return (*named, f"{words.count(left)} more shown: see the table") if left > 0 else named
 
     @property
     def between(self) -> str:
@@ -104,36 +102,36 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
         return None
     if record.spec.kind == "generation" and not record.claims:
         return None  # of a version that made none of texts
-    claims = claimed.of(record)
-    names = subjects(claims)
-    leading = sorted((c for c in claims if c.verdict in SHOWN), key=claimed.order)
-    worst = leading[0] if leading else None
-    told = claimed.tell(record, worst) if worst is not None else None
-    shown = None if told is None else example.find(record, evidence, told)
-    kind, claim, figures = _headline(record, claims, told, names)
-    labels = {c.label for c in claims if c.family == "net" and c.scale != "number"}
+    names = subjects(record.claims)
+    leading = sorted((c for c in record.claims if c.verdict in SHOWN), key=claimed.order)
+    statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
+    first = statements[0] if statements and statements[0].claim is leading[0] else None
+    example = None if first is None else cards.example(record, evidence, first)
+    kind, claim, figures = _headline(record, first, names)
+    others = sorted(leading[1:], key=lambda c: c.family != "net")[:ALSO]
+    labels = {c.label for c in record.claims if c.family == "net" and c.scale != "number"}
+    further = (cards.example(record, evidence, one) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
-        banners=tuple(checks.banners(record)),
+        banners=checks.banners(record),
         kind=kind,
         claim=claim,
         figures=figures,
-        support=() if told is None else tuple(_support(record, told)),
+        support=() if first is None else tuple(_support(record, first)),
         others=max(0, len(leading) - 1),
-        also=tuple(_also(record, sorted(leading[1:], key=lambda c: c.family != "net"), names)),
-        example=shown,
+        also=tuple(_also(one, names) for one in filter(None, (claimed.state(record, c) for c in others))),
+        example=example,
         label=labels.pop() if len(labels) == 1 else "",
-        rows=tuple(_rows(record, claims, names, worst)),
+        rows=tuple(_rows(record.claims, names, leading[0] if leading else None)),
         checks=tuple(_checks(record)),
-        not_tested=tuple(_not_tested(record, claims)),
-        next=proposed.following(record, claims, shown or _any(record, evidence, leading[1:])),
+        not_tested=tuple(_not_tested(record, record.claims)),
+        next=proposed.following(record, record.claims, example or next(filter(None, further), None)),
     )
 
 
 def _ran(record: RunRecord) -> str:
     """Task, models, texts, calls, seconds, cost, status."""
-    spec, counts = record.spec, record.counts
-    seconds = record.provenance.seconds
+    spec, counts, seconds = record.spec, record.counts, record.provenance.seconds
     cost = counts.cost_usd
     parts = [
         spec.task or "task not recorded",
@@ -145,43 +143,26 @@ def _ran(record: RunRecord) -> str:
         f"USD {cost:,.2f}" if cost else "cost not known" if cost is None and counts.calls is not None else "",
         record.status,
     ]
-    return " · ".join(part for part in parts if part)
+    return " · ".join(filter(None, parts))
 
 
 def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
     """(model, format) → what it is called; empty where there is one only."""
-    pairs = list(dict.fromkeys((c.model, c.format) for c in claims))
-    formats = {m for m, _ in pairs if sum(other == m for other, _ in pairs) > 1}
-    if len(pairs) < 2:
-        return dict.fromkeys(pairs, "")
-    return {(m, f): f"{m}, {f}" if m in formats else m for m, f in pairs}
+    names = words.places((c.model, c.format) for c in claims)
+    return names if len(names) > 1 else dict.fromkeys(names, "")
 
 
-def _any(record: RunRecord, evidence: object, claims: Iterable[Claim]) -> Example | None:
-    """An example of the first claim that has one."""
-    for claim in claims:
-        told = claimed.tell(record, claim)
-        if told is not None and (found := example.find(record, evidence, told)) is not None:
-            return found
-    return None
-
-
-def _headline(
-    record: RunRecord, claims: Sequence[Claim], told: claimed.Told | None, names: Mapping[tuple[str, str], str]
-) -> tuple[str, str, str]:
+def _headline(record: RunRecord, first: Statement | None, names: Names) -> tuple[str, str, str]:
     """(verdict, who gets what, figures)."""
-    if told is not None:
-        claim, found = told.claim, told.effect
-        by = _by(claim, names)
-        words_only = " with these words" if claim.verdict == "shown_for_words" else ""
-        person = words.whose(record)
+    if first is not None:
+        claim, person = first.claim, words.whose(record)
         whose = f" in words about {words.visible(person, newlines=False)}" if person else ""
         figures = (
-            f"{found.told}{words_only} when only "
-            f"{words.attributes(claim.attribute.split('+'))} changes{whose}, {words.plural(claim.texts, 'text')}{by}"
+            f"{first.figures} when only {words.attributes(claim.attribute.split('+'))} changes{whose}, "
+            f"{words.plural(claim.texts, 'text')}{_by(claim, names)}"
         )
-        return claim.verdict, told.subject, figures
-    net = [c for c in claims if c.family == "net"]
+        return claim.verdict, first.subject, figures
+    net = [c for c in record.claims or () if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
         if any(checks.nothing(record, model) for model in record.models):
@@ -200,86 +181,76 @@ def _headline(
     return "not_determined", "no net difference was shown", f"in {in_all}{below}{rest}"
 
 
-def _support(record: RunRecord, told: claimed.Told) -> Iterable[str]:
+def _support(record: RunRecord, first: Statement) -> Iterator[str]:
     """How sure: for whom it holds, the limit, what placebo edits and the same prompt do."""
-    claim, controls = told.claim, record.controls
-    vocabulary = f"{claim.words:.0f} words" if claim.words else ""
+    claim, controls = first.claim, record.controls
     if claim.verdict == "shown":
-        yield f"shown for the group{', ' if vocabulary else ''}{vocabulary}"
+        yield "shown for the group" + (f", {claim.words:.0f} words" if claim.words else "")
     else:
         yield f"shown for these words, not for the group: {words.visible(claim.why, newlines=False)}"
-    if told.log_odds:
-        yield f"decided on log odds: {told.log_odds}"
-    if limit := claimed.of_delta(told):
-        yield limit
+    yield from [f"decided on log odds: {first.log_odds}"] if first.log_odds else []
+    yield from [first.limit] if first.limit else []
     rates = controls.of("placebo", claim.model)
     placebo = rates.parts.get(" + ".join(claim.attribute.split("+"))) if rates is not None else None
     if placebo is not None and placebo.estimate is not None:
         yield f"placebo edits change {words.percent(placebo.estimate.value)} of answers"
-    yield _same_prompt(controls.of("noise_floor", claim.model))
-
-
-def _same_prompt(noise: Control | None) -> str:
+    noise = controls.of("noise_floor", claim.model)
     if noise is not None and noise.estimate is not None:
-        return f"same prompt again {words.percent(noise.estimate.value)}"
-    if noise is not None and noise.declared:
-        return "same prompt again: declared to give the same answer"
-    return "same prompt again: not measured"
+        yield f"same prompt again {words.percent(noise.estimate.value)}"
+    else:
+        declared = noise is not None and noise.declared
+        yield f"same prompt again: {'declared to give the same answer' if declared else 'not measured'}"
 
 
-def _by(claim: Claim, names: Mapping[tuple[str, str], str]) -> str:
+def _by(claim: Claim, names: Names) -> str:
     """Which model (and format) a claim is of, where there are several."""
     name = names.get((claim.model, claim.format))
     return f" by {name}" if name else ""
 
 
-def _also(record: RunRecord, others: Sequence[Claim], names: Mapping[tuple[str, str], str]) -> Iterable[str]:
-    """Other differences that were shown, in their order."""
-    for told in filter(None, (claimed.tell(record, claim) for claim in others[:ALSO])):
-        mark = " with these words" if told.claim.verdict == "shown_for_words" else ""
-        yield f"{told.subject[:1].upper()}{told.subject[1:]}: {told.effect.told}{mark}{_by(told.claim, names)}"
+def _also(one: Statement, names: Names) -> str:
+    return f"{one.subject[:1].upper()}{one.subject[1:]}: {one.figures}{_by(one.claim, names)}"
 
 
 # -- the table ------------------------------------------------------------------------------------------
 
 
-def _rows(
-    record: RunRecord, claims: Sequence[Claim], names: Mapping[tuple[str, str], str], worst: Claim | None
-) -> Iterable[Row]:
+def _rows(claims: Sequence[Claim], names: Names, worst: Claim | None) -> Iterator[Row]:
     """One row for each attribute of each model; attributes with too few texts are listed below the table."""
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
         listed = claim.family in ("net", "interaction") or claim.verdict in SHOWN
         if listed and claim.verdict != "not_tested":
             groups.setdefault((claim.model, claim.format, claim.family, claim.attribute), []).append(claim)
-    made = [(key, _leading(found), found) for key, found in groups.items()]
     order = list(names)
     if worst is not None:  # the model of the headline first
         order.sort(key=lambda place: place != (worst.model, worst.format))
-    made.sort(
-        key=lambda m: (order.index(m[0][:2]), words.RANK[m[1].verdict], claimed.order(m[1])[:5], -claimed.clear(m[1]))
-    )
-    for (model, format_, _, _), claim, found in made:
-        yield _row(record, claim, names[model, format_], [c for c in found if c is not claim])
+
+    def rank(one: tuple[Claim, list[Claim]]) -> tuple[object, ...]:
+        claim = one[0]
+        place = order.index((claim.model, claim.format))
+        return place, words.RANK[claim.verdict], claimed.order(claim)[:5], -claimed.clear(claim)
+
+    several = len({c.label for c in claims if c.family == "net"}) > 1
+    for claim, mine in sorted(((_leading(mine), mine) for mine in groups.values()), key=rank):
+        others = [c for c in mine if c is not claim]
+        yield _row(claim, names[claim.model, claim.format], others, several=several)
 
 
-def _leading(found: Sequence[Claim]) -> Claim:
+def _leading(claims: Sequence[Claim]) -> Claim:
     """For an attribute: what was shown, else the dictionary's own pair, else what lies furthest from none."""
-    if shown := [c for c in found if c.verdict in SHOWN]:
+    if shown := [c for c in claims if c.verdict in SHOWN]:
         return min(shown, key=claimed.order)
-    own = [c for c in found if c.groups and c.groups[-1] != OTHERS]
-    return own[0] if own and len(own) < len(found) else max(found, key=claimed.clear)
+    own = [c for c in claims if c.groups and c.groups[-1] != OTHERS]
+    return own[0] if own and len(own) < len(claims) else max(claims, key=claimed.clear)
 
 
-def _row(record: RunRecord, claim: Claim, model: str, others: Sequence[Claim]) -> Row:
+def _row(claim: Claim, model: str, others: Sequence[Claim], *, several: bool) -> Row:
+    """The row of a claim; it names the label where claims are about ``several``."""
     groups = [words.group(g) for g in claim.groups if g != OTHERS]
-    about = words.attributes(claim.attribute.split("+"))
-    name = f"{about}: {'/'.join(groups)}" if groups else about
-    if claim.family != "net":
-        name = f"{name} ({FAMILIES[claim.family]})"
-    several = len({c.label for c in record.claims or () if c.family == "net"}) > 1
-    if several and claim.label:
-        name += f", “{words.visible(claim.label, newlines=False)}”"
+    name = words.attributes(claim.attribute.split("+")) + (f": {'/'.join(groups)}" if groups else "")
+    name += f" ({FAMILIES[claim.family]})" if claim.family != "net" else ""
+    name += f", “{words.visible(claim.label, newlines=False)}”" if several and claim.label else ""
     return Row(
         claim=claim,
         model=model,
@@ -298,50 +269,42 @@ def _row(record: RunRecord, claim: Claim, model: str, others: Sequence[Claim]) -
 # -- what else has to be known -----------------------------------------------------------------------------
 
 
-def _checks(record: RunRecord) -> Iterable[tuple[str, str]]:
+def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
     """One line for each model: positive control, answers by label, what was lost, what came from the cache."""
-    models = record.models
-    for model, told in models.items():
-        parts = [*_control(record, model), *_answers(told)]
-        if cached := told.counts.cached:
-            parts.append(f"from cache {words.count(cached)}")
-        yield (model if len(models) > 1 else ""), " · ".join(parts)
-    shown_first = sorted(record.told_apart, key=lambda one: not one.shown)
-    yield from (("", f"words: {words.visible(one.said, newlines=False)}") for one in shown_first[:APART])
+    several = len(record.models) > 1
+    for model, asked in record.models.items():
+        cached = [f"from cache {words.count(n)}"] if (n := asked.counts.cached) else []
+        yield model if several else "", " · ".join([*_control(record, model), *_answers(asked), *cached])
+    for one in sorted(record.told_apart, key=lambda one: not one.shown)[:APART]:
+        yield "", f"words: {words.visible(one.said, newlines=False)}"
     for figure in record.figures or ():
-        yield (figure.model if len(models) > 1 else ""), _measured(figure)
-    person, lost = words.whose(record), record.counts.skipped
-    if person and (unclear := lost.get(NOT_CLEAR)):
-        who = words.visible(person, newlines=False)
-        yield "", f"left out: {words.plural(unclear, 'text')} where it is not clear who is {who}"
+        seen = "nothing to measure"
+        if figure.value is not None:
+            between = f" (95 %: {figure.low:+.3f} to {figure.high:+.3f})" if figure.low is not None else ""
+            seen = f"{figure.value:+.3f}{between}, {words.plural(figure.cases, 'case')}"
+        yield figure.model if several else "", f"{words.visible(figure.figure, newlines=False)}: {seen}"
+    person, unclear = words.visible(words.whose(record), newlines=False), record.counts.skipped.get(NOT_CLEAR)
+    if person and unclear:
+        yield "", f"left out: {words.plural(unclear, 'text')} where it is not clear who is {person}"
     if waived := len(waivers.of(record)):
         yield "", f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 
 
-def _measured(figure: SuiteFigure) -> str:
-    """What a suite measured by its own rule."""
-    name = words.visible(figure.figure, newlines=False)
-    if figure.value is None:
-        return f"{name}: nothing to measure"
-    between = f" (95 %: {figure.low:+.3f} to {figure.high:+.3f})" if figure.low is not None else ""
-    return f"{name}: {figure.value:+.3f}{between}, {words.plural(figure.cases, 'case')}"
-
-
-def _control(record: RunRecord, model: str) -> Iterable[str]:
-    told = record.controls.of("positive_control")
-    parts = told.parts.items() if told is not None else ()
-    found = {k: v for k, v in parts if k == model or k.startswith(f"{model}, ")}
-    for key, value in found.items():
-        if (rate := value.estimate) is not None:
-            where = key.removeprefix(model)
-            mark = "●" if value.seen else "▲ not seen"
-            yield f"positive control{where} {round(rate.value * rate.n)}/{rate.n} {mark}"
-    if not found and record.spec.suite != "import":
+def _control(record: RunRecord, model: str) -> Iterator[str]:
+    control = record.controls.of("positive_control")
+    parts = control.parts if control is not None else {}
+    mine = {key: part for key, part in parts.items() if key == model or key.startswith(f"{model}, ")}
+    for key, part in mine.items():
+        if (rate := part.estimate) is not None:
+            mark = "●" if part.seen else "▲ not seen"
+            yield f"positive control{key.removeprefix(model)} {round(rate.value * rate.n)}/{rate.n} {mark}"
+    if not mine and record.spec.suite != "import":
         yield "positive control not run"
 
 
-def _answers(told: Asked) -> Iterable[str]:
-    answers, counts = told.answers, told.counts
+def _answers(asked: Asked) -> Iterator[str]:
+    """Shares of the labels, and of answers that were lost."""
+    answers, counts = asked.answers, asked.counts
     lost = {
         "refused": (counts.refused or 0) + (counts.filtered or 0),
         "unreadable": counts.unparsed or 0,
@@ -350,33 +313,29 @@ def _answers(told: Asked) -> Iterable[str]:
     total = sum(answers.values()) + sum(lost.values())
     if answers:
         ranked = sorted(answers.items(), key=lambda kv: -kv[1])
-        parts = [f"{words.visible(k, newlines=False)} {words.percent(n / total, 0)}" for k, n in ranked[:LABELS]]
+        named = [f"{words.visible(k, newlines=False)} {words.percent(n / total, 0)}" for k, n in ranked[:LABELS]]
         left = len(ranked) - LABELS
-        parts += [words.plural(left, "other label")] if left > 0 else []
-        yield f"answers: {', '.join(parts)}"
-    told_lost = [
-        f"{name} {words.percent(n / total, 0) if n and answers else words.count(n)}" for name, n in lost.items()
-    ]
-    yield ", ".join(part for part, n in zip(told_lost, lost.values(), strict=True) if n or "failed" not in part)
+        yield f"answers: {', '.join([*named, *([words.plural(left, 'other label')] if left > 0 else [])])}"
+    shares = {name: words.percent(n / total, 0) if n and answers else words.count(n) for name, n in lost.items()}
+    yield ", ".join(f"{name} {share}" for name, share in shares.items() if lost[name] or name != "failed")
 
 
-def _not_tested(record: RunRecord, claims: Sequence[Claim]) -> Iterable[str]:
+def _not_tested(record: RunRecord, claims: Iterable[Claim]) -> Iterator[str]:
     """Attributes of which nothing is said, and why."""
-    net = [c for c in claims if c.family == "net"]
-    few: dict[str, Claim] = {}
-    for claim in net:
-        best = few.get(claim.attribute)
-        if best is None or claim.texts > best.texts or claim.verdict != "not_tested":
-            few[claim.attribute] = claim
-    for attribute, claim in few.items():
-        if all(c.verdict == "not_tested" for c in net if c.attribute == attribute):
-            yield f"{words.visible(attribute)} ({claimed.too_few(claim) or claimed.reason(claim)})"
+    by_attribute: dict[str, list[Claim]] = {}
+    for claim in claims:
+        if claim.family == "net":
+            by_attribute.setdefault(claim.attribute, []).append(claim)
+    for attribute, mine in by_attribute.items():
+        if all(c.verdict == "not_tested" for c in mine):
+            best = max(mine, key=lambda c: c.texts)
+            yield f"{words.visible(attribute)} ({claimed.too_few(best) or claimed.reason(best)})"
     for name, one in record.provenance.too_few_texts.items():
         yield f"{words.visible(name)} ({one.texts} texts, {one.needed} are needed: not asked)"
-    looked_for = record.vocabulary.attributes
     edited = record.vocabulary.groups
-    if asked := [words.group(words.visible(a)) for a in looked_for if a not in few and a in edited]:
+    looked_for = [a for a in record.vocabulary.attributes if a not in by_attribute]
+    if asked := [words.group(words.visible(a)) for a in looked_for if a in edited]:
         yield f"{', '.join(asked)} (no answers to compare)"
-    silent = [words.group(words.visible(a)) for a in looked_for if a not in few and a not in edited]
+    silent = [words.group(words.visible(a)) for a in looked_for if a not in edited]
     if silent and not record.figures:  # a suite with figures of its own has texts of its own
         yield f"{', '.join(silent)} (no text names them)"

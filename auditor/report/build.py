@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from auditor.core.errors import PluginError
 from auditor.core.record import Plain, RunRecord, read
-from auditor.core.record.base import SuiteFigure
-from auditor.report.document import Document, Section, Table, Text
+from auditor.report import words
+from auditor.report.document import Document, Section, section, table
 
 
 def document(record: Plain | RunRecord, evidence: object = None) -> Document:
@@ -40,31 +40,17 @@ def _own(record: RunRecord, evidence: object) -> Document:
 
 def measured(record: RunRecord) -> Iterator[Section]:
     """What the suite of a run measured by its own rule."""
-    rows = record.figures
-    if not rows:
-        return
-    told = {row.figure: row.what for row in rows}
-    yield Section(
-        id="figures",
-        title=f"What the suite {record.spec.suite} measures",
-        short="Suite",
-        blocks=(
-            *(Text(f"{name}: {what}") for name, what in told.items()),
-            Table(
-                caption="Mean over cases, each of which counts once",
-                columns=("Measure", "Model", "Format", "Mean", "95 %", "Cases", "Left out"),
-                lines=tuple(_line(row) for row in rows),
-                right=frozenset(("Mean", "Cases", "Left out")),
-            ),
-        ),
-        brief=True,
-    )
-
-
-def _line(row: SuiteFigure) -> tuple[str, ...]:
-    shown = [f"{value:+.3f}" if value is not None else "–" for value in (row.value, row.low, row.high)]
-    between = f"{shown[1]} to {shown[2]}" if row.low is not None else "–"
-    return (row.figure, row.model, row.format, shown[0], between, str(row.cases), str(row.left_out))
+    lines = []
+    for row in record.figures or ():
+        shown = [words.number(value, "+.3f") for value in (row.value, row.low, row.high)]
+        between = f"{shown[1]} to {shown[2]}" if row.low is not None else "–"
+        lines.append((row.figure, row.model, row.format, shown[0], between, str(row.cases), str(row.left_out)))
+    columns = "Measure | Model | Format | #Mean | 95 % | #Cases | #Left out"
+    meaning = {row.figure: f"{row.figure}: {row.what}" for row in record.figures or ()}
+    if lines:
+        means = table("Mean over cases, each of which counts once", columns, lines)
+        title = f"What the suite {record.spec.suite} measures"
+        yield section("figures", title, meaning.values(), means, short="Suite", brief=True)
 
 
 def chosen(record: RunRecord, evidence: object) -> Iterator[Section]:

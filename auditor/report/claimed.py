@@ -18,26 +18,6 @@ ENOUGH_TEXTS = 30  # the same of a pair
 MOST_DIGITS = 6  # decimals of a figure
 OPPOSED = "shares are of answers as they stand, the difference is without what edits and words do by themselves"
 COUNTS_LESS = "texts whose words stand in many others count less"
-# What is done to the person: of labels that are verbs. Others are named as they are.
-DONE = {
-    "accept": "accepted",
-    "admit": "admitted",
-    "approve": "approved",
-    "hire": "hired",
-    "invite": "invited",
-    "promote": "promoted",
-    "select": "selected",
-    "shortlist": "shortlisted",
-}
-# How an answer that is a text is written: more of it, and less.
-WRITTEN = {
-    "length": ("longer answers", "shorter answers"),
-    "reading ease": ("answers that are easier to read", "answers that are harder to read"),
-    "sentiment": ("answers of higher sentiment", "answers of lower sentiment"),
-    "hedging": ("answers that hedge more", "answers that hedge less"),
-    "agency": ("answers with more words of agency", "answers with fewer words of agency"),
-    "competence": ("answers with more words of competence", "answers with fewer words of competence"),
-}
 FAMILY_OF = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability"}  # of codes of findings
 
 
@@ -56,6 +36,11 @@ class Effect:
         return dataclasses.replace(self, value=-self.value, low=-self.high, high=-self.low)
 
     @property
+    def nearest(self) -> float:
+        """How near to no difference the interval comes."""
+        return 0.0 if self.low <= 0 <= self.high else min(abs(self.low), abs(self.high))
+
+    @property
     def vague(self) -> bool:
         """Whether the interval covers more than half of all values that there are: no figure to print."""
         return self.scale == 100 and self.high - self.low > 1
@@ -63,17 +48,13 @@ class Effect:
     @property
     def text(self) -> str:
         """``−5.1 (−7.4 to −2.9)``."""
-        return f"{self.figure} ({self.interval})"
+        value, low, high = (signed(self.scale * end, self.digits) for end in (self.value, self.low, self.high))
+        return f"{value} ({low} to {high})"
 
     @property
-    def told(self) -> str:
+    def full(self) -> str:
         """``−5.1 points (95 %: −7.4 to −2.9)``."""
-        return f"{self.figure} {self.unit} (95 %: {self.interval})"
-
-    @property
-    def figure(self) -> str:
-        """``−5.1``."""
-        return signed(self.scale * self.value, self.digits)
+        return self.text.replace(" (", f" {self.unit} (95 %: ")
 
     @property
     def digits(self) -> int:
@@ -90,11 +71,6 @@ class Effect:
         usual = 1 if self.scale == 100 else 2 if width < 10 else 1 if width < 100 else 0
         return max(usual, min(MOST_DIGITS, math.ceil(-math.log10(width / 3)))) if width > 0 else usual
 
-    @property
-    def interval(self) -> str:
-        """``−7.4 to −2.9``."""
-        return f"{signed(self.scale * self.low, self.digits)} to {signed(self.scale * self.high, self.digits)}"
-
 
 def signed(value: float, digits: int = 1) -> str:
     """A number with its sign, to ``digits`` decimals.
@@ -110,45 +86,47 @@ def signed(value: float, digits: int = 1) -> str:
     return ("−" if value < 0 else "+") + text
 
 
-def of(record: RunRecord) -> tuple[Claim, ...]:
-    """The claims of a record; none where it makes none."""
-    return record.claims or ()
-
-
 def effect(claim: Claim) -> Effect | None:
     """What is printed of a claim: points where answers are labels, else the number; None where there is none.
 
     Of a claim that is shown for these words alone it is the difference for these words. Where the log odds show a
     difference and points alone would not, it is the log odds.
     """
-    if claim.estimate is None or claim.low is None or claim.high is None:
+    odds = _odds(claim)
+    if odds is None:
         return None
-    value, low, high = claim.estimate, claim.low, claim.high
+    points = dataclasses.replace(odds, scale=100.0, unit="points")
+    made = points if claim.scale == "share" else odds
     by_words = claim.words_estimate, claim.words_low, claim.words_high
-    scale, unit = (100.0, "points") if claim.scale == "share" else (1.0, claim.unit)
     if claim.verdict == "shown_for_words" and None not in by_words:
         value, low, high = (float(x) for x in by_words if x is not None)
+        made = dataclasses.replace(made, value=value, low=low, high=high)
     elif claim.scale == "log_odds" and claim.share_difference is not None:
         assert claim.share_low is not None
         assert claim.share_high is not None
-        if claim.verdict == "shown" and claim.share_low <= 0 <= claim.share_high:
-            return Effect(value=value, low=low, high=high, unit=unit)
-        value, low, high = claim.share_difference, claim.share_low, claim.share_high
-        scale, unit = 100.0, "points"
-    if scale == 100:
-        low, high = max(-1.0, low), min(1.0, high)
-        value = min(max(value, -1.0), 1.0)
-    return Effect(value=value, low=low, high=high, unit=unit, scale=scale)
+        share = (claim.share_difference, claim.share_low, claim.share_high)
+        if claim.verdict != "shown" or not claim.share_low <= 0 <= claim.share_high:
+            made = dataclasses.replace(points, value=share[0], low=share[1], high=share[2])
+    if made.scale == 100:
+        value, low, high = min(max(made.value, -1.0), 1.0), max(-1.0, made.low), min(1.0, made.high)
+        made = dataclasses.replace(made, value=value, low=low, high=high)
+    return made
+
+
+def _odds(claim: Claim) -> Effect | None:
+    """The difference that decided, in its own unit."""
+    if claim.estimate is None or claim.low is None or claim.high is None:
+        return None
+    return Effect(value=claim.estimate, low=claim.low, high=claim.high, unit=claim.unit)
 
 
 def order(claim: Claim) -> tuple[bool, bool, int, bool, bool, float]:
-    """What is told first.
+    """What comes first.
 
     Who is worse off before how often anything changes; groups of many texts before small ones; then the verdict, pairs
     of groups before a group against all others, and what is furthest from none.
     """
-    found = effect(claim)
-    nearest = 0.0 if found is None or found.low <= 0 <= found.high else min(abs(found.low), abs(found.high))
+    made = effect(claim)
     other = claim.groups[-1:] in ((), (OTHERS,))
     return (
         claim.family == "instability",
@@ -156,25 +134,24 @@ def order(claim: Claim) -> tuple[bool, bool, int, bool, bool, float]:
         words.RANK[claim.verdict],
         claim.family != "net",
         other,
-        -nearest,
+        0.0 if made is None else -made.nearest,
     )
 
 
 def clear(claim: Claim) -> float:
     """How far a difference lies from none, in widths of its interval: what ranks claims alike otherwise."""
-    found = effect(claim)
-    if found is None or found.high <= found.low:
-        return 0.0
-    return abs(found.value) / (found.high - found.low)
+    made = effect(claim)
+    return 0.0 if made is None or made.high <= made.low else abs(made.value) / (made.high - made.low)
+
+
+# -- figures ----------------------------------------------------------------------------------------------
 
 
 def net(claim: Claim) -> str:
     """The difference with its interval, as tables print it."""
-    found = effect(claim)
-    if found is None:
+    if (made := effect(claim)) is None:
         return "–"
-    unit = "" if found.scale == 100 else f" {found.unit}"
-    return "too wide" if found.vague else f"{found.text}{unit}".rstrip()
+    return "too wide" if made.vague else f"{made.text}{'' if made.scale == 100 else f' {made.unit}'}".rstrip()
 
 
 def levels(claim: Claim) -> str:
@@ -182,9 +159,8 @@ def levels(claim: Claim) -> str:
 
     Examples
     --------
-    >>> told = Claim(family="net", attribute="a", groups=("b", "c"), label="yes", model="m", format="", scale="share",
-    ...              unit="share", shares=(0.5, 0.72))
-    >>> levels(told)
+    >>> levels(Claim(family="net", attribute="a", groups=("b", "c"), label="yes", model="m", format="", scale="share",
+    ...              unit="share", shares=(0.5, 0.72)))
     '72 → 50 %'
     """
     if claim.shares is None:
@@ -193,8 +169,59 @@ def levels(claim: Claim) -> str:
     return f"{words.percent(reference, 0).removesuffix(' %')} → {words.percent(group, 0)}"
 
 
+def verdict(claim: Claim) -> str:
+    """``▲ shown`` and its like."""
+    symbol = words.SYMBOLS[claim.verdict]
+    if claim.verdict == "bounded" and claim.delta is not None:
+        return f"{symbol} below {limit(claim)}"
+    return f"{symbol} these words" if claim.verdict == "shown_for_words" else words.verdict(claim.verdict)
+
+
+def limit(claim: Claim) -> str:
+    """Delta with its unit."""
+    delta = claim.delta or 0.0
+    return f"{delta:g} {claim.unit}".rstrip() if claim.scale == "number" else f"{100 * delta:g} points"
+
+
+def reason(claim: Claim) -> str:
+    """Why nothing was shown and nothing bounded, and what it would take."""
+    made, odds = effect(claim), _odds(claim)
+    said = []
+    if claim.scale == "log_odds" and made is not None and odds is not None and made.scale == 100:
+        said.append(f"log odds {odds.text}")
+    said.append(claim.why)
+    if claim.calls_needed is not None:
+        target = limit(claim) if claim.delta else f"{100 * USUAL_DELTA:g} points"
+        said.append(f"about {claim.calls_needed:,} calls would show {target}")
+    said.append(_opposed(claim, made))
+    return words.visible("; ".join(filter(None, said)), newlines=False)
+
+
+def _opposed(claim: Claim, made: Effect | None) -> str:
+    """Why the shares that are printed point another way than the difference beside them; empty where they do not."""
+    if claim.shares is None or made is None or made.vague:
+        return ""
+    group, reference = (round(100 * share) for share in claim.shares)
+    if (group - reference) * round(made.scale * made.value, made.digits) >= 0:
+        return ""
+    if claim.scale != "share" or claim.words_estimate is None:
+        return f"{OPPOSED}, and in it {COUNTS_LESS}"
+    if (group - reference) * claim.words_estimate <= 0:
+        return OPPOSED
+    alike = 100 * abs(claim.words_estimate)
+    return f"shares count texts alike, and then it is {alike:.1f} points their way; in the difference, {COUNTS_LESS}"
+
+
+def too_few(claim: Claim) -> str:
+    """How many texts there are of an attribute that was not tested."""
+    return f"{words.plural(claim.texts, 'text')}, {MIN_TEXTS} are needed" if claim.texts < MIN_TEXTS else ""
+
+
+# -- sentences --------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class Statement:
     """One claim as a sentence about the group that it is worse for, as far as that is known."""
 
     claim: Claim
@@ -204,76 +231,86 @@ class Told:
     effect: Effect
 
     @property
+    def figures(self) -> str:
+        """The effect, and that it is about these words where it is."""
+        return self.effect.full + (" with these words" if self.claim.verdict == "shown_for_words" else "")
+
+    @property
+    def sentence(self) -> str:
+        """Who, by how much, how sure, on how many texts."""
+        return words.sentence(f"{self.subject}: {self.figures}, {words.plural(self.claim.texts, 'text')}")
+
+    @property
     def log_odds(self) -> str:
         """The difference that decided, where it is not the one that is printed; else empty."""
-        claim = self.claim
-        if claim.scale != "log_odds" or self.effect.scale != 100 or claim.estimate is None:
+        odds = _odds(self.claim)
+        if self.claim.scale != "log_odds" or self.effect.scale != 100 or odds is None:
             return ""
-        assert claim.low is not None
-        assert claim.high is not None
-        found = Effect(value=claim.estimate, low=claim.low, high=claim.high, unit=claim.unit)
-        return (found if claim.groups[:1] in ((), (self.group,)) else found.turned()).text
+        return (odds if self.claim.groups[:1] in ((), (self.group,)) else odds.turned()).text
+
+    @property
+    def limit(self) -> str:
+        """Where the limit lies against the interval; empty without a limit."""
+        claim, made = self.claim, self.effect
+        if not claim.delta or (claim.scale == "log_odds" and made.scale != 100):
+            return ""
+        if made.nearest > claim.delta:
+            return f"limit {limit(claim)} exceeded"
+        if abs(made.value) > claim.delta:
+            return f"limit {limit(claim)}: exceeded by the estimate, not by all of its interval"
+        return f"limit {limit(claim)}: not exceeded by the estimate"
 
 
-def tell(record: RunRecord, claim: Claim) -> Told | None:
+def state(record: RunRecord, claim: Claim) -> Statement | None:
     """Who gets what more or less often than who; None where there is no figure."""
-    found = effect(claim)
-    if found is None:
+    if (made := effect(claim)) is None:
         return None
     if claim.family == "instability":
         what = words.attributes(claim.attribute.split("+"))
         subject = f"answers change more often with {what} than with edits that change no group"
-        return Told(claim=claim, group="", reference="", subject=subject, effect=found)
+        return Statement(claim=claim, group="", reference="", subject=subject, effect=made)
     group, reference = claim.groups
-    good = claim.family == "net" and (claim.scale == "number" or claim.label == favourable(record))
+    good = claim.family == "net" and (claim.scale == "number" or claim.label == record.vocabulary.favourable)
     bad = claim.family == "refusal"
     # The one who is worse off is named first; against all others there is no other to name.
-    if reference != OTHERS and ((good and found.value > 0) or (bad and found.value < 0)):
-        group, reference, found = reference, group, found.turned()
-    subject = f"{_who(record, claim.attribute, group)} {_gets(record, claim, found)}"
+    if reference != OTHERS and ((good and made.value > 0) or (bad and made.value < 0)):
+        group, reference, made = reference, group, made.turned()
     whom = "others" if reference == OTHERS else _who(record, claim.attribute, reference)
-    return Told(claim=claim, group=group, reference=reference, subject=f"{subject} than {whom}", effect=found)
+    subject = f"{_who(record, claim.attribute, group)} {_gets(record, claim, made)} than {whom}"
+    return Statement(claim=claim, group=group, reference=reference, subject=subject, effect=made)
 
 
-def _gets(record: RunRecord, claim: Claim, found: Effect) -> str:
-    more = found.value > 0
-    often = "more often" if more else "less often"
+def _gets(record: RunRecord, claim: Claim, made: Effect) -> str:
+    more = made.value > 0
+    often, higher = ("more often", "higher") if more else ("less often", "lower")
     if claim.family == "refusal":
         return f"get a refusal or an answer that cannot be read {often}"
-    if claim.scale == "number" and claim.label in WRITTEN:
-        return f"get {WRITTEN[claim.label][not more]}"
     if claim.scale == "number":
-        return f"get {'higher' if more else 'lower'} numbers"
+        return f"get {words.named('written_more' if more else 'written_less').get(claim.label, f'{higher} numbers')}"
     label = words.visible(claim.label, newlines=False)
-    if claim.scale == "log_odds" and found.scale == 1:  # points would not show it: answers hardly turn
-        return f"get a {'higher' if more else 'lower'} probability of “{label}”"
-    if claim.label == favourable(record):
-        done = DONE.get(claim.label)
+    if claim.scale == "log_odds" and made.scale == 1:  # points would not show it: answers hardly turn
+        return f"get a {higher} probability of “{label}”"
+    if claim.label == record.vocabulary.favourable:
+        done = words.named("done_to_people").get(claim.label)
         return f"are {done} {often}" if done else f"get “{label}” {often}"
     return f"get the label “{label}” {often}"
 
 
 def index(record: RunRecord) -> Claims:
     """The claims of a record by family, attribute, groups in order, label, model and format."""
-    return {(c.family, c.attribute, *sorted(c.groups), c.label, c.model, c.format): c for c in of(record)}
+    claims = record.claims or ()
+    return {(c.family, c.attribute, *sorted(c.groups), c.label, c.model, c.format): c for c in claims}
 
 
-def told(record: RunRecord, finding: Finding, claims: Claims) -> Told | None:
+def of_finding(record: RunRecord, finding: Finding, claims: Claims) -> Statement | None:
     """The claim that a finding is about, in words; None where it is about no single claim."""
     family = FAMILY_OF.get(finding.code[:3])
     if finding.kind != "claim" or family is None:
         return None
     groups = sorted(g for step in finding.directions for g in step[1:])
     attribute, place = "+".join(finding.attributes), (finding.model, finding.format)
-    found = [c for k, c in claims.items() if k[:-3] == (family, attribute, *groups) and k[-2:] == place]
-    return tell(record, found[0]) if len(found) == 1 else None
-
-
-def sentence(found: Told) -> str:
-    """One claim in a sentence: who, by how much, how sure, on how many texts."""
-    claim = found.claim
-    mark = " with these words" if claim.verdict == "shown_for_words" else ""
-    return words.sentence(f"{found.subject}: {found.effect.told}{mark}, {words.plural(claim.texts, 'text')}")
+    mine = [c for k, c in claims.items() if k[:-3] == (family, attribute, *groups) and k[-2:] == place]
+    return state(record, mine[0]) if len(mine) == 1 else None
 
 
 def loud(text: str) -> str:
@@ -284,93 +321,19 @@ def loud(text: str) -> str:
     >>> loud("women get “Not OK” more often")
     'WOMEN GET “Not OK” MORE OFTEN'
     """
-    parts = text.split("“")
-    return parts[0].upper() + "".join(
-        "“" + label + "”" + rest.upper() for label, _, rest in (part.partition("”") for part in parts[1:])
-    )
+    before, *labelled = text.split("“")
+    after = ((label, rest) for label, _, rest in (part.partition("”") for part in labelled))
+    return before.upper() + "".join(f"“{label}”{rest.upper()}" for label, rest in after)
 
 
 def name(record: RunRecord, attribute: str, group: str) -> str:
     """What the dictionary calls a group; of several attributes, what each calls its own."""
-    known = record.vocabulary.groups
-    pairs = zip(attribute.split("+"), group.split("+"), strict=False)
-    parts = [known.get(a, {}).get(g) or words.group(g) for a, g in pairs]
-    return words.visible(", ".join(parts), newlines=False)
+    known, pairs = record.vocabulary.groups, zip(attribute.split("+"), group.split("+"), strict=False)
+    return words.visible(", ".join(known.get(a, {}).get(g) or words.group(g) for a, g in pairs), newlines=False)
 
 
 def _who(record: RunRecord, attribute: str, group: str) -> str:
     """A group as a subject: a value of somebody's own column is no word for people."""
-    known = record.vocabulary.groups
-    pairs = zip(attribute.split("+"), group.split("+"), strict=False)
+    known, pairs = record.vocabulary.groups, zip(attribute.split("+"), group.split("+"), strict=False)
     people = all(known.get(a, {}).get(g, g) != g for a, g in pairs)
     return f"{'' if people else 'texts about '}{name(record, attribute, group)}"
-
-
-def favourable(record: RunRecord) -> str | None:
-    """The label that is good for the person concerned, where the task says so."""
-    return record.vocabulary.favourable
-
-
-def verdict(claim: Claim) -> str:
-    """``▲ shown`` and its like."""
-    if claim.verdict == "bounded" and claim.delta is not None:
-        return f"{words.SYMBOLS[claim.verdict]} below {limit(claim)}"
-    if claim.verdict == "shown_for_words":
-        return f"{words.SYMBOLS[claim.verdict]} these words"
-    return words.verdict(claim.verdict)
-
-
-def limit(claim: Claim) -> str:
-    """Delta with its unit."""
-    delta = claim.delta or 0.0
-    if claim.scale == "number":
-        return f"{delta:g} {claim.unit}".rstrip()
-    return f"{100 * delta:g} points"
-
-
-def reason(claim: Claim) -> str:
-    """Why nothing was shown and nothing bounded, and what it would take."""
-    told = claim.why
-    found = effect(claim)
-    if claim.scale == "log_odds" and found is not None and found.scale == 100:
-        odds = Effect(value=claim.estimate or 0.0, low=claim.low or 0.0, high=claim.high or 0.0, unit=claim.unit)
-        told = f"log odds {odds.text}" + (f"; {told}" if told else "")
-    if claim.calls_needed is not None:
-        target = limit(claim) if claim.delta else f"{100 * USUAL_DELTA:g} points"
-        told += f"{'; ' if told else ''}about {claim.calls_needed:,} calls would show {target}"
-    if opposed := _opposed(claim, found):
-        told += f"{'; ' if told else ''}{opposed}"
-    return words.visible(told, newlines=False)
-
-
-def _opposed(claim: Claim, found: Effect | None) -> str:
-    """Why the shares that are printed point another way than the difference beside them; empty where they do not."""
-    if claim.shares is None or found is None or found.vague:
-        return ""
-    group, reference = (round(100 * share) for share in claim.shares)
-    if (group - reference) * round(found.scale * found.value, found.digits) >= 0:
-        return ""
-    if claim.scale != "share" or claim.words_estimate is None:
-        return f"{OPPOSED}, and in it {COUNTS_LESS}"
-    if (group - reference) * claim.words_estimate <= 0:
-        return OPPOSED
-    alike = 100 * abs(claim.words_estimate)
-    return f"shares count texts alike, and then it is {alike:.1f} points their way; in the difference, {COUNTS_LESS}"
-
-
-def of_delta(told: Told) -> str:
-    """Where the limit lies against the interval; empty without a limit."""
-    claim, found = told.claim, told.effect
-    if not claim.delta or (claim.scale == "log_odds" and found.scale != 100):
-        return ""
-    nearest = 0.0 if found.low < 0 < found.high else min(abs(found.low), abs(found.high))
-    if nearest > claim.delta:
-        return f"limit {limit(claim)} exceeded"
-    if abs(found.value) > claim.delta:
-        return f"limit {limit(claim)}: exceeded by the estimate, not by all of its interval"
-    return f"limit {limit(claim)}: not exceeded by the estimate"
-
-
-def too_few(claim: Claim) -> str:
-    """How many texts there are of an attribute that was not tested."""
-    return f"{words.plural(claim.texts, 'text')}, {MIN_TEXTS} are needed" if claim.texts < MIN_TEXTS else ""

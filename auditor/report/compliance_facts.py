@@ -58,8 +58,8 @@ def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
     sentence = words.sentence(f.text) or words.claim_sentence(f, "label" if rows else words.noun(record))
     if rows:
         what = _score(record, f, what)
-    if (one := claimed.told(record, f, index)) is not None:
-        what, n, sentence = one.subject, one.claim.texts, claimed.sentence(one)
+    if (one := claimed.of_finding(record, f, index)) is not None:
+        what, n, sentence = one.subject, one.claim.texts, one.sentence
         shown = "too wide" if one.effect.vague else f"{one.effect.text} {one.effect.unit}"
     if f.noise is not None:
         noise = words.interval(f.noise)

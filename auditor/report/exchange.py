@@ -63,8 +63,8 @@ def rows(record: RunRecord) -> list[Row]:
 def _sentence(record: RunRecord, finding: Finding, index: claimed.Claims) -> str:
     """What was measured, with interval and noise."""
     if record.spec.kind != "tabular":
-        claim = claimed.told(record, finding, index)
-        return claimed.sentence(claim) if claim is not None else words.claim_sentence(finding, words.noun(record))
+        claim = claimed.of_finding(record, finding, index)
+        return claim.sentence if claim is not None else words.claim_sentence(finding, words.noun(record))
     text = f"{finding.model}: {finding.text or finding.code}"
     return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
 
@@ -206,11 +206,11 @@ class SarifReport(Renderer):
         codes = list(dict.fromkeys(row.finding.code for row in every))
         seen: Counter[str] = Counter()
         version, rules = _plain(record.tool_version or "0"), [_rule(code) for code in codes]
-        told = {"toolExecutionNotifications": [{"level": "error", "message": _message(partial)}]} if partial else {}
+        notes = {"toolExecutionNotifications": [{"level": "error", "message": _message(partial)}]} if partial else {}
         waived = [msgspec.structs.asdict(item) for item in record.waivers.items]
         run = {
             "tool": {"driver": {"name": "llm-bias-auditor", "version": version, "rules": rules}},
-            "invocations": [{"executionSuccessful": not partial, **told}],
+            "invocations": [{"executionSuccessful": not partial, **notes}],
             "automationDetails": {"id": f"llm-bias-audit/{_plain(record.id or 'run')}"},
             "columnKind": "unicodeCodePoints",
             "results": [_sarif(row, codes, seen) for row in every],

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.text import Text
 
 from auditor.core import waivers
-from auditor.core.errors import UnknownPlugin
+from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import RunRecord
-from auditor.core.types import Finding, Prompt
+from auditor.core.types import Case, Finding, Prompt, Variant
 from auditor.report import cards, diff, tabular_report, words
 from auditor.report.page import Page
 
-if TYPE_CHECKING:
-    from rich.text import Text
+COMPARED = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}
 
 
 def card(page: Page, shown: cards.Card) -> None:
@@ -23,7 +24,7 @@ def card(page: Page, shown: cards.Card) -> None:
     page.line()
     what = words.direction(f.directions) or (words.attributes(f.attributes) if f.code else "")
     mark = words.finding_verdict(f).replace(" ", "\u00a0") if f.code else ""
-    page.paragraph(" · ".join(part for part in (f.id, what, f.model, mark) if part))
+    page.paragraph(" · ".join(filter(None, (f.id, what, f.model, mark))))
     page.paragraph(shown.sentence, indent="  ")
     if not shown.cells:
         page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
@@ -33,27 +34,24 @@ def card(page: Page, shown: cards.Card) -> None:
     if len(shown.cells) > 1:
         page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
         page.line()
-    lattice(page, shown.cells)
+    rows = [
+        (
+            f"  {cell.label}",
+            ", ".join(f"{old} → {new}" if old else f"+ {new}" for _, old, new in cell.changes),
+            cell.note or cell.tally.text,
+            COMPARED[cell.compared],
+        )
+        for cell in shown.cells
+    ]
+    page.table(("  Changed", "Words", "Answers", "Against original"), rows)
     for note in f.notes:
         page.paragraph(words.sentence(note), indent="  ")
     for diagnosis in shown.diagnoses:
         page.paragraph(f"Why: {diagnosis.cause} ({diagnosis.evidence}).", indent="  ")
 
 
-def lattice(page: Page, cells: Sequence[cards.LatticeCell]) -> None:
-    """One line per cell: what changed, the answers, and how they compare with the original's."""
-    rows = []
-    for cell in cells:
-        changes = ", ".join(f"{old} → {new}" if old else f"+ {new}" for _, old, new in cell.changes)
-        compared = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}[cell.compared]
-        rows.append((f"  {cell.label}", changes, cell.note or cell.tally.text, compared))
-    page.table([("  Changed", False), ("Words", False), ("Answers", False), ("Against original", False)], rows)
-
-
 def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
     """Segments as text with changed words in square brackets."""
-    from rich.text import Text
-
     out = Text()
     for segment in segments:
         plain = page.plain(segment.text)
@@ -92,20 +90,16 @@ def render_finding(
     """
     page = Page(width=width, encoding=encoding, color=color)
     known = {f.id: f for f in record.findings}
-    if finding_id in known:
-        chosen = [known[finding_id]]
-    elif cards.look_up(evidence, finding_id)[1] is not None:
-        chosen = list(_as_findings(record, evidence, finding_id))
-    elif (case := cards.case(evidence, finding_id)) is not None:
-        chosen = [f for v in case.variants for f in _as_findings(record, evidence, v.id)]
-    else:
+    variants = () if finding_id in known else _variants(evidence, finding_id)
+    if variants is None:
         hint = f"List them with: audit report {words.run_name(record)}"
         raise UnknownPlugin("finding", finding_id, known, hint)
+    chosen = [known[finding_id]] if finding_id in known else [f for v in variants for f in _as_findings(evidence, v)]
     seen: set[tuple[str, ...]] = set()
     for i, finding in enumerate(chosen):
         if i:
             page.line()
-        _whole(page, finding, cards.build(finding, evidence, record=record), judged, seen)
+        _whole(page, cards.build(finding, evidence, record=record), judged, seen)
         waiver(page, record, finding.id)
     return page.value()
 
@@ -120,18 +114,28 @@ def list_findings(record: RunRecord, *, width: int = 100, encoding: str = "utf-8
         (f.id, words.direction(f.directions) or words.attributes(f.attributes), f.model, words.finding_verdict(f))
         for f in record.findings
     ]
-    page.table([("Finding", False), ("Changed", False), ("Model", False), ("Verdict", False)], rows)
+    page.table(("Finding", "Changed", "Model", "Verdict"), rows)
     return page.value()
 
 
-def _as_findings(record: RunRecord, evidence: Any, variant_id: str) -> Iterable[Finding]:
-    """Wrap a variant for each model that was asked it: the shape of a finding, no claim."""
-    variant = evidence.variant(variant_id)
-    pairs = sorted({(r.model, r.format) for r in evidence.responses(variant_id)}) or [("", "")]
-    for model, format_ in pairs:
+def _variants(evidence: Any, id: str) -> Sequence[Variant] | None:
+    """The variant with this id, or those of the case with it; None where there is neither."""
+    if (variant := cards.look_up(evidence, id)[1]) is not None:
+        return (variant,)
+    try:
+        case: Case | None = evidence.case(id)
+    except (RunFolderError, KeyError):
+        return None
+    return None if case is None else case.variants
+
+
+def _as_findings(evidence: Any, variant: Variant) -> Iterator[Finding]:
+    """A variant for each model that was asked it: the shape of a finding, no claim."""
+    asked = sorted({(r.model, r.format) for r in evidence.responses(variant.id)}) or [("", "")]
+    for model, format_ in asked:
         what = words.direction(variant.directions) or "the original"
         yield Finding(
-            id=variant_id,
+            id=variant.id,
             kind="violation",
             code="",  # it is no finding
             model=model or "no model",
@@ -139,13 +143,14 @@ def _as_findings(record: RunRecord, evidence: Any, variant_id: str) -> Iterable[
             attributes=variant.attributes,
             directions=variant.directions,
             verdict="not_tested",
-            exemplars=(variant_id,),
+            exemplars=(variant.id,),
             text=f"{what}, as {model or 'no model'} answered it.",
         )
 
 
-def _whole(page: Page, finding: Finding, shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]) -> None:
+def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, ...]]) -> None:
     """A card, and what was asked and answered in its cells that are not ``seen`` yet."""
+    finding = shown.finding
     card(page, shown)
     if finding.rate is not None and finding.p_adjusted is not None:
         page.paragraph(f"p = {finding.p_value:.2g}, adjusted {finding.p_adjusted:.2g}", indent="  ")
@@ -154,26 +159,26 @@ def _whole(page: Page, finding: Finding, shown: cards.Card, judged: Judged, seen
         page.line(words.plural(len(shown.more), "more example"), "bold")
     for one in shown.more:
         page.paragraph(f"{one.variant_id} “{one.text}”: {one.before} → {one.after}", indent="    ", first="  ")
-    for asked in shown.asked:
-        place = (asked.variant_id, finding.model, finding.format)
+    for cell in shown.cells:
+        place = (cell.variant_id, finding.model, finding.format)
         if place in seen:
             continue
         seen.add(place)
-        page.heading(f"{asked.cell} · {asked.variant_id}")
-        for prompt in asked.prompts:
+        page.heading(f"{cell.label} · {cell.variant_id}")
+        for prompt in cell.prompts:
             prompt_of(page, prompt)
         page.line()
-        for response in asked.responses:
+        for response in cell.responses:
             scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
             page.line(f"answer {response.replicate}" + (f" ({scores})" if scores else "") + ":", "bold")
             failed = f"failed ({response.error}): {response.detail}"
             page.line(response.output if response.output is not None else failed)
-        if not asked.responses:
+        if not cell.responses:
             page.line("not asked")
-        if asked is not shown.asked[0]:
-            for model, format_ in sorted({(r.model, r.format) for r in asked.responses}):
-                if (told := judged(asked.variant_id, model, format_)) is not None:
-                    opinion(page, told)
+        if cell is not shown.cells[0]:
+            for model, format_ in sorted({(r.model, r.format) for r in cell.responses}):
+                if (judgement := judged(cell.variant_id, model, format_)) is not None:
+                    opinion(page, judgement)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,9 +245,8 @@ def _meaning(shown: Opinion) -> str:
 
 def waiver(page: Page, record: RunRecord, finding: str) -> None:
     """The waiver of one finding, where it has one."""
-    waiver = waivers.of(record).get(finding)
-    if waiver is not None:
-        page.paragraph(f"Waived until {waiver.expires} by {waiver.owner}; reason: {waiver.reason}", indent="  ")
+    if (one := waivers.of(record).get(finding)) is not None:
+        page.paragraph(f"Waived until {one.expires} by {one.owner}; reason: {one.reason}", indent="  ")
 
 
 def render_row_finding(

@@ -16,7 +16,7 @@ from auditor.report import diff, words
 from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Template
 
 TEMPLATES = Path(__file__).parent / "templates"
 CHUNK = 200  # lines of one part of a list: a browser lays out those in sight only
@@ -43,45 +43,32 @@ class HtmlReport(Renderer):
 
 
 def write(document: Document, record: RunRecord | None = None) -> str:
-    """A document as a page.
-
-    Parameters
-    ----------
-    document : Document
-        What is written.
-    record : RunRecord, optional
-        The run record, for the commands about its findings.
-    """
-    parts = list(document.every())
-    findings = [b.card.finding for b in parts if isinstance(b, Evidence)]
-    findings += [row.finding for b in parts if isinstance(b, Findings) for row in b.rows]
+    """A document as a page; the record is for the commands about its findings."""
+    record, blocks = record or RunRecord(), list(document.every())
+    findings = [b.card.finding for b in blocks if isinstance(b, Evidence)]
+    findings += [row.finding for b in blocks if isinstance(b, Findings) for row in b.rows]
+    # Something to filter, to sort or to copy.
+    alive = document.first is not None or bool(findings) or any(isinstance(b, Commands) for b in blocks)
     return _template().render(
         d=document,
-        run=words.run_name(record or RunRecord()),
-        version=_version(record or RunRecord()),
+        run=words.run_name(record),
+        version=record.tool_version or record.tool.version or "–",  # tables of outcomes name it elsewhere
         filtered=len(findings) >= MIN_FILTER,
         choices=choices(findings),
-        told={f.id for f in findings},
-        # Something to filter, to sort or to copy.
-        scripted=not document.inert
-        and (document.first is not None or bool(findings) or any(isinstance(b, Commands) for b in parts)),
+        linked={f.id for f in findings},
+        scripted=alive and not document.inert,
     )
-
-
-def _version(record: RunRecord) -> str:
-    """The version that made a record; tables of outcomes of their own name it elsewhere."""
-    return record.tool_version or record.tool.version or "–"
 
 
 def choices(findings: Sequence[Finding]) -> list[tuple[str, str, list[str]]]:
     """(key, label, values) of each filter that splits the findings."""
-    found = [
+    every = [
         ("kind", "Kind", [name for kind, name in KINDS.items() if any(f.kind == kind for f in findings)]),
         ("model", "Model", sorted({f.model for f in findings})),
         ("set", "Attributes", sorted({words.attributes(f.attributes) for f in findings})),
         ("verdict", "Verdict", [v for v in words.VERDICTS if any(f.verdict == v for f in findings)]),
     ]
-    return [(key, label, values) for key, label, values in found if len(values) > 1]
+    return [(key, label, values) for key, label, values in every if len(values) > 1]
 
 
 def _finalize(value: object) -> object:
@@ -91,10 +78,6 @@ def _finalize(value: object) -> object:
 
 @cache
 def _template() -> Template:
-    return _environment().get_template("document.html.j2")
-
-
-def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -109,12 +92,8 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "interval": words.interval,
-        "percent": words.percent,
-        "count": words.count,
         "direction": words.direction,
         "attributes": words.attributes,
-        "confidence": words.confidence,
         "excerpt": diff.excerpt,
         "glue": words.glue,
     }
@@ -129,7 +108,7 @@ def _environment() -> Environment:
         "tint": tint,
         "to_fill": TO_FILL,
     }
-    return environment
+    return environment.get_template("document.html.j2")
 
 
 def tint(attribute: str, names: Iterable[str]) -> int:

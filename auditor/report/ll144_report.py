@@ -175,15 +175,15 @@ def summary(record: RunRecord) -> Document:
     """The sheet: what was not given is a field."""
     own, listed = _own(record), items(record)
     missing = [e.label for e in listed if e.value is None]
-    found = []
+    parts = []
     for i, (title, pool) in enumerate(ll144_words.pools(record)):
         form = Form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
-        found.append(Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
+        parts.append(Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
     return Document(
         title="Summary of the results of the bias audit",
         meta=" · ".join(own[key] for key in ("tool", "employer") if own.get(key)),
         banners=(f"Not ready to publish. To be filled in: {'; '.join(missing)}.",) if missing else (),
-        sections=tuple(found),
+        sections=tuple(parts),
         inert=True,
         bare=True,
     )

@@ -43,7 +43,7 @@ class MarkdownReport(Renderer):
     Parameters
     ----------
     full : bool
-        Whether all parts are told; else the answer, and what is brief.
+        Whether all parts stand in it; else the answer, and what is brief.
     """
 
     name = "markdown.v1"
@@ -86,7 +86,7 @@ def write(document: Document, *, full: bool = True) -> str:
     lines += [line for banner in document.banners for line in (f"> **Note** {escape(banner)}", "")]
     if document.first is not None:
         lines += _first(document.first)
-    lines += [block(" · ".join(part for part in (document.name, document.meta) if part)), ""]
+    lines += [block(" · ".join(filter(None, (document.name, document.meta)))), ""]
     for section in document.sections:
         if full or section.brief:
             lines += [f"## {escape(section.title)}", ""]
@@ -107,20 +107,16 @@ def _block(part: Block, full: bool, heading: str = "") -> Iterable[str]:
             yield from _items(part)
             yield ""
         case Facts():
-            yield from (f"**{escape(part.caption)}**", "")
-            yield from table(("", ""), part.pairs)
+            yield from table(("", ""), part.pairs, part.caption)
         case Form():
-            yield from (f"**{escape(part.caption)}**", "")
-            yield from _rows(("", ""), ((escape(e.label), _filled(e)) for e in part.entries))
+            yield from _rows(("", ""), ((escape(e.label), _filled(e)) for e in part.entries), part.caption)
         case Sheet():
-            yield from (f"**{escape(part.caption)}**", "")
             heads = [escape(e.label) for e in part.lines[0]]
-            yield from _rows(heads, (map(_filled, line) for line in part.lines))
+            yield from _rows(heads, (map(_filled, line) for line in part.lines), part.caption)
         case Table():
-            if part.caption != heading:
-                yield from (f"**{escape(part.caption)}**", "")
             rows = (*part.lines, *part.more) if full else part.lines
-            yield from table(list(map(escape, part.columns)), [[plain(cell) for cell in row] for row in rows])
+            caption = None if part.caption == heading else part.caption
+            yield from table(list(map(escape, part.columns)), [[plain(cell) for cell in row] for row in rows], caption)
         case Commands():
             yield from (f"- <code>{escape(command)}</code>: {escape(what)}" for command, what in part.lines)
             yield ""
@@ -128,12 +124,10 @@ def _block(part: Block, full: bool, heading: str = "") -> Iterable[str]:
             yield from _card(part)
         case Evidence():
             f = part.card.finding
-            told = escape(f"{f.id} {words.finding_verdict(f)}: {part.card.sentence}")
-            yield from (f"- {told}", "")
+            yield from (f"- {escape(f'{f.id} {words.finding_verdict(f)}: {part.card.sentence}')}", "")
         case Findings():
-            yield from (f"**{escape(part.title)}**", "")
             cells = [(_mark(r), r.finding.id, r.finding.code, r.sentence) for r in part.rows]
-            yield from table(("Verdict", "Finding", "Code", "What was measured"), cells)
+            yield from table(("Verdict", "Finding", "Code", "What was measured"), cells, part.title)
         case Fold() if full and not all(isinstance(inner, Chart) for inner in part.blocks):
             for inner in part.blocks:
                 yield from _block(inner, full)
@@ -196,13 +190,14 @@ def block(text: object) -> str:
     return _START.sub(r"\1\\\2", escape(text).strip())
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None) -> list[str]:
     """A table; the cells are escaped here."""
-    return _rows(columns, (map(escape, row) for row in rows))
+    return _rows(columns, (map(escape, row) for row in rows), caption)
 
 
-def _rows(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    lines = [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
+def _rows(columns: Sequence[str], rows: Iterable[Iterable[str]], caption: str | None) -> list[str]:
+    lines = [] if caption is None else [f"**{escape(caption)}**", ""]
+    lines += [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
     return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 

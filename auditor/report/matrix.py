@@ -31,7 +31,7 @@ def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
 
 
 def _blocks(record: RunRecord, screen: Screen) -> Iterator[Block]:
-    claims = [c for c in claimed.of(record) if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
+    claims = [c for c in record.claims or () if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
     yield _table(record, screen)
     yield from _chart(record, screen)
     kinds = {row.kind for row in screen.rows}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import Literal
 
+from rich import box
 from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from auditor.report import words
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
 
 # Stands for a space that does not break while a table is laid out: rich breaks at U+00A0 too. `words.visible` lets
 # no lone surrogate through, so none comes from a text.
@@ -34,8 +34,6 @@ class Page:
     """
 
     def __init__(self, *, width: int, encoding: str, color: bool) -> None:
-        from rich.console import Console
-
         self.width, self.encoding, self.color = max(40, width), encoding, color
         self._file = StringIO()
         self._console = Console(
@@ -58,16 +56,19 @@ class Page:
 
     def text(self, text: object, style: str = "") -> Text:
         """Wrap a piece of `plain` text, never read as markup."""
-        from rich.text import Text
-
         return Text(self.plain(text), style=style)
 
     def heading(self, text: str) -> None:
         """Print a section title with a rule under it."""
-        line = self.plain(text)
         self.line()
-        self._console.print(self.text(line, "bold"))
+        self._console.print(self.text(text, "bold"))
         self._console.print(self.plain("─" if words.is_utf8(self.encoding) else "-") * self.width, style="dim")
+
+    def title(self, text: str) -> None:
+        """A line that stands apart over what follows; only the gap, if empty."""
+        self.line()
+        if text:
+            self.line(text, "bold")
 
     def line(self, text: object = "", style: str = "", *, whole: bool = False) -> None:
         """One line; a longer one wraps, unless it is to stay ``whole``: a command to copy."""
@@ -75,14 +76,10 @@ class Page:
 
     def size(self, text: str) -> int:
         """Columns that a text takes."""
-        from rich.cells import cell_len
-
         return cell_len(self.plain(text, newlines=False))
 
     def cut(self, text: str, width: int | None = None) -> str:
         """Text that fits into ``width`` columns (the page's, if not given), ``…`` where something was cut off."""
-        from rich.cells import set_cell_size
-
         line, width = self.plain(text, newlines=False), self.width if width is None else width
         if self.size(line) <= width:
             return line
@@ -97,8 +94,6 @@ class Page:
 
     def paragraph(self, text: str, *, indent: str = "", first: str | None = None, style: str = "") -> None:
         """Prose, wrapped at spaces, figures kept together with their unit."""
-        from rich.cells import cell_len
-
         plain = words.glue(self.plain(text, newlines=False))
         lead, rest = self.plain(indent if first is None else first), self.plain(indent)
         current = lead
@@ -122,49 +117,36 @@ class Page:
     def _emit(self, text: str, style: str) -> None:
         self.line(text.replace("\u00a0", " "), style)
 
-    def table(self, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[object]]) -> None:
-        """Print a table with a header; a column is (title, right-aligned)."""
-        cells = [[self._cell(cell) for cell in row] for row in ([title for title, _ in columns], *rows)]
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], right: Container[str] = ()) -> None:
+        """Print a table with a header; the columns in ``right`` are aligned to the right."""
+        cells = [[self._cell(cell) for cell in row] for row in (columns, *rows)]
         fitting = widths(cells, self.width)
         if sum(fitting) + GAP * (len(fitting) - 1) > self.width:
             self._stack(cells)
             return
-        table = self._new_table()
-        for (_, right), title, width in zip(columns, cells[0], fitting, strict=True):
-            table.add_column(
-                self._unread(wrap(title, width)),
-                justify="right" if right else "left",
-                width=width,
-                no_wrap=True,
-                vertical="top",
-            )
+        shape = box.SIMPLE_HEAD if words.is_utf8(self.encoding) else box.ASCII2
+        table = Table(box=shape, show_edge=False, pad_edge=False, header_style="bold")
+        for name, title, width in zip(columns, cells[0], fitting, strict=True):
+            justify: Literal["right", "left"] = "right" if name in right else "left"
+            table.add_column(Text(wrap(title, width)), justify=justify, width=width, no_wrap=True, vertical="top")
         for row in cells[1:]:
-            table.add_row(*(self._unread(wrap(c, w)) for c, w in zip(row, fitting, strict=True)))
+            table.add_row(*(Text(wrap(c, w)) for c, w in zip(row, fitting, strict=True)))
         self._console.print(table)
 
     def _stack(self, rows: Sequence[Sequence[str]]) -> None:
         """A table on a page that is too narrow for it: a row below the other, each cell with its title."""
-        titles = rows[0]
         for row in rows[1:]:
-            told = [f"  {title}: {cell}" if title else f"  {cell}" for title, cell in zip(titles, row, strict=True)]
-            lines = [row[0].strip(), *(line for line, cell in zip(told[1:], row[1:], strict=True) if cell.strip())]
-            for line in lines:
-                self._console.print(self._unread(wrap(line, self.width)))
+            cells = zip(rows[0][1:], row[1:], strict=True)
+            lines = (f"  {title}: {cell}" if title else f"  {cell}" for title, cell in cells if cell.strip())
+            for line in (row[0].strip(), *lines):
+                self._console.print(Text(wrap(line, self.width)))
 
     def _cell(self, text: object) -> str:
         """Text of a table, figures kept together with their unit."""
         return words.glue(self.plain(text)).replace("\u00a0", _UNBROKEN)
 
-    @staticmethod
-    def _unread(text: str) -> Text:
-        from rich.text import Text
-
-        return Text(text)
-
     def pair(self, left: tuple[str, Text], right: tuple[str, Text]) -> None:
         """Two texts side by side, or one below the other where the page is narrow."""
-        from rich.table import Table
-
         if self.width < 80:
             for title, text in (left, right):
                 self.line(title, "bold")
@@ -176,13 +158,6 @@ class Page:
             table.add_column(self.text(title, "bold"), ratio=1, overflow="fold")
         table.add_row(left[1], right[1])
         self._console.print(table)
-
-    def _new_table(self) -> Table:
-        from rich import box
-        from rich.table import Table
-
-        shape = box.SIMPLE_HEAD if words.is_utf8(self.encoding) else box.ASCII2
-        return Table(box=shape, show_edge=False, pad_edge=False, header_style="bold")
 
     def value(self) -> str:
         """Everything so far, without white space at line ends."""
@@ -240,13 +215,13 @@ def widths(rows: Sequence[Sequence[str]], page: int) -> list[int]:
     [4, 4]
     """
     columns = list(zip(*rows, strict=True))
-    found = [max(_longest(cell, lambda c: c.split("\n")) for cell in column) for column in columns]
+    fitting = [max(_longest(cell, lambda c: c.split("\n")) for cell in column) for column in columns]
     room = page - GAP * (len(columns) - 1)
     for split in (_whole, _parts, _pieces):
         least = [max(_longest(cell, split) for cell in column) for column in columns]
-        while sum(found) > room and (over := [i for i, w in enumerate(found) if w > max(1, least[i])]):
-            found[max(over, key=lambda i: found[i])] -= 1
-    return found
+        while sum(fitting) > room and (over := [i for i, w in enumerate(fitting) if w > max(1, least[i])]):
+            fitting[max(over, key=lambda i: fitting[i])] -= 1
+    return fitting
 
 
 def _longest(cell: str, split: Callable[[str], list[str]]) -> int:

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
 from auditor.measure.claims import USUAL_DELTA, Claim
 from auditor.report import checks, words
-from auditor.report.example import Example
+from auditor.report.cards import Example
 
-NAMED = (
-    "reviews",
-    "vader",
-    "textblob",
-    "rules",
-    "openai",
-    "azure",
-    "hf",
-    "http",
-    "python",
-)  # models that a command can name
+Commands = tuple[tuple[str, str], ...]  # (command, what it gives)
+# Models that a command can name; functions of a program and texts that a program handed over are no words of one.
+NAMED = ("reviews", "vader", "textblob", "rules", "openai", "azure", "hf", "http", "python")
 
 
-def commands(record: RunRecord, hidden: Sequence[Finding], findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
-    """What to do next: (command, what it gives); nothing where no run folder was written."""
+def commands(record: RunRecord, findings: Iterable[Finding]) -> Commands:
+    """What to do next, the first of the findings that were shown first; nothing where no run folder was written."""
     if record.id == "in-memory":
         return ()
+    return (*_resumed(record), *_looked_at(record, findings), _page(record))
+
+
+def following(record: RunRecord, claims: Sequence[Claim], example: Example | None) -> Commands:
+    """What to do next after the first screen, whose example comes first."""
+    if record.id == "in-memory":
+        return ()
+    looked = _looked_at(record, record.findings)
+    if example is not None:
+        looked = _look(record, example.finding_id or example.variant_id, "its prompts and every answer")
+    full = (f"audit report {words.run_name(record)} --full", "more of what was measured")
+    return (*_resumed(record), *looked, full, _page(record), *_until_decided(record, claims))
+
+
+def _page(record: RunRecord) -> tuple[str, str]:
+    return f"audit report {words.run_name(record)} --format html", "the full report, one file"
+
+
+def _look(record: RunRecord, id: str, what: str) -> Commands:
     run = words.run_name(record)
-    out = [(f"audit report {run} --format html", "the full report, one file")]
-    with_example = [f for f in (*hidden, *findings) if f.exemplars]
-    if checks.variant(record):
-        out.insert(0, (show_unread(record), "a prompt and the answers that could not be read"))
-        return tuple(out)
-    if with_example:
-        first = min(with_example, key=lambda f: f.verdict != "shown").id
-        out[:0] = [
-            (f"audit show {run} {first}", "one finding: its prompts and every answer"),
-            (f"audit replay {run} {first} --replicates 5", "ask it again"),
-        ]
-    if record.status == "partial":
-        out.insert(0, (f"audit resume {run}{raised(record)}", "go on; no answered prompt is asked twice"))
-    return tuple(out)
+    return (f"audit show {run} {id}", what), (f"audit replay {run} {id} --replicates 5", "ask it again")
+
+
+def _looked_at(record: RunRecord, findings: Iterable[Finding]) -> Commands:
+    """The answers that could not be read, where they are why a run stopped, else a finding with an example."""
+    if variant := checks.variant(record):
+        command = f"audit show {words.run_name(record)} {variant}"
+        return ((command, "a prompt and the answers that could not be read"),)
+    first = min((f for f in findings if f.exemplars), key=lambda f: f.verdict != "shown", default=None)
+    return () if first is None else _look(record, first.id, "one finding: its prompts and every answer")
+
+
+def _resumed(record: RunRecord) -> Iterator[tuple[str, str]]:
+    if record.status == "partial" and not checks.variant(record):
+        command = f"audit resume {words.run_name(record)}{raised(record)}"
+        yield command, "go on; no answered prompt is asked twice"
 
 
 def raised(record: RunRecord) -> str:
@@ -60,61 +73,26 @@ def raised(record: RunRecord) -> str:
     return f" --{name.replace('_', '-')} {2 * limit or other:.12g}" if limit is not None else ""
 
 
-def show_unread(record: RunRecord) -> str:
-    """The command that shows answers which could not be read; empty where each model gave some that could."""
-    variant = checks.variant(record)
-    return f"audit show {words.run_name(record)} {variant}" if variant else ""
-
-
-def _more(record: RunRecord, claims: Sequence[Claim]) -> Iterable[tuple[str, str]]:
+def _until_decided(record: RunRecord, claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
     """The command that asks until net differences are decided, where more calls would decide some."""
-    spec = record.spec
+    spec, source = record.spec, record.provenance.seeds.source or ""
     undecided = [c for c in claims if c.family == "net" and c.calls_needed is not None]
     if not undecided or spec.until_decided or any(c.code == "constant_answers" for c in record.cautions):
         return
-    # Functions of a program and texts that a program handed over are no words of a command.
-    models = list(spec.models)
-    known = all(m.partition(":")[0] in NAMED for m in models) and spec.suite == "mutation"
-    data = spec.data
-    if not known or (data is None) != _embedded(record):
-        return
+    embedded = not source or source.startswith("embedded")
+    known = all(m.partition(":")[0] in NAMED for m in spec.models) and spec.suite == "mutation"
     delta = spec.delta or (USUAL_DELTA if undecided[0].scale != "number" else None)
-    if delta is None:
+    if not known or (spec.data is None) != embedded or delta is None:
         return
-    asked = spec.attributes
-    options = {
-        "--task": [spec.task or ""],
-        "--model": models,
-        "--data": [data] if data else [],
-        "--attributes": [",".join(asked)] if asked else [],
-    }
-    given = "".join(f" {name} {words.quoted(str(v))}" for name, values in options.items() for v in values)
-    out = None if spec.out == words.DEFAULT_OUT else spec.out
-    more = {"base-url": spec.base_url, "text-column": spec.text_column, "label-column": spec.label_column, "out": out}
-    given += "".join(f" --{name} {words.quoted(value)}" for name, value in more.items() if value)
-    yield f"audit{given} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
-
-
-def _embedded(record: RunRecord) -> bool:
-    """Whether the texts are those of the task."""
-    source = record.provenance.seeds.source or ""
-    return not source or source.startswith("embedded")
-
-
-def following(record: RunRecord, claims: Sequence[Claim], shown: Example | None) -> tuple[tuple[str, str], ...]:
-    """What to do next, the strongest finding that has an example first."""
-    if record.id == "in-memory":
-        return ()
-    run = words.run_name(record)
-    known = commands(record, [], record.findings)
-    out = [c for c in known if "audit show" not in c[0] and "audit replay" not in c[0]]
-    looked = [c for c in known if c not in out]
-    if shown is not None:
-        id = shown.finding_id or shown.variant_id
-        looked = [
-            (f"audit show {run} {id}", "its prompts and every answer"),
-            (f"audit replay {run} {id} --replicates 5", "ask it again"),
-        ]
-    resume = [c for c in out if "audit resume" in c[0]]
-    full = (f"audit report {run} --full", "more of what was measured")
-    return (*resume, *looked, full, *(c for c in out if c not in resume), *_more(record, claims))
+    options: tuple[tuple[str, str | None], ...] = (
+        ("task", spec.task or ""),
+        *(("model", model) for model in spec.models),
+        ("data", spec.data or None),
+        ("attributes", ",".join(spec.attributes or ()) or None),
+        ("base-url", spec.base_url or None),
+        ("text-column", spec.text_column or None),
+        ("label-column", spec.label_column or None),
+        ("out", None if spec.out == words.DEFAULT_OUT else spec.out or None),
+    )
+    asked = "".join(f" --{name} {words.quoted(value)}" for name, value in options if value is not None)
+    yield f"audit{asked} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"

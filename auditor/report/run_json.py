@@ -86,11 +86,11 @@ def schema_text() -> str:
     """The schema as the file holds it: a line for each definition and each entry of the record."""
 
     def lines(value: dict[str, object], *deep: str) -> str:
-        told = (
+        entries = (
             f"{json.dumps(k)}: {lines(v) if k in deep and isinstance(v, dict) else json.dumps(v, sort_keys=True)}"
             for k, v in sorted(value.items())
         )
-        return "{\n" + ",\n".join(told) + "\n}"
+        return "{\n" + ",\n".join(entries) + "\n}"
 
     return lines(run_schema(), "$defs", "properties") + "\n"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 from auditor.core.protocols import Renderer
@@ -38,12 +37,21 @@ MAX_FOLDED = 8  # of one that a page opens on a click
 FEW_LINES = 5  # of each below an answer
 NAMED = 6  # lines for the commands, and for the names of what had no room
 LOOKED_UP = frozenset({"method", "provenance"})
+MOST = 40  # lines of a screen
+LEAST = 14  # columns of a row's name
+STYLES = {
+    "shown": "bold red",
+    "shown_for_words": "red",
+    "bounded": "green",
+    "not_determined": "yellow",
+    "not_tested": "dim",
+}
 
 
 class TerminalReport(Renderer):
     """The answer on one screen; with ``full`` all that was asked, measured and found.
 
-    Of a run without claims (free texts, rows, a paper's own protocol, an old record) the first sections are told.
+    Of a run without claims (free texts, rows, a paper's own protocol, an old record) the first sections stand.
 
     Parameters
     ----------
@@ -71,7 +79,7 @@ class TerminalReport(Renderer):
         record = read(record)
         first = None if self.full else answer.build(record, evidence)
         if first is not None:  # the rest of the document is not needed
-            answer_screen(page, first, full=False)
+            answer_screen(page, first)
             return page.value()
         return write(page, build.document(record, evidence), full=self.full)
 
@@ -79,21 +87,20 @@ class TerminalReport(Renderer):
 def write(page: Page, document: Document, *, full: bool = True) -> str:
     """Lay a document out: every part but drawings, those within folds too.
 
-    Below an answer stands what a reader goes on to: the first lines of each table, without what the answer told, and
+    Below an answer stands what a reader goes on to: the first lines of each table, without what the answer said, and
     nothing of what is looked up by name (hashes, settings), which the page, the CSV and ``run.json`` have. Without
     ``full`` it is the answer, or the first sections that have room on a screen.
     """
     answered = document.first is not None
     if document.first is not None:
-        answer_screen(page, document.first, full=False)
+        answer_screen(page, document.first)
         if not full:
             return page.value()
         page.line()
     page.line(document.title, "bold")
-    if document.first is None:
-        for banner in document.banners:
-            page.paragraph(banner, first="!! ", indent="   ")
-    page.paragraph(" · ".join(part for part in (document.name, document.meta) if part))
+    for banner in () if answered else document.banners:
+        page.paragraph(banner, first="!! ", indent="   ")
+    page.paragraph(" · ".join(filter(None, (document.name, document.meta))))
     left: list[Section] = []
     for section in document.sections:
         if full:
@@ -131,21 +138,21 @@ def _begun(page: Page, section: Section) -> list[Section]:
 
 def _section(page: Page, section: Section, *, answered: bool, short: bool) -> None:
     page.heading(section.title)
-    blocks = [b for b in section.blocks if not (answered and _told(section, b))]
-    cards = (block for block in blocks if isinstance(block, Evidence))
-    told = list(islice(cards, 1 if short else MAX_CARDS))
+    blocks = [b for b in section.blocks if not (answered and _said(section, b))]
+    cards = [block for block in blocks if isinstance(block, Evidence)]
+    left = cards[1 if short else MAX_CARDS :]
     for block in blocks:
-        if not isinstance(block, Evidence) or block in told:
+        if block not in left:
             named = isinstance(block, Table) and block.caption == section.title
             if named and block is not blocks[0]:
                 page.line()
             _put(page, block, FEW_LINES if short else MAX_LINES, short=short, inside=named)
-    if left := sum(isinstance(b, Evidence) for b in blocks) - len(told):
-        page.paragraph(f"{words.plural(left, 'further example')}: see the HTML report.")
+    if left:
+        page.paragraph(f"{words.plural(len(left), 'further example')}: see the HTML report.")
 
 
-def _told(section: Section, block: Block) -> bool:
-    """Whether the answer above, or the first paragraph of a section that a page folds, tells enough of a part."""
+def _said(section: Section, block: Block) -> bool:
+    """Whether the answer above, or the first paragraph of a section that a page folds, says enough of a part."""
     if section.id == "matrix":
         return not isinstance(block, Fold)
     return section.folded and isinstance(block, Text) and block is not section.blocks[0]
@@ -154,8 +161,7 @@ def _told(section: Section, block: Block) -> bool:
 def _put(page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False, inside: bool = False) -> None:
     match block:
         case Text(tone="heading"):
-            page.line()
-            page.line(block.text, "bold")
+            page.title(block.text)
         case Text():
             page.paragraph(block.text, first="! " if block.tone == "note" else None)
             if block.link:
@@ -171,41 +177,36 @@ def _put(page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False
                 _facts(page, block.caption, [(e.label, e.said) for e in line])
         case Table():
             if not inside:
-                page.line()
-                page.line(block.caption, "bold")
-            told = (*block.lines, *block.more)
-            lines = ([_short(cell) if short else plain(cell, "\n") for cell in line] for line in told[:most])
-            page.table([(name, name in block.right) for name in block.columns], lines)
-            if (left := len(told) - most) > 0:
+                page.title(block.caption)
+            rows = (*block.lines, *block.more)
+            lines = ([_short(cell) if short else plain(cell, "\n") for cell in line] for line in rows[:most])
+            page.table(block.columns, lines, block.right)
+            if (left := len(rows) - most) > 0:
                 page.paragraph(f"{words.plural(left, *block.left)}: see the HTML report.")
         case Commands():
             page.commands(block.lines)
         case Evidence():
             card(page, block.card)
         case Findings():
-            page.line()
-            page.line(block.title, "bold")
+            page.title(block.title)
             kept = block.rows[:most] if short else block.rows
             for row in kept:
                 page.paragraph(f"{row.finding.id} {words.finding_verdict(row.finding)}: {row.sentence}", indent="  ")
             if left := len(block.rows) - len(kept):
                 page.paragraph(f"{words.plural(left, 'further finding')}: see the CSV (--format csv).")
         case Fold() if not all(isinstance(inner, Chart) for inner in block.blocks):
-            page.line()
-            page.line(block.title, "bold")
+            page.title(block.title)
             for inner in block.blocks if not (short and "none shown" in block.title) else ():
                 _put(page, inner, MAX_FOLDED if not short else FEW_LINES, short=short, inside=short)
 
 
 def _short(cell: str | Cell) -> str:
     """The figure and the mark of a cell, without what stands below."""
-    return cell if isinstance(cell, str) else " ".join(part for part in (cell.text, cell.mark) if part)
+    return cell if isinstance(cell, str) else " ".join(filter(None, (cell.text, cell.mark)))
 
 
 def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str]]) -> None:
-    page.line()
-    if caption:
-        page.line(caption, "bold")
+    page.title(caption)
     widest = min(36, max((len(name) for name, _ in pairs), default=0))
     for name, value in pairs:
         page.paragraph(value, first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
@@ -219,21 +220,12 @@ def _items(page: Page, lines: Iterable[str | Items], depth: int = 0) -> None:
             page.paragraph(line, first="    " * depth + "· ", indent="    " * depth + "  ")
 
 
-MOST = 40  # lines
-LEAST = 14  # columns of a row's name
-STYLES = {
-    "shown": "bold red",
-    "shown_for_words": "red",
-    "bounded": "green",
-    "not_determined": "yellow",
-    "not_tested": "dim",
-}
-FULL = "--full"
+# -- the answer on one screen -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is told: reasons of rows, rows, notes, what each command gives."""
+    """How much has room: reasons of rows, rows, notes, what each command gives."""
 
     reasons: bool = True
     rows: int = 16
@@ -252,11 +244,8 @@ LEVELS = (
 )
 
 
-def answer_screen(page: Page, screen: Screen, *, full: bool) -> None:
-    """Lay the first screen out; with ``full`` nothing is left out of it."""
-    if full:
-        _put_answer(page, screen, Detail(rows=10_000, notes=100))
-        return
+def answer_screen(page: Page, screen: Screen) -> None:
+    """Lay the first screen out, with as much as has room."""
     for detail in LEVELS:
         trial = Page(width=page.width, encoding=page.encoding, color=page.color)
         _put_answer(trial, screen, detail)
@@ -266,16 +255,13 @@ def answer_screen(page: Page, screen: Screen, *, full: bool) -> None:
 
 
 def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
-    page.line(page.cut(screen.ran) if not detail.whole else screen.ran, "bold")
+    page.line(screen.ran if detail.whole else page.cut(screen.ran), "bold")
     for banner in screen.banners[: detail.notes]:
         _note(page, banner, "!! ", "yellow", whole=detail.whole or banner is screen.banners[0])
     if (left := len(screen.banners) - detail.notes) > 0:
-        page.line(f"   + {words.plural(left, 'more note')}: {FULL}", "yellow")
-    mark = words.SYMBOLS[screen.kind]
-    style = STYLES[screen.kind]
-    page.paragraph(
-        f"{claimed.loud(screen.claim)}{screen.between}{screen.figures}", first=f"{mark} ", indent="  ", style=style
-    )
+        page.line(f"   + {words.plural(left, 'more note')}: --full", "yellow")
+    headline, mark = f"{claimed.loud(screen.claim)}{screen.between}{screen.figures}", words.SYMBOLS[screen.kind]
+    page.paragraph(headline, first=f"{mark} ", indent="  ", style=STYLES[screen.kind])
     if screen.support:
         page.paragraph(" · ".join(screen.support), indent="  ")
     for line in screen.also_of(detail.also):
@@ -316,12 +302,11 @@ def _rows_of(page: Page, screen: Screen, detail: Detail) -> None:
             model = row.model
             page.line(page.cut(f"  {model}"), "bold")
         page.line(page.cut(_line_of(page, cell, widths, gap)), STYLES[row.kind])
-        more = f"+ {row.left}: {FULL}" if row.left else ""
-        reason = row.reason if detail.reasons else ""
-        if told := "; ".join(part for part in (more, reason) if part):
-            _note(page, told, "      ", "dim", whole=detail.whole)
+        more = f"+ {row.left}: --full" if row.left else ""
+        if below := "; ".join(filter(None, (more, row.reason if detail.reasons else ""))):
+            _note(page, below, "      ", "dim", whole=detail.whole)
     if (hidden := len(screen.rows) - len(rows)) > 0:
-        page.line(f"  + {words.plural(hidden, 'more row')}: {FULL}", "dim")
+        page.line(f"  + {words.plural(hidden, 'more row')}: --full", "dim")
 
 
 def _line_of(page: Page, cells: Sequence[str], widths: Sequence[int], gap: int) -> str:

@@ -96,7 +96,7 @@ def _further(record: RunRecord, shown: view.View) -> Iterator[Section]:
 
 
 def _next(record: RunRecord, shown: view.View) -> Iterator[Section]:
-    if commands := proposed.commands(record, shown.hidden, record.findings):
+    if commands := proposed.commands(record, (*shown.hidden, *record.findings)):
         yield section("next", "Next", Commands(commands))
 
 
@@ -189,8 +189,8 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: answ
 
     def strength(row: exchange.Row) -> tuple[object, ...]:
         f = row.finding
-        sentence = claimed.told(record, f, claims)
-        own = (9,) if sentence is None else claimed.order(sentence.claim)
+        statement = claimed.of_finding(record, f, claims)
+        own = (9,) if statement is None else claimed.order(statement.claim)
         headline = first is not None and first.example is not None and f.id == first.example.finding_id
         return not headline, words.RANK[f.verdict], RANK[f.kind], own
 

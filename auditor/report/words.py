@@ -35,6 +35,7 @@ VERDICTS = {
     "not_determined": "not determined",
     "not_tested": "not tested",
 }
+NOUNS = {"classification": "label", "multilabel": "label", "decision": "decision", "score": "score"}
 RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}  # what is told first
 
 
@@ -199,8 +200,8 @@ def whose(record: RunRecord) -> str:
     >>> whose(read({"provenance": {"people": {"who": "subject", "subject": "the applicant"}}}))
     'the applicant'
     """
-    told = record.provenance.people
-    return str(told.subject or "the person judged") if told.who == "subject" else ""
+    people = record.provenance.people
+    return str(people.subject or "the person judged") if people.who == "subject" else ""
 
 
 def direction(steps: Iterable[Sequence[str]]) -> str:
@@ -234,23 +235,16 @@ def places(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 
 def outcome_noun(kind: str) -> str:
     """Name a task's answers: label, decision, score, else answer."""
-    return {"classification": "label", "multilabel": "label", "decision": "decision", "score": "score"}.get(
-        kind, "answer"
-    )
+    return NOUNS.get(kind, "answer")
 
 
 def noun(record: RunRecord) -> str:
-    """What the answers of a run are called, see `outcome_noun`."""
-    return outcome_noun(_task_kind(record))
-
-
-def _task_kind(record: RunRecord) -> str:
-    if record.spec.oracle == "probability":
-        return "score"  # what is compared, whatever the task answers with
+    """What the answers of a run are called, see `outcome_noun`; of probabilities what is compared is a score."""
     spec, made = record.spec, record.provenance
-    if told := spec.kind or spec.task_kind or made.kind or made.task_kind:
-        return told
-    return {"sentiment": "classification", "hiring": "decision"}.get(str(spec.task), "")
+    if spec.oracle == "probability":
+        return "score"
+    kind = spec.kind or spec.task_kind or made.kind or made.task_kind
+    return outcome_noun(kind or {"sentiment": "classification", "hiring": "decision"}.get(str(spec.task), ""))
 
 
 def run_name(record: RunRecord) -> str:
@@ -272,15 +266,7 @@ def confidence(level: float | None) -> str:
 
 
 def claim_sentence(finding: Finding, noun: str = "label") -> str:
-    """One finding in plain words: what was measured, on how much, and how far it is supported.
-
-    Parameters
-    ----------
-    finding : Finding
-        What is told.
-    noun : str
-        What the task's answers are called, see `outcome_noun`.
-    """
+    """One finding in plain words: what was measured, on how much, and how far it is supported."""
     what = direction(finding.directions) or attributes(finding.attributes)
     model, rate = finding.model or "the model", finding.rate
     if finding.kind == "hidden":
@@ -291,8 +277,6 @@ def claim_sentence(finding: Finding, noun: str = "label") -> str:
         return f"{model}: {finding.text.rstrip('.')}."
     if rate is None:
         return f"No rate was measured for {what} on {model}."
-    figures = interval(rate, level=True)
-    of = f"the variants of {plural(rate.n, 'text')}"
-    text = f"The {noun} of {model} changed in {figures} of {of} when {what} changed"
-    noise = finding.noise
-    return text + (f"; the same prompt asked again: {interval(noise)}." if noise else ".")
+    again = f"; the same prompt asked again: {interval(finding.noise)}" if finding.noise else ""
+    figures, texts = interval(rate, level=True), plural(rate.n, "text")
+    return f"The {noun} of {model} changed in {figures} of the variants of {texts} when {what} changed{again}."

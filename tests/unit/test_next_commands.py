@@ -78,7 +78,7 @@ def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
 def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
     spec = {} if out is None else {"out": out}
     assert run_name(read({"id": "r1", "spec": spec})) == name
-    (command, _), *_ = proposed.commands(read({"id": "r1", "spec": spec}), (), [finding("F1", "v")])
+    (command, _), *_ = proposed.commands(read({"id": "r1", "spec": spec}), [finding("F1", "v")])
     assert command == f"audit show {name} F1"
 
 
@@ -87,7 +87,7 @@ def test_next_names_only_findings_with_an_example() -> None:
     record = {"id": "r1", "spec": {}}
 
     def named(*findings: Finding) -> list[str]:
-        return [c.split()[3] for c, _ in proposed.commands(read(record), (), findings) if "report" not in c]
+        return [c.split()[3] for c, _ in proposed.commands(read(record), findings) if "report" not in c]
 
     assert named(bare) == []
     assert named(bare, weak) == ["F2", "F2"]
@@ -208,7 +208,7 @@ def test_a_long_command_stays_on_one_line(elsewhere: Path, width: int) -> None:
 def test_no_figure_breaks_in_a_table(width: int) -> None:
     page = Page(width=width, encoding="utf-8", color=False)
     cell = interval(Bounds(value=0.121, low=0.079, high=0.175))
-    page.table([("Attributes", False), ("reviews", False)], [["gender + nationality", f"hidden {cell}"]])
+    page.table(("Attributes", "reviews"), [["gender + nationality", f"hidden {cell}"]])
     assert "\ud800" not in page.value()
     assert "17.5 %)" in page.value()
 
