@@ -26,7 +26,7 @@ from common import Row
 
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText
-from auditor.models.reviews import Reviews
+from auditor.models.sentiment import Reviews
 from auditor.run.again import confirm
 from auditor.run.build import Parts, StoredCases, prepare
 from auditor.run.loop import Loop

@@ -23,7 +23,7 @@ from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
-from auditor.models.retry import RetryPolicy
+from auditor.models.outcome import RetryPolicy
 
 SERVER = Path(__file__).resolve().parents[1] / "tests" / "e2e" / "fault_server.py"
 CHUNK = 1000  # requests per `Client.ask`, as a round of an audit has

@@ -66,7 +66,7 @@ class Chain:
         if isinstance(planner, str):
             self._model = self._from_spec(planner, base_url)
         else:
-            from auditor.models import langchain_parts as parts
+            from auditor.models import langchain_objects as parts
             from auditor.models.langchain import core, is_langchain
 
             core()
@@ -82,8 +82,8 @@ class Chain:
             )
 
     def _from_spec(self, spec: str, base_url: str | None) -> Any:
-        from auditor.models import langchain_parts as parts
-        from auditor.models.prices import lookup
+        from auditor.models import langchain_objects as parts
+        from auditor.models.budget import lookup
 
         kind, _, name = spec.partition(":")
         if kind not in ("openai", "langchain") or not name:
@@ -123,7 +123,7 @@ class Chain:
         return "the planner stopped without calling finish"
 
     def _failed(self, session: Session, error: Exception) -> str:
-        from auditor.models.faults import kind_of
+        from auditor.models.transport import kind_of
 
         kind, _ = kind_of(error)
         session.step("planner_failed", "a call of the planner failed", error=kind.code)

@@ -134,7 +134,7 @@ def _examined(examined: Examined) -> Iterator[str]:
 
 def show() -> int:
     """Say where the response cache is and how much it holds."""
-    from auditor.models.cache import Cache
+    from auditor.models.reply_cache import Cache
 
     stats = Cache().stats()
     say(stats.path, f"{plural(stats.entries, 'answer')}, {plural(stats.size_bytes, 'byte')}")
@@ -143,7 +143,7 @@ def show() -> int:
 
 def clear() -> int:
     """Delete every cached answer; run folders keep theirs."""
-    from auditor.models.cache import Cache
+    from auditor.models.reply_cache import Cache
 
     Cache().clear()
     say("The response cache is empty.")

@@ -157,7 +157,7 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
         ``function`` cannot be called.
     """
     from auditor.models.langchain import LangChain, is_langchain
-    from auditor.models.objects import as_function
+    from auditor.models.python import as_function
 
     if is_langchain(function):
         return LangChain(function, name=name, **options)  # type: ignore[arg-type]

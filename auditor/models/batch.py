@@ -29,10 +29,10 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, digest
-from auditor.models.faults import of_status
+from auditor.models.budget import Price
 from auditor.models.openai import OpenAIChat
-from auditor.models.openai_wire import DETAIL, error_code, read_completion, said
-from auditor.models.prices import Price
+from auditor.models.openai_protocol import read_completion
+from auditor.models.transport import DETAIL, error_code, of_status, said
 
 MOST_REQUESTS = 50_000  # in one batch, as the provider limits it
 MOST_BYTES = 190 * 2**20  # of one file; the provider takes 200 MB

@@ -1,4 +1,10 @@
-"""Hard limits on calls, cost and time, shared by all models of a run."""
+"""Hard limits on calls, cost and time, shared by all models of a run; list prices, and offline token counts.
+
+Prices age: every entry of ``auditor/embedded/prices.yaml`` has a date, and ``--price-in`` with
+``--price-out`` overrides it. Tokens are counted without a tokenizer (none ships without tables that
+must be downloaded): an estimate for planning, calibrated by the usage that servers report, and a bound
+for the hard limit on cost.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,25 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from datetime import date
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
+import msgspec
+
+from auditor.core import data, yamlfile
 from auditor.core.counting import plural
 from auditor.core.decoded import from_json
-from auditor.core.errors import BudgetExceeded, ConfigError, UserError
+from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, UserError
 from auditor.core.protocols import Model
-from auditor.models.prices import Price, given
+from auditor.core.protocols import Price as Price
+from auditor.core.talk import calls_of
+from auditor.core.types import Prompt, Usage
 
 BOOK = "spent.json"  # in a run folder
+CHARS_PER_TOKEN = 3.5  # English prose has about 4; lower, so that plans err on the dear side
+OVERHEAD_PER_MESSAGE = 16  # tokens that chat templates add around one message, generously
 _WIDTH = 160  # bytes of a book: each state overwrites the one before in one write, which no kill can cut in two
 
 
@@ -126,20 +141,15 @@ class Budget:
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise ConfigError(f"--max-{flag} is {value!r}; it must be 0 or more")
         self.max_calls, self.max_cost, self.max_seconds = max_calls, max_cost, max_seconds
-        self.price = given(price_in, price_out)
+        self.price = own_price(price_in, price_out)
         self.calls = 0
         self.spent_usd = 0.0
         self._in_flight = 0
-        self._held_usd = 0.0
+        self.held_usd = 0.0
         self._clock = clock
         self._started_at: float | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._book: Book | None = None
-
-    @property
-    def held_usd(self) -> float:
-        """Set aside for calls in flight, in US dollars."""
-        return self._held_usd
 
     def start(self) -> None:
         """Start the clock, once."""
@@ -175,7 +185,7 @@ class Budget:
 
     def _write(self) -> None:
         if self._book is not None:
-            self._book.write(self.calls, self.spent_usd, self._held_usd)
+            self._book.write(self.calls, self.spent_usd, self.held_usd)
 
     def price_of(self, model: Model) -> Price | None:
         """What the user said that tokens cost, else the adapter's price; None where there is neither.
@@ -208,9 +218,8 @@ class Budget:
 
     def out_of_time(self) -> BudgetExceeded:
         """The error for the limit on time."""
-        return BudgetExceeded(
-            f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached", limit="max_seconds"
-        )
+        message = f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached"
+        return BudgetExceeded(message, limit="max_seconds")
 
     async def reserve(self, bounds_usd: Sequence[float], *, left_before: Sequence[bool] = ()) -> int:
         """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow.
@@ -260,7 +269,7 @@ class Budget:
     def settle(self, bound_usd: float, spent_usd: float) -> None:
         """Replace what was set aside for one call by what it cost."""
         self._in_flight -= 1
-        self._held_usd = self._held_usd - bound_usd if self._in_flight else 0.0
+        self.held_usd = self.held_usd - bound_usd if self._in_flight else 0.0
         self.spent_usd += spent_usd
         if bound_usd or spent_usd:
             self._write()
@@ -279,7 +288,7 @@ class Budget:
                 continue
             if self.max_calls is not None and self.calls >= self.max_calls:
                 break
-            if self._over(bound, held=self._held_usd):
+            if self._over(bound, held=self.held_usd):
                 break
             self.calls += 1
             self._take(bound)
@@ -288,8 +297,112 @@ class Budget:
 
     def _take(self, bound: float) -> None:
         self._in_flight += 1
-        self._held_usd += bound
+        self.held_usd += bound
 
     def _over(self, bound: float, *, held: float) -> bool:
         # A free call fits into any budget, also one that is used up to the last cent.
         return self.max_cost is not None and bound > 0 and self.spent_usd + held + bound > self.max_cost
+
+
+def own_price(price_in: float | None, price_out: float | None) -> Price | None:
+    """The price that the user named, or None.
+
+    Raises
+    ------
+    ConfigError
+        Only one of the two was given.
+    """
+    if price_in is None and price_out is None:
+        return None
+    if price_in is None or price_out is None:
+        missing = "--price-in" if price_in is None else "--price-out"
+        raise ConfigError(f"{missing} is missing: give both --price-in and --price-out, in USD per million tokens")
+    return Price(input_usd=float(price_in), output_usd=float(price_out))
+
+
+class _Listed(msgspec.Struct, forbid_unknown_fields=True):
+    host: str
+    model: str
+    input_usd: float
+    output_usd: float
+    as_of: date
+
+
+class _File(msgspec.Struct):
+    note: str
+    prices: list[_Listed]
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[tuple[str, str], Price]:
+    """``(host, model name)`` to price, from the embedded file."""
+    path = data.path("embedded", "prices.yaml")
+    try:
+        file = msgspec.convert(yamlfile.load(path), _File, strict=False)
+    except msgspec.ValidationError as error:
+        raise DataFileError(f"{path.name}: {error}") from None
+    return {
+        (one.host, one.model): Price(
+            input_usd=one.input_usd, output_usd=one.output_usd, as_of=one.as_of.isoformat(), source=file.note
+        )
+        for one in file.prices
+    }
+
+
+def lookup(name: str, host: str = "api.openai.com") -> Price | None:
+    """The list price of ``name`` at ``host``, or None if the table does not have exactly this name.
+
+    Names are never shortened: a dated snapshot may cost more than the name it starts with, and a server
+    elsewhere that uses the same name sets its own price.
+    """
+    return table().get((host, name))
+
+
+class TokenCounter:
+    """Counts the tokens of prompts without a tokenizer.
+
+    ``estimate`` starts at 3.5 characters per token and follows what the server reports; ``bound`` never
+    falls below what byte-level tokenizers can produce: one token per byte, and a template around it.
+
+    Examples
+    --------
+    >>> counter = TokenCounter()
+    >>> counter.estimate(Prompt(format="plain", text="x" * 35)) >= 10
+    True
+    """
+
+    def __init__(self) -> None:
+        self._chars = 0
+        self._tokens = 0
+
+    @property
+    def chars_per_token(self) -> float:
+        """The ratio in use: the observed one, once at least 200 tokens were seen."""
+        return self._chars / self._tokens if self._tokens >= 200 else CHARS_PER_TOKEN
+
+    def estimate(self, prompt: Prompt) -> int:
+        """Expected tokens of ``prompt``."""
+        return math.ceil(_chars(prompt) / self.chars_per_token)
+
+    @staticmethod
+    def bound(prompt: Prompt) -> int:
+        """Tokens that ``prompt`` cannot exceed with a byte-level tokenizer."""
+        texts = _texts(prompt)
+        return sum(len(t.encode("utf-8", "surrogatepass")) + OVERHEAD_PER_MESSAGE for t in texts) + OVERHEAD_PER_MESSAGE
+
+    def observe(self, prompt: Prompt, usage: Usage) -> None:
+        """Learn from what the server counted."""
+        if usage.tokens_in > 0:
+            self._chars += _chars(prompt)
+            self._tokens += usage.tokens_in
+
+
+def _texts(prompt: Prompt) -> list[str]:
+    if prompt.messages is None:
+        return [prompt.text or ""]
+    calls = [c.name + c.arguments for c in calls_of(prompt.messages)]
+    return [*(m.content for m in prompt.messages), *calls, *(json.dumps(t.plain()) for t in prompt.tools)]
+
+
+def _chars(prompt: Prompt) -> int:
+    return sum(map(len, _texts(prompt)))

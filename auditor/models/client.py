@@ -1,53 +1,33 @@
 """The one way to ask a model: every adapter is wrapped in the same layers.
 
 A request passes, in this order, what the run's journal already answers, the cache, calls that are under
-way, and then, attempt by attempt, limiter, budget and adapter. The limiter comes before the budget so
-that the limits are checked at the moment a call is sent and not when it queues.
+way, and then, attempt by attempt, limiter, budget and adapter (`auditor.models.attempts`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from random import Random
+from typing import Any
 
 from auditor.core import secrets
 from auditor.core.counting import plural
-from auditor.core.errors import (
-    AuthFailed,
-    BadRequest,
-    BadResponse,
-    BudgetExceeded,
-    CallError,
-    CallTimeout,
-    ContentFiltered,
-    PluginError,
-    RateLimited,
-    ServerFault,
-    Unreadable,
-)
+from auditor.core.errors import BadRequest, CallError, ContentFiltered
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Request, Response, Usage
-from auditor.models.budget import Budget
-from auditor.models.cache import COMMIT_S, Cache
-from auditor.models.cache import key as cache_key
-from auditor.models.limiter import Limiter
-from auditor.models.outcome import BUDGET, Counts, First, Key, Known, answer, clean, failure
+from auditor.core.types import Request, Response
+from auditor.models.attempts import Attempts
+from auditor.models.outcome import BUDGET, First, Key, Known, answer, clean, failure
 from auditor.models.outcome import definitive as definitive
-from auditor.models.prices import Price, TokenCounter
-from auditor.models.retry import RetryPolicy
+from auditor.models.reply_cache import Cache, Shelf
 
-UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
 CHUNK = 256
 POLL_S = (0.05, 0.5)  # between two looks for what another process asks for: the first, and the longest
 NOTICE_S = 10.0  # that another process is waited for is said
 LONGEST_WAIT_S = 600.0  # without any answer of another process; it may hang, so its prompts are asked here
-_NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
 
 
 class _Round:
@@ -67,14 +47,12 @@ class _Round:
 
     def deliver(self, index: int, response: Response) -> None:
         request = self.requests[index]
-        self.results[index] = (
-            response
-            if response.variant_id == request.variant_id and response.format == request.prompt.format
-            else replace(response, variant_id=request.variant_id, format=request.prompt.format)
-        )
+        if response.variant_id != request.variant_id or response.format != request.prompt.format:
+            response = replace(response, variant_id=request.variant_id, format=request.prompt.format)
+        self.results[index] = response
 
 
-class Client:
+class Client(Attempts[_Round]):
     """Asks one model; see the module's docstring for the layers.
 
     Every answer, also one from the cache, goes to ``on_response`` once, before `ask` returns it. So do
@@ -84,16 +62,10 @@ class Client:
 
     Parameters
     ----------
-    model : Model
-        The adapter.
     cache : Cache or None
         None, or a model that is not ``cacheable``: nothing is looked up or kept.
-    budget : Budget
-        Shared by all clients of a run.
     concurrency : int
         Batches in flight at most.
-    retry : RetryPolicy
-        Bounds and waits.
     answered : Known, optional
         What the journal of this run has; only `definitive` ones.
     on_response : callable or None
@@ -106,15 +78,11 @@ class Client:
         one. One that nobody could read is asked for again.
     give_up : bool
         Stop where ``keep`` says of most of the first answers that nobody can read them.
-    clock, sleep : callables
-        For tests.
+    **limits
+        ``budget``, shared by all clients of a run, ``retry``, and ``clock`` and ``sleep`` for tests.
 
     Attributes
     ----------
-    stopped : BudgetExceeded or CallError or None
-        Why no further call is made.
-    counts : Counts
-        Totals so far.
     first : First
         What became of the first answers.
     """
@@ -124,30 +92,18 @@ class Client:
         model: Model,
         *,
         cache: Cache | None,
-        budget: Budget,
         concurrency: int = 8,
-        retry: RetryPolicy | None = None,
         answered: Known | None = None,
         on_response: Callable[[Response], None] | None = None,
         remember: bool = True,
         keep: Callable[[str, str], bool] | None = None,
         give_up: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **limits: Any,
     ) -> None:
-        budget.require_price(model)
+        super().__init__(model, concurrency=concurrency, **limits)
         secrets.look()
-        self.model = model
-        self.budget = budget
-        self.retry = retry or RetryPolicy()
-        self.counts = Counts()
         self.first = First()
-        self.stopped: BudgetExceeded | CallError | None = None
-        self.tokens = TokenCounter()
-        self._cache = cache if model.cacheable else None
-        concurrency = min(concurrency, model.at_once or concurrency)
-        self._limiter = Limiter(concurrency, clock=clock)
-        model.on_headers = self._limiter.headers
+        self._shelf = Shelf(cache if model.cacheable else None, model.fingerprint)
         self._answered: Known = answered if answered is not None else {}
         self._on_response = on_response
         self._remember = remember
@@ -155,15 +111,9 @@ class Client:
         self._give_up_early = give_up and not model.recorded
         self._memory: dict[Key, Response] = {}
         self._in_flight: dict[Key, asyncio.Future[Response | None]] = {}
-        self._price: Price | None = budget.price_of(model)
         self._batch = max(1, model.max_batch)
-        self._clock, self._sleep = clock, sleep
-        self._rng = Random(self.retry.seed)
-        self._halt = asyncio.Event()
-        self._flush_due: asyncio.TimerHandle | None = None
-        self._reached = False  # the server has shown that it is there
         self._fruitless = 0  # requests in a row that ended without an answer
-        self._patience = max(64, 2 * concurrency)
+        self._patience = max(64, 2 * self._limiter.concurrency)
 
     async def ask(self, requests: Sequence[Request]) -> list[Response]:
         """The responses to ``requests``, in their order.
@@ -183,27 +133,22 @@ class Client:
         assert all(r is not None for r in results)
         return [r for r in results if r is not None]
 
-    def stop(self, reason: BudgetExceeded | CallError) -> None:
-        """Make no further call; ``reason`` says why. What was asked already is still taken."""
-        self._stop(reason)
-
     def keep(self, responses: Iterable[Response], *, cached: bool) -> None:
         """Have the cache hold these answers, or forget them: what single ones are worth may show later."""
-        if self._cache is None:
-            return
-        by_digest = {self._digest((r.prompt_sha256, r.replicate)): r for r in responses}
+        by_key = {(r.prompt_sha256, r.replicate): r for r in responses}
         if not cached:
-            self._cache.forget(by_digest)
+            self._shelf.forget(by_key)
             return
-        for digest, r in by_digest.items():
-            told = Reply(r.output or "", r.scores, r.usage, model_reported=r.model_reported, cut_off=r.cut_off)
-            self._cache.put(digest, told)
+        for key, r in by_key.items():
+            reply = Reply(r.output or "", r.scores, r.usage, model_reported=r.model_reported, cut_off=r.cut_off)
+            self._shelf.put(key, reply)
 
     async def aclose(self) -> None:
         """Commit the cache (it stays open: others may share it) and release the adapter."""
-        if self._cache is not None:
-            self._cache.flush()
+        self._shelf.flush()
         await self.model.aclose()
+
+    # -- who asks what --------------------------------------------------------
 
     async def _pass(self, round_: _Round) -> list[int]:
         """One pass; returns the requests whose answer another `ask` promised and then did not get."""
@@ -213,10 +158,10 @@ class Client:
                 await self._watch(round_)
                 await self._employ(round_)
         finally:
-            self._release(round_.places)
+            self._shelf.release(round_.places)
             for key in round_.places:
                 self._in_flight.pop(key).set_result(None)
-            self._flush()
+            self._shelf.flush()
         left: list[int] = []
         for index, promise in round_.waiting:
             response = await asyncio.shield(promise)  # its owner is not cancelled with us
@@ -244,13 +189,13 @@ class Client:
 
     async def _watch(self, round_: _Round) -> None:
         """Wait for answers that another process asks for, or until it let go of some that are then asked here."""
-        assert self._cache is not None
+        assert self._shelf.cache is not None
         began, nap, said = self._clock(), POLL_S[0], False
         while round_.elsewhere and not round_.buffer:
-            self._flush()  # the other one may wait for ours
+            self._shelf.flush()  # the other one may wait for ours
             await self._pause(nap)
             before = len(round_.elsewhere)
-            self._sort(round_, round_.elsewhere)
+            self._sort(round_, list(round_.elsewhere))
             waited = self._clock() - began
             if len(round_.elsewhere) < before:
                 began, nap = self._clock(), POLL_S[0]
@@ -258,7 +203,7 @@ class Client:
                 round_.buffer.extend(map(round_.request, round_.elsewhere))
                 round_.elsewhere = set()
             elif waited >= NOTICE_S and not said:
-                self._cache.say(f"waiting for {plural(before, 'answer')} that another audit asks for")
+                self._shelf.cache.say(f"waiting for {plural(before, 'answer')} that another audit asks for")
                 said = True
             nap = min(2 * nap, POLL_S[1])
 
@@ -297,19 +242,16 @@ class Client:
         self._sort(round_, fresh)
         return bool(indices)
 
-    def _sort(self, round_: _Round, keys: Iterable[Key]) -> None:
+    def _sort(self, round_: _Round, keys: Sequence[Key]) -> None:
         """Finish what is cached, note what another process asks for, and queue the rest."""
-        keys = list(keys)
         hits = self._look_up(round_, keys)
-        if self._cache is not None:
-            digests = {self._digest(key): key for key in keys if key not in hits}
-            ours = {digests[d] for d in self._cache.claim(digests)}
-            again = self._look_up(round_, ours)  # answered and let go of since
-            self._release(again)
-            hits |= again
-            theirs = set(digests.values()) - ours
-            round_.elsewhere -= set(keys)
-            round_.elsewhere |= {key for key in theirs if not self.model.left_before(round_.request(key))}
+        rest = {key for key in keys if key not in hits}
+        ours = self._shelf.claim(rest)
+        again = self._look_up(round_, ours)  # answered and let go of since
+        self._shelf.release(again)
+        hits |= again
+        round_.elsewhere -= set(keys)
+        round_.elsewhere |= {key for key in rest - ours if not self.model.left_before(round_.request(key))}
         for key in keys:
             if key in hits:
                 self.counts.cached += 1
@@ -319,175 +261,18 @@ class Client:
                 round_.buffer.append(round_.request(key))
 
     def _look_up(self, round_: _Round, keys: Iterable[Key]) -> dict[Key, Reply]:
-        if self._cache is None:
-            return {}
-        by_digest = {self._digest(key): key for key in keys}
-        found = {by_digest[d]: reply for d, reply in self._cache.get_many(by_digest).items()}
-        return {key: reply for key, reply in found.items() if self._keep(reply.text, round_.request(key).prompt.format)}
+        hits = self._shelf.get(keys)
+        return {key: reply for key, reply in hits.items() if self._keep(reply.text, round_.request(key).prompt.format)}
 
-    def _digest(self, key: Key) -> str:
-        return cache_key(self.model.fingerprint, *key)
+    # -- outcomes -------------------------------------------------------------
 
-    def _release(self, keys: Iterable[Key]) -> None:
-        if self._cache is not None:
-            self._cache.release(map(self._digest, keys))
-
-    def _flush(self) -> None:
-        if self._flush_due is not None:
-            self._flush_due.cancel()
-            self._flush_due = None
-        if self._cache is not None:
-            self._cache.flush()
-
-    async def _answer(self, round_: _Round, batch: list[Request]) -> None:
-        """Ask until each request of ``batch`` has its response."""
-        began = self._clock()
-        attempt = 0
-        while batch:
-            attempt += 1
-            failed = await self._attempt(round_, batch, attempt)
-            batch, longest = [], 0.0
-            for request, error in failed:
-                wait = self.retry.delay(attempt, error, self._clock() - began, self._rng)
-                if wait is None:
-                    self._fail(round_, request, error)
-                    continue
-                batch.append(request)
-                longest = max(longest, wait)
-                if isinstance(error, RateLimited) and error.retry_after_s is not None:
-                    self._limiter.close_for(wait)
-            if batch:
-                self.counts.retries += len(batch)
-                await self._pause(longest)
-
-    async def _attempt(self, round_: _Round, batch: list[Request], attempt: int) -> list[tuple[Request, CallError]]:
-        """Send ``batch`` once; returns what failed and may be tried again."""
-        while True:
-            while self.stopped is None and (wait := self._limiter.wait_s()) > 0:
-                await self._pause(wait)
-            async with self._limiter:
-                if self.stopped is None and self._limiter.wait_s() > 0:
-                    continue  # the server closed while this call was in the queue
-                bounds = [self._bound(request) for request in batch]
-                granted = await self._reserve(batch, bounds)
-                # The rest goes back to the queue; it meets the limit there, or fits once calls are settled.
-                round_.buffer.extendleft(reversed(batch[granted:] if granted else ()))
-                if not granted:
-                    for request in batch:
-                        self._give_up(round_, request)
-                    return []
-                batch, bounds = batch[:granted], bounds[:granted]
-                sent_at = self._clock()
-                self._limiter.pace.sent(len(batch))
-                outcomes = await self._generate(batch, bounds)
-                latency = (self._clock() - sent_at) / len(batch)
-                break
-        again: list[tuple[Request, CallError]] = []
-        for request, bound, outcome in zip(batch, bounds, outcomes, strict=True):
-            if isinstance(outcome, Reply):
-                usage = outcome.usage
-                tokens = 0 if usage is None else usage.tokens_in + usage.tokens_out
-                self._limiter.speed_up(sent_at=sent_at, tokens=tokens)
-                self._take(round_, request, outcome, bound, latency)
-                continue
-            self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else bound)
-            if isinstance(outcome, RateLimited):
-                self._limiter.slow_down(sent_at=sent_at, told=outcome.retry_after_s is not None)
-            self._judge(outcome, attempt)
-            if self.stopped is not None and (outcome.transient or type(outcome) is type(self.stopped)):
-                self._give_up(round_, request)
-            elif outcome.transient:
-                again.append((request, outcome))
-            else:
-                self._fail(round_, request, outcome)
-        return again
-
-    async def _reserve(self, batch: list[Request], bounds: list[float]) -> int:
-        if self.stopped is None:
-            counted = [self.model.left_before(r) for r in batch]
-            try:
-                return await self.budget.reserve(bounds, left_before=counted)
-            except BudgetExceeded as error:
-                self._stop(error)
-        return 0
-
-    async def _generate(self, batch: list[Request], bounds: list[float]) -> Sequence[Reply | CallError]:
-        self.counts.calls += len(batch)
-        outcomes: Sequence[Reply | CallError] | None = None
-        try:
-            outcomes = await self.model.generate(batch)
-        except CallError as error:
-            outcomes = [error] * len(batch)
-        finally:
-            if outcomes is None or len(outcomes) != len(batch):
-                for bound in bounds:
-                    self.budget.settle(bound, bound)
-        if len(outcomes) != len(batch):
-            raise PluginError(f"model {self.model.name}: {len(outcomes)} replies to {len(batch)} requests")
-        return outcomes
-
-    def _judge(self, error: CallError, attempt: int) -> None:
-        """Stop the run where ``error`` is about the server and not about the request."""
-        left = self.budget.remaining_s()
-        if isinstance(error, AuthFailed):
-            self._stop(error)
-        elif error.transient and left is not None and left <= 0:
-            self._stop(self.budget.out_of_time())  # it is not asked again, so nothing is said of the server
-        elif isinstance(error, ServerFault | CallTimeout | BadResponse):
-            unreachable = not self._reached and attempt >= min(UNREACHABLE_AFTER, self.retry.attempts)
-            if unreachable or not error.transient:  # a server that is gone for good
-                self._stop(error)
-            return
-        elif isinstance(error, RateLimited) and (error.retry_after_s or 0.0) > self.retry.ceiling_s:
-            self._stop(error)
-        self._reached = True
-
-    async def _pause(self, seconds: float) -> None:
-        """Sleep, but no longer than the run goes on."""
-        left = self.budget.remaining_s()
-        if left is not None and seconds >= left:
-            self._stop(self.budget.out_of_time())
-        if self.stopped is not None:
-            return
-        nap = asyncio.ensure_future(self._sleep(seconds))
-        halt = asyncio.ensure_future(self._halt.wait())
-        try:
-            await asyncio.wait({nap, halt}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            nap.cancel()
-            halt.cancel()
-
-    def _stop(self, reason: BudgetExceeded | CallError) -> None:
-        if self.stopped is None:
-            self.stopped = reason
-            self._halt.set()
-
-    def _bound(self, request: Request) -> float:
-        if self._price is None:
-            return 0.0
-        return self._price.usd(
-            Usage(tokens_in=self.tokens.bound(request.prompt), tokens_out=self.model.max_tokens(request.prompt.format))
-        )
-
-    def _take(self, round_: _Round, request: Request, reply: Reply, bound: float, latency: float) -> None:
-        """An answer arrived: pay, keep, journal, hand out."""
-        cost = reply.cost_usd
-        if reply.usage is not None:
-            self.tokens.observe(request.prompt, reply.usage)
-            self.counts.tokens_in += reply.usage.tokens_in
-            self.counts.tokens_out += reply.usage.tokens_out
-            if cost is None and self._price is not None:
-                cost = self._price.usd(reply.usage)
-        self.budget.settle(bound, bound if cost is None else cost)
-        self.counts.cost_usd += bound if cost is None else cost
-        self.counts.answered += 1
-        self._reached, self._fruitless = True, 0
+    def _take(self, round_: _Round, request: Request, reply: Reply, cost: float | None, latency_s: float) -> None:
+        """Keep, journal and hand out an answer."""
+        self._fruitless = 0
         readable = self._keep(reply.text, request.prompt.format)
-        if self._cache is not None and readable:
-            self._cache.put(self._digest((request.prompt.sha256, request.replicate)), clean(reply))
-            if self._flush_due is None:  # somebody may wait for it, and the next answer may take long
-                self._flush_due = asyncio.get_running_loop().call_later(COMMIT_S, self._flush)
-        self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency))
+        if readable:
+            self._shelf.put((request.prompt.sha256, request.replicate), clean(reply), soon=True)
+        self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency_s))
         self._look_at_first(readable)
 
     def _look_at_first(self, readable: bool) -> None:
@@ -495,8 +280,7 @@ class Client:
         if self._give_up_early:
             self.first.add(readable)
         if self.first.hopeless:
-            told = f"{self.first.lost} of the first {self.first.answers} answers of {self.model.name}"
-            self._stop(Unreadable(f"{told} could not be read"))
+            self.stop(self.first.unreadable(f"answers of {self.model.name}"))
 
     def _fail(self, round_: _Round, request: Request, error: CallError) -> None:
         """The request has no answer; say so in the journal."""
@@ -505,7 +289,7 @@ class Client:
         if error.transient or (error.code == BadRequest.code and not self.counts.answered):
             self._fruitless += 1
             if self._fruitless >= self._patience:
-                self._stop(error)
+                self.stop(error)
         self._finish(round_, failure(self.model.name, request, error.code, str(error)))
         if isinstance(error, ContentFiltered):
             self._look_at_first(readable=False)
@@ -527,5 +311,5 @@ class Client:
         key = (response.prompt_sha256, response.replicate)
         for index in round_.places.pop(key):
             round_.deliver(index, response)
-        self._release((key,))
+        self._shelf.release((key,))
         self._in_flight.pop(key).set_result(response)

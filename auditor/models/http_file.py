@@ -33,8 +33,8 @@ from urllib.parse import urlsplit
 from auditor.core import secrets, yamlfile
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.yamlfile import Where
-from auditor.models.json_places import EACH, HOLE, Step, parse_path
-from auditor.models.prices import Price
+from auditor.models.budget import Price
+from auditor.models.json_places import EACH, HOLE, Steps, follow, parse_path
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
@@ -47,6 +47,9 @@ KEYS = (
 METHODS = ("POST", "PUT", "PATCH", "GET")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
+_WHAT: Mapping[type[object], str] = {
+    str: "a text", dict: "a mapping", float: "a number", bool: "true or false", int: "a whole number",
+}  # fmt: skip
 
 EXAMPLE = """For a chat service it reads:
     format: 1
@@ -61,7 +64,8 @@ class Template:
     """A checked file.
 
     ``url``, ``headers`` and ``query`` still hold ``${NAME}``; ``fill`` puts in the values. ``style`` is "text"
-    where the request holds ``{{input}}`` or rows, else "chat". ``batch`` is how many rows go in one request.
+    where the request holds ``{{input}}`` or rows, else "chat". ``batch`` is how many rows go in one request. ``paths``
+    lead to answer, scores, tokens_in, tokens_out, model and error.
     """
 
     path: str
@@ -73,22 +77,25 @@ class Template:
     request: Any
     timeout_s: float
     deterministic: bool
-    answer: tuple[Step, ...] | None
-    scores: tuple[Step, ...] | None
-    tokens_in: tuple[Step, ...] | None
-    tokens_out: tuple[Step, ...] | None
-    model: tuple[Step, ...] | None
-    error: tuple[Step, ...] | None
+    paths: Mapping[str, Steps]
     price: Price | None
     max_tokens: int | None
     style: Literal["text", "chat"]
     batch: int
-    secrets: tuple[str, ...] = field(repr=False)
     variables: Mapping[str, str] = field(repr=False)
+
+    @property
+    def secrets(self) -> list[str]:
+        """Values from the environment that no message may hold, longest first."""
+        return sorted((v for v in self.variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))
 
     def fill(self, text: str) -> str:
         """``text`` with the values of its ``${NAME}``."""
         return _VARIABLE.sub(lambda match: self.variables[match.group(1)], text)
+
+    def at(self, name: str, value: object) -> object:
+        """What an answer holds at one of the paths; None where it, or the path, is not there."""
+        return follow(value, self.paths.get(name))
 
     def facts(self) -> dict[str, object]:
         """What shapes the answers: names of variables, never their values, beside the host that is asked."""
@@ -103,79 +110,8 @@ class Template:
             },
             "query": self.query,
             "request": self.request,
-            "paths": [self.answer, self.scores],
+            "paths": [self.paths.get("answer"), self.paths.get("scores")],
         }
-
-
-class _Reader:
-    """Reads one file; every complaint names file and line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines: dict[Where, int] = {}
-        self.variables: dict[str, str] = {}
-
-    def fail(self, where: Where, text: str) -> DataFileError:
-        line = next((n for i in range(len(where), 0, -1) if (n := self.lines.get(where[:i]))), None)
-        return DataFileError(f"{self.path}{'' if line is None else f', line {line}'}: {text}")
-
-    def load(self) -> dict[str, object]:
-        value, self.lines = yamlfile.read(self.path, largest=LARGEST, missing=f" {EXAMPLE}")
-        if not isinstance(value, dict):
-            raise DataFileError(f"{self.path}: a mapping with url, request and answer is needed")
-        return value
-
-    def expect(self, raw: Mapping[str, object], key: str, kind: type[object], default: object) -> Any:
-        if key not in raw:
-            return default
-        value = raw[key]
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            what = {str: "a text", dict: "a mapping", float: "a number", bool: "true or false", int: "a whole number"}
-            raise self.fail((key,), f"{key} must be {what[kind]}; got {_brief(value)}")
-        return value
-
-    def known(self, raw: Mapping[str, object], keys: tuple[str, ...], where: Where = ()) -> None:
-        for key in raw:
-            if key not in keys:
-                near = difflib.get_close_matches(str(key), keys, n=1)
-                hint = f" Did you mean {near[0]}?" if near else f" Known: {', '.join(keys)}."
-                raise self.fail((*where, str(key)), f"unknown field {str(key)!r}.{hint}")
-
-    def variables_of(self, text: str, where: Where) -> None:
-        for name in _VARIABLE.findall(text):
-            if not re.fullmatch(r"[A-Za-z_]\w*", name):
-                raise self.fail(where, f"${{{name}}} is no name of an environment variable")
-            value = os.environ.get(name)
-            if value is None or not value.strip():
-                raise ConfigError(
-                    f"{self.fail(where, f'the environment variable {name} is not set.')}", below=f"Run: export {name}=…"
-                )
-            if not (value.isascii() and value.isprintable()):
-                raise self.fail(where, f"the value of {name} holds characters that no HTTP header can carry")
-            self.variables[name] = value.strip()
-            secrets.know(value)
-
-    def text_map(self, raw: Mapping[str, object], key: str) -> dict[str, object]:
-        value: dict[str, object] = self.expect(raw, key, dict, {})
-        for name, item in value.items():
-            if not isinstance(name, str) or isinstance(item, bool) or not isinstance(item, str | int | float):
-                raise self.fail((key, str(name)), f"{key}: {name!r} must be a text; got {_brief(item)}")
-            if isinstance(item, str):
-                self.variables_of(item, (key, name))
-        return value
-
-    def path_at(self, raw: Mapping[str, object], key: str, where: Where = ()) -> tuple[Step, ...] | None:
-        if key not in raw:
-            return None
-        value = raw[key]
-        if not isinstance(value, str):
-            raise self.fail((*where, key), f"{key} is a path such as choices[0].message.content; got {_brief(value)}")
-        try:
-            return parse_path(value)
-        except ValueError as error:
-            raise self.fail((*where, key), f"{key}: {error}") from None
 
 
 def read(file: str, *, rows: bool = False) -> Template:
@@ -188,128 +124,188 @@ def read(file: str, *, rows: bool = False) -> Template:
     ConfigError
         An environment variable that it names is not set.
     """
-    reader = _Reader(Path(file))
-    raw = reader.load()
-    reader.known(raw, KEYS)
-    if raw.get("format") != 1:
-        raise reader.fail(("format",), f"format must be 1; got {_brief(raw.get('format'))}")
-    if "url" not in raw:
-        raise reader.fail((), "the field url is missing")
-    if "answer" not in raw and "scores" not in raw:
-        raise reader.fail((), "the field answer (or scores) is missing: where the reply holds the model's answer")
-    url = reader.expect(raw, "url", str, "")
-    method = reader.expect(raw, "method", str, "POST").upper()
-    if method not in METHODS:
-        raise reader.fail(("method",), f"method must be one of {', '.join(METHODS)}; got {method}")
-    reader.variables_of(url, ("url",))
-    headers = _headers(reader, raw)
-    query = reader.text_map(raw, "query")
-    request = raw.get("request")
-    if method == "GET" and request is not None:
-        raise reader.fail(("request",), "a GET request has no body; put the text into query")
-    usage = reader.expect(raw, "usage", dict, {})
-    reader.known(usage, ("tokens_in", "tokens_out"), ("usage",))
-    timeout_s = reader.expect(raw, "timeout_s", float, 60.0)
-    if not 0 < timeout_s <= 3600:
-        raise reader.fail(("timeout_s",), f"timeout_s must be between 0 and 3600 seconds; got {timeout_s:g}")
-    used = _used(reader, request, query, rows=rows)
-    template = Template(
-        path=file,
-        name=reader.expect(raw, "name", str, None),
-        url=url,
-        method=method,
-        headers=headers,
-        query=query,
-        request=request,
-        timeout_s=timeout_s,
-        deterministic=reader.expect(raw, "deterministic", bool, False),
-        answer=(answer := reader.path_at(raw, "answer")),
-        scores=reader.path_at(raw, "scores"),
-        tokens_in=reader.path_at(usage, "tokens_in", ("usage",)),
-        tokens_out=reader.path_at(usage, "tokens_out", ("usage",)),
-        model=reader.path_at(raw, "model"),
-        error=reader.path_at(raw, "error"),
-        price=_price(reader, raw),
-        max_tokens=reader.expect(raw, "max_tokens", int, None),
-        style="text" if rows else _style(reader, used),
-        batch=_batch(reader, raw, used, answer or ()) if rows else 1,
-        secrets=tuple(sorted((v for v in reader.variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))),
-        variables=reader.variables,
-    )
-    secrets.of_url(template.fill(url))
-    parts = urlsplit(template.fill(url))
-    if parts.scheme not in ("http", "https") or not parts.hostname or "{{" in url:
-        raise reader.fail(("url",), "url must start with http:// or https://, name a host, and hold no {{…}}")
-    return template
+    return _Reader(file, rows).template()
 
 
-def _headers(reader: _Reader, raw: Mapping[str, object]) -> dict[str, str]:
-    headers = {name: str(value) for name, value in reader.text_map(raw, "headers").items()}
-    for name, value in headers.items():
-        where = ("headers", name)
-        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
-            raise reader.fail(where, f"{name!r} is no name of a header")
-        if not (value.isascii() and value.isprintable()) or "{{" in value:
-            raise reader.fail(where, f"the value of {name} must be plain ASCII without {{{{…}}}}")
-        if _SECRET_HEADER.search(name) and "${" not in value:
-            raise reader.fail(where, f"a secret does not belong into a file: write {name}: ${{NAME}} and export NAME=…")
-    return headers
+class _Reader:
+    """Reads one file; every complaint names file and line."""
 
+    def __init__(self, file: str, rows: bool) -> None:
+        self.file, self.rows = file, rows
+        self.variables: dict[str, str] = {}
+        value, self.lines = yamlfile.read(Path(file), largest=LARGEST, missing=f" {EXAMPLE}")
+        if not isinstance(value, dict):
+            raise DataFileError(f"{file}: a mapping with url, request and answer is needed")
+        self.raw: dict[str, object] = value
 
-def _price(reader: _Reader, raw: Mapping[str, object]) -> Price | None:
-    if "price" not in raw:
-        return None
-    price = reader.expect(raw, "price", dict, {})
-    reader.known(price, ("input_usd", "output_usd"), ("price",))
-    numbers = [price.get("input_usd"), price.get("output_usd")]
-    if not all(isinstance(n, int | float) and not isinstance(n, bool) and n >= 0 for n in numbers):
-        raise reader.fail(("price",), "price needs input_usd and output_usd, in USD per million tokens")
-    return Price(input_usd=float(price["input_usd"]), output_usd=float(price["output_usd"]))
+    def fail(self, where: Where | str, text: str) -> DataFileError:
+        where = (where,) if isinstance(where, str) else where
+        line = next((n for i in range(len(where), 0, -1) if (n := self.lines.get(where[:i]))), None)
+        return DataFileError(f"{Path(self.file)}{'' if line is None else f', line {line}'}: {text}")
 
-
-def _used(reader: _Reader, request: object, query: Mapping[str, object], *, rows: bool) -> set[str]:
-    """Check the placeholders, and name them."""
-    used: set[str] = set()
-    allowed = OF_ROWS if rows else PLACEHOLDERS
-    for where, text in [*_texts(request, ("request",)), *_texts(dict(query), ("query",))]:
-        for name in HOLE.findall(text):
-            if name not in allowed:
-                near = difflib.get_close_matches(name, allowed, n=1)
-                hint = f" Did you mean {{{{{near[0]}}}}}?" if near else ""
-                raise reader.fail(where, f"unknown placeholder {{{{{name}}}}}.{hint}")
-            if name in ("messages", *OF_ROWS) and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
-                raise reader.fail(where, f"{{{{{name}}}}} is no text: it must be the whole value, in request")
-            used.add(name)
-    if rows and len(used) != 1:
-        raise reader.fail(("request",), "request must hold either {{row}} (one row) or {{rows}} (a list of rows)")
-    return used
-
-
-def _batch(reader: _Reader, raw: Mapping[str, object], used: set[str], answer: tuple[Step, ...]) -> int:
-    """How many rows go in one request."""
-    many = "rows" in used
-    if answer.count(EACH) != many:
-        raise reader.fail(
-            ("answer",), "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}"
+    def template(self) -> Template:
+        raw = self.raw
+        self.known(raw, KEYS)
+        if raw.get("format") != 1:
+            raise self.fail("format", f"format must be 1; got {_brief(raw.get('format'))}")
+        if "url" not in raw:
+            raise self.fail((), "the field url is missing")
+        if "answer" not in raw and "scores" not in raw:
+            raise self.fail((), "the field answer (or scores) is missing: where the reply holds the model's answer")
+        url = self.expect("url", str, "")
+        method = self.expect("method", str, "POST").upper()
+        if method not in METHODS:
+            raise self.fail("method", f"method must be one of {', '.join(METHODS)}; got {method}")
+        self.note_variables(url, ("url",))
+        headers = self.headers()
+        query = self.text_map("query")
+        request = raw.get("request")
+        if method == "GET" and request is not None:
+            raise self.fail("request", "a GET request has no body; put the text into query")
+        usage = self.expect("usage", dict, {})
+        self.known(usage, ("tokens_in", "tokens_out"), ("usage",))
+        timeout_s = self.expect("timeout_s", float, 60.0)
+        if not 0 < timeout_s <= 3600:
+            raise self.fail("timeout_s", f"timeout_s must be between 0 and 3600 seconds; got {timeout_s:g}")
+        used = self.placeholders(request, query)
+        name, deterministic = self.expect("name", str, None), self.expect("deterministic", bool, False)
+        paths = dict(self.path_at(raw, key) for key in ("answer", "scores", "model", "error") if key in raw)
+        paths |= dict(self.path_at(usage, key, ("usage",)) for key in usage)
+        template = Template(
+            path=self.file,
+            name=name,
+            url=url,
+            method=method,
+            headers=headers,
+            query=query,
+            request=request,
+            timeout_s=timeout_s,
+            deterministic=deterministic,
+            paths=paths,
+            price=self.price(),
+            max_tokens=self.expect("max_tokens", int, None),
+            style="text" if self.rows else self.style(used),
+            batch=self.batch(used, paths.get("answer", ())) if self.rows else 1,
+            variables=self.variables,
         )
-    batch: int = reader.expect(raw, "batch", int, ROWS_AT_ONCE if many else 1)
-    if batch < 1 or (batch > 1 and not many):
-        raise reader.fail(("batch",), f"batch must be at least 1, and 1 where request holds {{{{row}}}}; got {batch}")
-    return batch
+        secrets.of_url(template.fill(url))
+        parts = urlsplit(template.fill(url))
+        if parts.scheme not in ("http", "https") or not parts.hostname or "{{" in url:
+            raise self.fail("url", "url must start with http:// or https://, name a host, and hold no {{…}}")
+        return template
 
+    def expect(self, key: str, kind: type[object], default: object) -> Any:
+        if key not in self.raw:
+            return default
+        value = self.raw[key]
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.fail(key, f"{key} must be {_WHAT[kind]}; got {_brief(value)}")
+        return value
 
-def _style(reader: _Reader, used: set[str]) -> Literal["text", "chat"]:
-    """Which input the placeholders want."""
-    texts = used & {"input", "prompt", "messages"}
-    if not texts:
-        raise reader.fail(("request",), "request must hold {{messages}}, {{prompt}} or {{input}}")
-    if "input" in texts and used & {"prompt", "messages", "system"}:
-        raise reader.fail(
-            ("request",),
-            "{{input}} is the bare text, for a service with a prompt of its own; it does not go with {{prompt}}, "
-            "{{messages}} or {{system}}",
-        )
-    return "text" if "input" in texts else "chat"
+    def known(self, raw: Mapping[str, object], keys: tuple[str, ...], where: Where = ()) -> None:
+        for key in raw:
+            if key not in keys:
+                near = difflib.get_close_matches(str(key), keys, n=1)
+                hint = f" Did you mean {near[0]}?" if near else f" Known: {', '.join(keys)}."
+                raise self.fail((*where, str(key)), f"unknown field {str(key)!r}.{hint}")
+
+    def note_variables(self, text: str, where: Where) -> None:
+        for name in _VARIABLE.findall(text):
+            if not re.fullmatch(r"[A-Za-z_]\w*", name):
+                raise self.fail(where, f"${{{name}}} is no name of an environment variable")
+            value = os.environ.get(name)
+            if value is None or not value.strip():
+                message = str(self.fail(where, f"the environment variable {name} is not set."))
+                raise ConfigError(message, below=f"Run: export {name}=…")
+            if not (value.isascii() and value.isprintable()):
+                raise self.fail(where, f"the value of {name} holds characters that no HTTP header can carry")
+            self.variables[name] = value.strip()
+            secrets.know(value)
+
+    def text_map(self, key: str) -> dict[str, object]:
+        value: dict[str, object] = self.expect(key, dict, {})
+        for name, item in value.items():
+            if not isinstance(name, str) or isinstance(item, bool) or not isinstance(item, str | int | float):
+                raise self.fail((key, str(name)), f"{key}: {name!r} must be a text; got {_brief(item)}")
+            if isinstance(item, str):
+                self.note_variables(item, (key, name))
+        return value
+
+    def path_at(self, raw: Mapping[str, object], key: str, where: Where = ()) -> tuple[str, Steps]:
+        value = raw[key]
+        if not isinstance(value, str):
+            raise self.fail((*where, key), f"{key} is a path such as choices[0].message.content; got {_brief(value)}")
+        try:
+            return key, parse_path(value)
+        except ValueError as error:
+            raise self.fail((*where, key), f"{key}: {error}") from None
+
+    def headers(self) -> dict[str, str]:
+        headers = {name: str(value) for name, value in self.text_map("headers").items()}
+        for name, value in headers.items():
+            where = ("headers", name)
+            if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
+                raise self.fail(where, f"{name!r} is no name of a header")
+            if not (value.isascii() and value.isprintable()) or "{{" in value:
+                raise self.fail(where, f"the value of {name} must be plain ASCII without {{{{…}}}}")
+            if _SECRET_HEADER.search(name) and "${" not in value:
+                hint = f"write {name}: ${{NAME}} and export NAME=…"
+                raise self.fail(where, f"a secret does not belong into a file: {hint}")
+        return headers
+
+    def price(self) -> Price | None:
+        if "price" not in self.raw:
+            return None
+        price = self.expect("price", dict, {})
+        names = ("input_usd", "output_usd")
+        self.known(price, names, ("price",))
+        numbers = [price.get(name) for name in names]
+        if not all(isinstance(n, int | float) and not isinstance(n, bool) and n >= 0 for n in numbers):
+            raise self.fail("price", "price needs input_usd and output_usd, in USD per million tokens")
+        return Price(input_usd=float(price["input_usd"]), output_usd=float(price["output_usd"]))
+
+    def placeholders(self, request: object, query: Mapping[str, object]) -> set[str]:
+        """Check the placeholders, and name them."""
+        used: set[str] = set()
+        allowed = OF_ROWS if self.rows else PLACEHOLDERS
+        for where, text in _texts({"request": request, "query": query}, ()):
+            for name in HOLE.findall(text):
+                if name not in allowed:
+                    near = difflib.get_close_matches(name, allowed, n=1)
+                    hint = f" Did you mean {{{{{near[0]}}}}}?" if near else ""
+                    raise self.fail(where, f"unknown placeholder {{{{{name}}}}}.{hint}")
+                if name in ("messages", *OF_ROWS) and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
+                    raise self.fail(where, f"{{{{{name}}}}} is no text: it must be the whole value, in request")
+                used.add(name)
+        if self.rows and len(used) != 1:
+            raise self.fail("request", "request must hold either {{row}} (one row) or {{rows}} (a list of rows)")
+        return used
+
+    def batch(self, used: set[str], answer: Steps) -> int:
+        """How many rows go in one request."""
+        many = "rows" in used
+        if answer.count(EACH) != many:
+            hint = "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}"
+            raise self.fail("answer", hint)
+        batch: int = self.expect("batch", int, ROWS_AT_ONCE if many else 1)
+        if batch < 1 or (batch > 1 and not many):
+            raise self.fail("batch", f"batch must be at least 1, and 1 where request holds {{{{row}}}}; got {batch}")
+        return batch
+
+    def style(self, used: set[str]) -> Literal["text", "chat"]:
+        """Which input the placeholders want."""
+        texts = used & {"input", "prompt", "messages"}
+        if not texts:
+            raise self.fail("request", "request must hold {{messages}}, {{prompt}} or {{input}}")
+        if "input" in texts and used & {"prompt", "messages", "system"}:
+            raise self.fail(
+                "request",
+                "{{input}} is the bare text, for a service with a prompt of its own; it does not go with {{prompt}}, "
+                "{{messages}} or {{system}}",
+            )
+        return "text" if "input" in texts else "chat"
 
 
 def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:

@@ -10,10 +10,10 @@ HOLE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _STEP = re.compile(r'\.?(?:([A-Za-z_][\w-]*)|\["([^"]+)"\]|\[(-?\d+|\*)\])')
 EACH = "*"  # every item of a list
 
-Step = str | int
+Steps = tuple[str | int, ...]
 
 
-def place(value: object, given: Mapping[str, object]) -> Any:
+def place(value: object, values: Mapping[str, object]) -> Any:
     """``value`` with its placeholders replaced: a lone one by the value itself, one inside a text as text.
 
     Examples
@@ -23,16 +23,16 @@ def place(value: object, given: Mapping[str, object]) -> Any:
     """
     if isinstance(value, str):
         if whole := HOLE.fullmatch(value.strip()):
-            return given[whole.group(1)]
-        return HOLE.sub(lambda match: str(given[match.group(1)]), value)
+            return values[whole.group(1)]
+        return HOLE.sub(lambda match: str(values[match.group(1)]), value)
     if isinstance(value, Mapping):
-        return {key: place(item, given) for key, item in value.items()}
+        return {key: place(item, values) for key, item in value.items()}
     if isinstance(value, list):
-        return [place(item, given) for item in value]
+        return [place(item, values) for item in value]
     return value
 
 
-def parse_path(text: str) -> tuple[Step, ...]:
+def parse_path(text: str) -> Steps:
     """The steps of a path into JSON; ``[*]`` is every item of a list.
 
     Raises
@@ -46,7 +46,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
     ('choices', 0, 'message', 'content')
     """
     rest = text.strip().removeprefix("$")
-    steps: list[Step] = []
+    steps: list[str | int] = []
     at = 0
     while at < len(rest):
         match = _STEP.match(rest, at)
@@ -58,7 +58,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def follow(value: object, steps: tuple[Step, ...] | None) -> object:
+def follow(value: object, steps: Steps | None) -> object:
     """What stands at ``steps``, with `EACH` a list; None where there is nothing.
 
     Examples
@@ -82,12 +82,12 @@ def follow(value: object, steps: tuple[Step, ...] | None) -> object:
     return value
 
 
-def told(steps: tuple[Step, ...]) -> str:
+def path_text(steps: Steps) -> str:
     """A path as it is written."""
     return "".join(f"[{s}]" if isinstance(s, int) or s == EACH else f".{s}" for s in steps).lstrip(".") or "$"
 
 
-def lost(value: object, steps: tuple[Step, ...]) -> str:
+def lost(value: object, steps: Steps) -> str:
     """Where a path ends that leads to nothing, and what is there.
 
     Examples
@@ -98,8 +98,8 @@ def lost(value: object, steps: tuple[Step, ...]) -> str:
     for at in range(len(steps)):
         here, step = follow(value, steps[:at]), steps[at]
         if step == EACH:
-            return f"no list at {told(steps[:at])}"
+            return f"no list at {path_text(steps[:at])}"
         if follow(here, (step,)) is None:
             names = f"; there: {', '.join(list(map(str, here))[:8])}" if isinstance(here, Mapping) else ""
-            return f"nothing at {told(steps[: at + 1])}{names}"
-    return f"no text at {told(steps)}"
+            return f"nothing at {path_text(steps[: at + 1])}{names}"
+    return f"no text at {path_text(steps)}"

@@ -30,12 +30,11 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Usage, digest
-from auditor.models import langchain_parts as parts
-from auditor.models.faults import kind_of
-from auditor.models.prices import Price, lookup
+from auditor.models import langchain_objects as objects
+from auditor.models.adapter import bare_text, token_limits, usage
+from auditor.models.budget import Price, lookup
+from auditor.models.transport import brief, kind_of
 
-MAX_TOKENS = 256  # where the task does not say
-DETAIL = 300  # characters of an error's message that are kept
 _TIMES: ContextVar[Counter[str]] = ContextVar("calls of each tool in this conversation")
 FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "guardrail_intervened"})
 
@@ -92,8 +91,8 @@ class LangChain(Model):
     ) -> None:
         self.price = price
         self._timeout_s = timeout_s
-        self._limit = _limit(task, max_tokens)
-        self._spec: parts.Spec | None = None
+        self._limit = token_limits(task, max_tokens)[""]
+        self._spec: objects.Spec | None = None
         self._own_temperature = temperature != "task"
         self.changed: dict[str, str] = {}
         self._former: list[Any] = []
@@ -101,31 +100,31 @@ class LangChain(Model):
         if isinstance(target, str):
             if temperature == "task":
                 temperature = getattr(task, "temperature", 0.0)
-            self._spec = parts.Spec.read(
+            self._spec = objects.Spec.read(
                 target,
                 base_url=base_url,
                 max_tokens=self._limit,
                 temperature=None if temperature == "server" else temperature,
                 timeout_s=timeout_s,
             )
-            self._runnable: Any = parts.build(self._spec)
+            self._runnable: Any = objects.build(self._spec)
             self.name = name or f"langchain:{target}"
             self.cacheable = True
             if price is None and self._spec.at_provider("openai"):
                 self.price = lookup(self._spec.name)
         else:
             core()
-            self._runnable = parts.bare(target)
-            self._variable = parts.variable(self._runnable)
-            self.name = name or parts.label(self._runnable)
-            self.cacheable = fingerprint is not None or parts.identified(self._runnable)
+            self._runnable = objects.bare(target)
+            self._variable = objects.variable(self._runnable)
+            self.name = name or objects.label(self._runnable)
+            self.cacheable = fingerprint is not None or objects.identified(self._runnable)
         self.style: Literal["text", "chat"] = style or ("chat" if self._variable is None else "text")
-        self.calls_tools = parts.is_graph(self._runnable) or hasattr(self._runnable, "bind_tools")
-        self._secrets = parts.secrets(self._runnable)
+        self.calls_tools = objects.is_graph(self._runnable) or hasattr(self._runnable, "bind_tools")
+        self._secrets = objects.secrets(self._runnable)
         facts = {
             "adapter": "langchain.v1",
             "spec": None if self._spec is None else self._spec.facts(),
-            "model": fingerprint or parts.facts(self._runnable),
+            "model": fingerprint or objects.facts(self._runnable),
             "style": self.style,
         }
         self.fingerprint = "langchain:" + digest(facts, size=16)
@@ -135,7 +134,7 @@ class LangChain(Model):
 
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer may have; an object's own limit where it has one."""
-        own = None if self._spec is not None else parts.own_limit(self._runnable)
+        own = None if self._spec is not None else objects.own_limit(self._runnable)
         return self._limit if own is None else own
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
@@ -147,22 +146,22 @@ class LangChain(Model):
         if self._spec is not None and self._runnable is not None:
             models, self._runnable, self._former = [*self._former, self._runnable], None, []
             for model in models:
-                await parts.close(model)
+                await objects.close(model)
 
     async def _ask(self, request: Request) -> Reply | CallError:
         if self._runnable is None:
             assert self._spec is not None
-            self._runnable = parts.build(self._spec)
+            self._runnable = objects.build(self._spec)
         asked = self._input(request)
         if isinstance(asked, CallError):
             return asked
         tools, spec = [tool.plain() for tool in request.prompt.tools], self._spec
         try:
             async with asyncio.timeout(self._timeout_s):
-                if parts.is_graph(self._runnable):
+                if objects.is_graph(self._runnable):
                     _TIMES.set(Counter(call.name for call in talk.calls_of(request.prompt.messages or ())))
-                    told = await self._runnable.ainvoke({"messages": asked})
-                    return _added(told["messages"][len(asked) :])
+                    state = await self._runnable.ainvoke({"messages": asked})
+                    return _added(state["messages"][len(asked) :])
                 asked_of = self._runnable.bind_tools(tools) if tools else self._runnable
                 return read(await asked_of.ainvoke(asked))
         except TimeoutError:
@@ -175,7 +174,7 @@ class LangChain(Model):
                 return ParameterChanged(str(failed))
             return failed
 
-    def _changed_by(self, error: Exception, sent: parts.Spec) -> bool:
+    def _changed_by(self, error: Exception, sent: objects.Spec) -> bool:
         """Whether a setting that the server does not know is sent otherwise from now on."""
         if sent is not self._spec:
             return True  # changed while this call was under way
@@ -184,15 +183,14 @@ class LangChain(Model):
             self._spec = sent.without(refused)
             self.changed |= refused
             self._former.append(self._runnable)  # calls that are under way still need it
-            self._runnable = parts.build(self._spec)
+            self._runnable = objects.build(self._spec)
         return bool(refused)
 
     def _input(self, request: Request) -> Any:
         prompt = request.prompt
         if self.style == "text":
-            if prompt.text is None:
-                return BadRequest("this model reads the bare text; it was sent chat messages")
-            return prompt.text if self._variable is None else {self._variable: prompt.text}
+            text = bare_text(prompt)
+            return text if self._variable is None or isinstance(text, CallError) else {self._variable: text}
         messages = core().messages
         if prompt.messages is None:
             return [messages.HumanMessage(content=prompt.text or "")]
@@ -201,14 +199,12 @@ class LangChain(Model):
     def _translate(self, error: Exception) -> CallError:
         """Our error for whatever was raised, without keys or the chain of causes."""
         kind, wait = kind_of(error)
-        told = " ".join(f"{type(error).__name__}: {error}".split())
+        message = " ".join(f"{type(error).__name__}: {error}".split())
         for secret in self._secrets:
-            told = told.replace(secret, "[key]")
-        told = re.sub(r"https?://[^\s/@]+@", "https://[key]@", told)
-        if len(told) > DETAIL:
-            told = told[: DETAIL - 1] + "…"
+            message = message.replace(secret, "[key]")
+        message = brief(re.sub(r"https?://[^\s/@]+@", "https://[key]@", message))
         hint = ". Check the key in the environment, and the model's name" if kind is AuthFailed else ""
-        return kind(f"{self.name}: {told}{hint}", retry_after_s=wait)
+        return kind(f"{self.name}: {message}{hint}", retry_after_s=wait)
 
 
 def core() -> Any:
@@ -237,7 +233,7 @@ def stub_tools(task: Any) -> list[Any]:
     from langchain_core.tools import StructuredTool
 
     def stub(name: str, results: Sequence[str]) -> Any:
-        def answer(**given: object) -> str:
+        def answer(**_: object) -> str:
             times = _TIMES.get(Counter())
             times[name] += 1
             return results[min(times[name], len(results)) - 1]
@@ -288,10 +284,10 @@ def read(answer: Any) -> Reply | CallError:
         text = extra["refusal"]
     if not text and ended == "refusal":
         return ContentFiltered("the provider refused to answer (stop reason refusal)")
-    reported = facts.get("model_name") or facts.get("model")
+    reported, counts = facts.get("model_name") or facts.get("model"), getattr(answer, "usage_metadata", None)
     return Reply(
         text,
-        usage=_usage(getattr(answer, "usage_metadata", None)),
+        usage=usage(counts.get("input_tokens"), counts.get("output_tokens")) if isinstance(counts, Mapping) else None,
         cost_usd=_cost(facts),
         model_reported=reported if isinstance(reported, str) else None,
     )
@@ -300,31 +296,17 @@ def read(answer: Any) -> Reply | CallError:
 def _added(messages: Sequence[Any]) -> Reply | CallError:
     """What an agent added to a conversation, with the tools that it ran, as one answer."""
     roles = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
-    told, usages = [], []
+    added, usages = [], []
     for message in messages:
         reply = read(message)
         if isinstance(reply, CallError):
             return reply
         usages += [reply.usage] if reply.usage is not None else []
         calls = {"tool_calls": calls} if (calls := getattr(message, "tool_calls", None)) else {}
-        told.append(
-            {
-                "role": roles.get(message.type, "assistant"),
-                "content": message.content,
-                "tool_call_id": getattr(message, "tool_call_id", None),
-            }
-            | calls
-        )
+        role, answers = roles.get(message.type, "assistant"), getattr(message, "tool_call_id", None)
+        added.append({"role": role, "content": message.content, "tool_call_id": answers} | calls)
     total = Usage(tokens_in=sum(u.tokens_in for u in usages), tokens_out=sum(u.tokens_out for u in usages))
-    return Reply(talk.written(told) or "", usage=total if usages else None)
-
-
-def _usage(raw: object) -> Usage | None:
-    if not isinstance(raw, Mapping):
-        return None
-    told = [raw.get("input_tokens"), raw.get("output_tokens")]
-    numbers = [n for n in told if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
-    return Usage(tokens_in=numbers[0], tokens_out=numbers[1]) if len(numbers) == 2 else None
+    return Reply(talk.written(added) or "", usage=total if usages else None)
 
 
 def _cost(facts: Mapping[str, object]) -> float | None:
@@ -334,9 +316,3 @@ def _cost(facts: Mapping[str, object]) -> float | None:
         if isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost) and cost >= 0:
             return float(cost)
     return None
-
-
-def _limit(task: Any, given: int | None) -> int:
-    if given is not None:
-        return given
-    return max((int(task.max_tokens(f)) for f in sorted(getattr(task, "formats", ()))), default=MAX_TOKENS)

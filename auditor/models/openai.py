@@ -11,7 +11,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -27,32 +27,18 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, digest
-from auditor.models import bounded
 from auditor.models import logprobs as label_scores
-from auditor.models.faults import kind_of
-from auditor.models.openai_server import (
-    BY_ENTRA,
-    PROVIDER,
-    address,
-    azure_version,
-    checked_key,
-    json_object,
-    key_name,
-    place,
-    secret_headers,
-    unreachable,
-)
-from auditor.models.openai_wire import DETAIL, rate_headers, said, unsupported
-from auditor.models.openai_wire import read_completion as read_completion
-from auditor.models.openai_wire import retry_after as retry_after
-from auditor.models.prices import Price, lookup
+from auditor.models import openai_protocol as protocol
+from auditor.models import transport
+from auditor.models.adapter import token_limits
+from auditor.models.budget import Price, lookup
+from auditor.models.openai_protocol import BY_ENTRA
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 ALTERNATIVES = 20  # tokens beside the one written; the most that the provider gives
 FEWER_ALTERNATIVES = 5  # the most that some other servers give
-MAX_TOKENS = 256  # where the task does not say
 REASONING_TOKENS = 4096  # models that think before they answer spend tokens of the same allowance
 WHOLE = "request"  # the format of a prompt that is a whole request, as JSON
 _LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -143,19 +129,15 @@ class OpenAIChat(Model):
             raise ConfigError("openai: names no model. Write --model openai:NAME, for example openai:gpt-4o-mini")
         self.name = f"openai:{name}"
         self.model = name
-        url = address(base_url, api_key)
-        self._url, self._host, self.server = url, *place(url)
-        self._advice = unreachable(url, given=bool(base_url))
-        at_provider = self._host == urlsplit(PROVIDER).hostname
-        self._azure = azure_version(url, self._host, api_version)
-        self._key_name = key_name(self._host, self._azure, given=api_key)
-        self._key = checked_key(
-            api_key or os.environ.get(self._key_name, ""),
-            self.name,
-            needed=at_provider or self._azure is not None,
-            variable=self._key_name,
-        )
-        self._limits = _limits(task, max_tokens)
+        url = protocol.address(base_url, api_key)
+        self._url, (self._host, self.server) = url, protocol.place(url)
+        self._advice = protocol.unreachable(url, named=bool(base_url))
+        at_provider = self._host == urlsplit(protocol.PROVIDER).hostname
+        self._azure = protocol.azure_version(url, self._host, api_version)
+        self._key_name = protocol.key_name(self._host, self._azure, api_key)
+        key, needed = api_key or os.environ.get(self._key_name, ""), at_provider or self._azure is not None
+        self._key = protocol.checked_key(key, self.name, needed=needed, variable=self._key_name)
+        self._limits = token_limits(task, max_tokens)
         self._own_temperature = temperature != "task"
         self._own_limit = max_tokens is not None
         if temperature == "task":
@@ -171,25 +153,19 @@ class OpenAIChat(Model):
             self._params["temperature"] = temperature
         if reasoning_effort is not None:
             self._params["reasoning_effort"] = reasoning_effort
-        self._extra = json_object(extra_body, "--extra-body")
-        self._headers = secret_headers(headers)
+        self._extra = protocol.json_object(extra_body, "--extra-body")
+        self._headers = protocol.secret_headers(headers)
         self._task = task
         self._own_logprobs, self._logprobs_came = logprobs is True, False
         if logprobs or (logprobs is None and not thinks and label_scores.can_score(task)):
             self._params |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         self.price = price or lookup(name, self._host)
         facts = {"server": self.server, "model": name, "params": self._params, "limits": self._limits}
-        if self._azure is not None:
-            facts["api_version"] = self._azure
-        if self._extra:
-            facts["extra_body"] = self._extra
-        if headers:
-            facts["headers"] = sorted(headers)
+        rest = {"api_version": self._azure, "extra_body": self._extra, "headers": sorted(headers)}
+        facts |= {name: value for name, value in rest.items() if value}
         self.fingerprint = "openai:" + digest(facts, size=16)
         self._timeout_s = timeout_s
         self._client: AsyncOpenAI | None = None
-        self.rate_headers: Mapping[str, str] = {}
-        self.on_headers: Callable[[Mapping[str, str]], None] | None = None
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.model!r}, server={self.server!r})"
@@ -211,40 +187,27 @@ class OpenAIChat(Model):
     def _connect(self) -> AsyncOpenAI:
         if self._client is not None:
             return self._client
-        from openai import DefaultAsyncHttpxClient
+        from openai import AsyncAzureOpenAI, AsyncOpenAI, DefaultAsyncHttpxClient
 
-        key, http = self._key or "no-key", bounded.client(DefaultAsyncHttpxClient, timeout=self._timeout_s)
+        key = self._key or "no-key"
+        shared: dict[str, Any] = {
+            "http_client": transport.client(DefaultAsyncHttpxClient, timeout=self._timeout_s),
+            "max_retries": 0,
+            "timeout": self._timeout_s,
+            "default_headers": self._headers,
+        }
         if self._azure is None:
-            from openai import AsyncOpenAI
-
             parts = urlsplit(self._url)
-            self._client = AsyncOpenAI(
-                base_url=parts._replace(query="").geturl(),
-                api_key=key,
-                max_retries=0,
-                timeout=self._timeout_s,
-                default_query=dict(parse_qsl(parts.query)),
-                default_headers=self._headers,
-                http_client=http,
-            )
+            url, query = parts._replace(query="").geturl(), dict(parse_qsl(parts.query))
+            self._client = AsyncOpenAI(base_url=url, api_key=key, default_query=query, **shared)
         else:
-            from openai import AsyncAzureOpenAI
-
-            self._client = AsyncAzureOpenAI(
-                azure_endpoint=self._url,
-                api_version=self._azure,
-                api_key=None if self._key_name == BY_ENTRA else key,
-                azure_ad_token=key if self._key_name == BY_ENTRA else None,
-                http_client=http,
-                max_retries=0,
-                timeout=self._timeout_s,
-                default_headers=self._headers,
-            )
+            keys: dict[str, Any] = {"azure_ad_token": key} if self._key_name == BY_ENTRA else {"api_key": key}
+            self._client = AsyncAzureOpenAI(azure_endpoint=self._url, api_version=self._azure, **keys, **shared)
         return self._client
 
     def _note(self, headers: Mapping[str, str]) -> None:
         """Keep what a response says about limits, and hand it on."""
-        self.rate_headers = rate_headers(headers)
+        self.rate_headers = transport.rate_headers(headers)
         if self.on_headers is not None and self.rate_headers:
             self.on_headers(self.rate_headers)
 
@@ -272,7 +235,8 @@ class OpenAIChat(Model):
                     model=sent["model"], messages=sent["messages"], extra_body=rest
                 )
             self._note(raw.headers)
-            reply = read_completion(raw.content, raw.headers.get("content-type"), tools=bool(request.prompt.tools))
+            kind, tools = raw.headers.get("content-type"), bool(request.prompt.tools)
+            reply = protocol.read_completion(raw.content, kind, tools=tools)
             if rest.get("logprobs") and isinstance(reply, Reply):
                 self._logprobs_came = True
                 if self._task is not None and self._task.graded(request.prompt.format):
@@ -287,14 +251,14 @@ class OpenAIChat(Model):
         except CallError as error:
             return error
         except OpenAIError as error:
-            told = self._translate(error)
-            if isinstance(told, BadRequest) and self.changed_by(getattr(error, "body", None), rest):
-                return ParameterChanged(str(told))
-            return told
+            ours = self._translate(error)
+            if isinstance(ours, BadRequest) and self.changed_by(getattr(error, "body", None), rest):
+                return ParameterChanged(str(ours))
+            return ours
 
     def changed_by(self, body: object, sent: Mapping[str, object]) -> bool:
         """Whether a parameter in ``sent`` that the server refused is sent otherwise from now on."""
-        refused = unsupported(body, sent)
+        refused = protocol.unsupported(body, sent)
         # Refusals of these come in many words, and, where they never went through, in none.
         if not self._own_logprobs and ("logprob" in str(body) or not (refused or self._logprobs_came)):
             refused |= {"top_logprobs", "logprobs"} & sent.keys()
@@ -336,22 +300,21 @@ class OpenAIChat(Model):
     def _translate(self, error: Exception) -> CallError:
         """Our error for one of the SDK's, without keys, headers or the chain of causes."""
         if isinstance(error.__cause__, CallError):
-            return error.__cause__  # of our own client (`auditor.models.bounded`)
-        kind, wait = kind_of(error)
+            return error.__cause__  # of our own client (`auditor.models.transport`)
+        kind, wait = transport.kind_of(error)
         response = getattr(error, "response", None)
         if response is not None:
             self._note(response.headers)
         return kind(self._say(error, kind, getattr(error, "status_code", None)), retry_after_s=wait)
 
     def _say(self, error: Exception, kind: type[CallError], status: int | None) -> str:
-        told = " ".join((said(getattr(error, "body", None)) or str(error)).split())
-        told = told if len(told) <= DETAIL else told[: DETAIL - 1] + "…"
+        message = transport.brief(transport.said(getattr(error, "body", None)) or str(error))
         if isinstance(status, int):
-            text = f"{self.server}: HTTP {status}: {told}"
+            text = f"{self.server}: HTTP {status}: {message}"
         else:
             cause = error.__cause__ or error.__context__
-            why = f" ({type(cause).__name__}: {str(cause)[:DETAIL]})" if cause is not None else ""
-            text = f"{self.server}: {told}{why}"
+            why = f" ({type(cause).__name__}: {str(cause)[: transport.DETAIL]})" if cause is not None else ""
+            text = f"{self.server}: {message}{why}"
         if status == 404:
             return f"{text}. Check the model name {self.model!r} and --base-url; the path usually ends in /v1"
         if kind in (ServerFault, CallTimeout) and status is None:
@@ -361,12 +324,3 @@ class OpenAIChat(Model):
         if kind is AuthFailed:
             return f"{text}. Check {self._key_name} and what it may use"
         return text
-
-
-def _limits(task: Any, given: int | None) -> dict[str, int]:
-    """Tokens by prompt format; "" for any other."""
-    if given is not None:
-        return {"": given}
-    formats = sorted(getattr(task, "formats", ()))
-    limits = {form: int(task.max_tokens(form)) for form in formats}
-    return {**limits, "": max(limits.values(), default=MAX_TOKENS)}

@@ -1,11 +1,12 @@
-"""Responses: how they are made, which are worth keeping, and what a client counts."""
+"""What calls come to: responses, which are worth keeping, what a client counts, and when to ask again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from random import Random
+from typing import Any, Protocol
 
-from auditor.core.errors import BadRequest, ContentFiltered
+from auditor.core.errors import BadRequest, CallError, ConfigError, ContentFiltered, Unreadable
 from auditor.core.protocols import Reply
 from auditor.core.secrets import scrub_text
 from auditor.core.types import Answer, Request, Response
@@ -17,7 +18,7 @@ class Known(Protocol):
     """Answers by (prompt sha256, replicate), such as a mapping of them."""
 
     def get(self, key: Key, /) -> Response | None:
-        """The answer to a question; ``default`` where there is none."""
+        """The answer to a question, if there is one."""
         ...
 
 
@@ -75,6 +76,10 @@ class First:
         """Whether most of them could not be read, or were refusals."""
         return self.lost >= HOPELESS
 
+    def unreadable(self, what: str) -> Unreadable:
+        """The error for that."""
+        return Unreadable(f"{self.lost} of the first {self.answers} {what} could not be read")
+
 
 def clean(reply: Reply) -> Reply:
     """``reply`` without the secrets that are known: a server may echo the key that it was sent."""
@@ -103,30 +108,80 @@ def answer(
     """Make the response of a request that was answered."""
     reply = clean(reply)
     return Response(
-        variant_id=request.variant_id,
-        prompt_sha256=request.prompt.sha256,
-        format=request.prompt.format,
-        replicate=request.replicate,
         output=reply.text,
         scores=reply.scores,
         cached=cached,
         latency_s=latency_s,
         usage=reply.usage,
         cost_usd=cost_usd,
-        model=model,
         model_reported=reply.model_reported,
         cut_off=reply.cut_off,
+        **_question(model, request),
     )
 
 
 def failure(model: str, request: Request, code: str, detail: str) -> Response:
     """Make the response of a request that has no answer."""
-    return Response(
-        variant_id=request.variant_id,
-        prompt_sha256=request.prompt.sha256,
-        format=request.prompt.format,
-        replicate=request.replicate,
-        error=code,
-        detail=detail,
-        model=model,
-    )
+    return Response(error=code, detail=detail, **_question(model, request))
+
+
+def _question(model: str, request: Request) -> dict[str, Any]:
+    return {
+        "variant_id": request.variant_id,
+        "prompt_sha256": request.prompt.sha256,
+        "format": request.prompt.format,
+        "replicate": request.replicate,
+        "model": model,
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicy:
+    """Bounded retries with exponential backoff and full jitter.
+
+    The wait after attempt *a* is uniform in [0, min(``cap_s``, ``base_s`` · 2^(a−1))]. Where the server
+    names a time (``Retry-After``), that time is kept in full, with jitter of at most ``base_s`` on top so
+    that workers do not return together.
+
+    Parameters
+    ----------
+    attempts : int
+        Attempts in all, at least 1.
+    base_s, cap_s : float
+        Seconds.
+    ceiling_s : float
+        No wait may end later than this many seconds after the first attempt.
+    seed : int
+        Seed of the jitter.
+    """
+
+    attempts: int = 5
+    base_s: float = 0.5
+    cap_s: float = 60.0
+    ceiling_s: float = 300.0
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or min(self.base_s, self.cap_s, self.ceiling_s) < 0:
+            raise ConfigError(f"a retry policy needs 1 attempt or more and no negative times, got {self!r}")
+
+    def delay(self, attempt: int, error: CallError, elapsed_s: float, rng: Random) -> float | None:
+        """Seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up.
+
+        ``elapsed_s`` are the seconds since the first attempt began; ``rng`` is the source of the jitter.
+
+        Examples
+        --------
+        >>> from auditor.core.errors import BadRequest, RateLimited
+        >>> RetryPolicy().delay(1, BadRequest("too long"), 0.0, Random(7)) is None
+        True
+        >>> RetryPolicy(base_s=0).delay(1, RateLimited(retry_after_s=3.0), 0.0, Random(7))
+        3.0
+        """
+        if not error.transient or attempt >= self.attempts:
+            return None
+        if error.retry_after_s is not None:
+            wait = error.retry_after_s + rng.uniform(0.0, self.base_s)
+        else:
+            wait = rng.uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** (attempt - 1)))
+        return wait if elapsed_s + wait <= self.ceiling_s else None

@@ -1,4 +1,4 @@
-"""A program that stays open, JSON lines in, JSON lines out: what ``exec:COMMAND`` runs, for texts and for rows.
+"""A program that stays open, JSON lines in, JSON lines out: what ``exec:COMMAND`` runs.
 
 What goes wrong stays with the requests it concerns: a line that is not an answer but carries an id fails
 that request; one without an id fails whatever is still open once as many such lines were seen as requests
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -27,15 +29,63 @@ from typing import Any, BinaryIO
 from auditor.core import userfile
 from auditor.core.decoded import from_json
 from auditor.core.errors import BadResponse, CallError, ConfigError, ServerFault
-from auditor.models.keeper import GRACE_S, Keeper, end_group
 
 LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
 TIMEOUT_S = 300.0  # for one answer
 STDERR_LINES = 12
+GRACE_S = 2.0  # between asking a program to end and ending it
+GROUPS = hasattr(os, "killpg")
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
+_CODE = """
+import os, signal, sys, time
+if not os.read(0, 1):
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(int(sys.argv[1]), number)
+        except OSError:
+            break
+        time.sleep(float(sys.argv[2]))
+"""
 
 Entry = Mapping[str, object]  # the JSON object of one answer
 Promise = Future[Entry | CallError]
+
+
+class Keeper:
+    """Ends a program, and what it started, when this process is gone, however it ended.
+
+    A small process beside the program waits for the end of a pipe that this process holds: the system closes it also
+    after ``kill -9``. It is there on systems with process groups; elsewhere (Windows) a program that ignores the end
+    of its input outlives an audit that was killed. The program leads a group of its own (``start_new_session``).
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        if GROUPS and sys.executable:
+            with contextlib.suppress(OSError):
+                self._process = subprocess.Popen(  # noqa: S603 - our own code
+                    [sys.executable, "-I", "-S", "-c", _CODE, str(pid), str(GRACE_S)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+
+    def release(self) -> None:
+        """The program has ended: its number may soon be another's."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(OSError):
+                process.communicate(b"x")
+
+
+def end_group(pid: int, number: int | None = None) -> None:
+    """Send a signal (else the one that cannot be refused) to a program and what it started, if it is still there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if GROUPS:
+            os.killpg(pid, signal.SIGKILL if number is None else number)
+        else:
+            os.kill(pid, signal.SIGTERM)
 
 
 class Program:
@@ -197,8 +247,8 @@ class Program:
         with self._lock:
             promise = self._open.pop(number, None)
         if promise is not None:  # otherwise too late
-            told = f"{self._name} answered with a line that is not a JSON object: {shown(line)}"
-            _keep(promise, entry if isinstance(entry, dict) else BadResponse(told))
+            broken = f"{self._name} answered with a line that is not a JSON object: {shown(line)}"
+            _keep(promise, entry if isinstance(entry, dict) else BadResponse(broken))
         if self._broken:
             self._settle()
 
@@ -272,8 +322,8 @@ def _number(entry: object, line: bytes) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
-    found = _ID.search(line) if entry is None else None
-    return int(found[1]) if found else None
+    match = _ID.search(line) if entry is None else None
+    return int(match[1]) if match else None
 
 
 def shown(line: bytes) -> str:

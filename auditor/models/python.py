@@ -39,15 +39,19 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from auditor.core import talk, userfile
 from auditor.core.counting import plural
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Prompt, Request, digest
-from auditor.models.local import best_label, read_scores
+from auditor.models.adapter import bare_text, best_label, read_scores
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+Answers = list[str | float | dict[str, float]]
 _SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 
 
@@ -101,7 +105,7 @@ class PythonFunction(Model):
             raise ConfigError(f"python:{spec} is a class; name a function, or an object made from the class")
         if not callable(function):
             raise ConfigError(f"python:{spec} is a {type(function).__name__} and cannot be called")
-        self.calls_tools = _takes(function, "tools")
+        self.calls_tools = "tools" in _parameters(function)
         chosen = style or getattr(function, "auditor_style", "chat" if self.calls_tools else "text")
         if chosen not in ("text", "chat"):
             raise ConfigError(f"python:{spec}: style {chosen!r} is neither text nor chat")
@@ -113,16 +117,8 @@ class PythonFunction(Model):
             getattr(function, "deterministic", False) is True if deterministic is None else deterministic
         )
         self.cacheable = isinstance(state, str)
-        self.fingerprint = "python:" + digest(
-            {
-                "adapter": "python.v1",
-                "target": spec,
-                "source": _source_digest(function),
-                "declared": state if isinstance(state, str) else None,
-                "style": chosen,
-            },
-            size=16,
-        )
+        facts = {"adapter": "python.v1", "target": spec, "source": source_digest(function), "style": chosen}
+        self.fingerprint = "python:" + digest(facts | {"declared": state if self.cacheable else None}, size=16)
         self._function: Callable[..., Any] = function
         if self.calls_tools:
             self._function = lambda asked: function(asked[0], tools=asked[1])
@@ -261,33 +257,23 @@ def load(target: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)
     importlib.invalidate_caches()
+    who = f"model python:{target}"
     try:
-        found: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigError(
-                f"model python:{target}: module {module_name} needs {error.name}, which is not installed"
-            ) from error
-        files = {path.stem for path in Path(here).glob("*.py")}
-        raise ConfigError(
-            f"model python:{target}: no module {module_name} in {here} or among the installed packages."
-            + _offer(module_name, files)
-        ) from error
+            raise ConfigError(f"{who}: module {module_name} needs {error.name}, which is not installed") from error
+        near = _offer(module_name, {path.stem for path in Path(here).glob("*.py")})
+        raise ConfigError(f"{who}: no module {module_name} in {here} or among the installed packages.{near}") from error
     except (Exception, SystemExit) as error:
-        raise ConfigError(
-            f"model python:{target}: importing {module_name} failed with {type(error).__name__}: {error}"
-        ) from error
+        name = type(error).__name__
+        raise ConfigError(f"{who}: importing {module_name} failed with {name}: {error}") from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise ConfigError(
-                f"model python:{target}: {module_name} has no {part!r}." + _offer(part, _callables(found))
-            )
-        found = getattr(found, part)
-    return found
-
-
-def _callables(owner: object) -> set[str]:
-    return {n for n in dir(owner) if not n.startswith("_") and callable(getattr(owner, n, None))}
+        if not hasattr(value, part):
+            callables = {n for n in dir(value) if not n.startswith("_") and callable(getattr(value, n, None))}
+            raise ConfigError(f"{who}: {module_name} has no {part!r}.{_offer(part, callables)}")
+        value = getattr(value, part)
+    return value
 
 
 def _offer(name: str, known: set[str]) -> str:
@@ -300,7 +286,7 @@ def _place(function: Callable[..., object]) -> str:
     return f"{getattr(owner, '__module__', '?')}:{getattr(owner, '__qualname__', '?')}"
 
 
-def _source_digest(function: Any) -> str | None:
+def source_digest(function: Any) -> str | None:
     """SHA-256 of the file that defines the callable, else of its own source; None where there is neither."""
     described = function if hasattr(function, "__code__") else type(function)
     module = inspect.getmodule(described)
@@ -315,23 +301,18 @@ def _source_digest(function: Any) -> str | None:
         return None
 
 
-def _takes(function: Callable[..., object], name: str) -> bool:
-    """Whether the function has a parameter called ``name``."""
+def _parameters(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
+    """The parameters of the function; empty where they cannot be told."""
     try:
-        return name in inspect.signature(function).parameters
+        return dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        return False
+        return {}
 
 
 def _takes_list(function: Callable[..., object]) -> bool:
     """Whether the first parameter is annotated as a list or sequence."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return False
-    if not parameters:
-        return False
-    annotation: Any = parameters[0].annotation
+    first = next(iter(_parameters(function).values()), None)
+    annotation: Any = None if first is None else first.annotation
     if isinstance(annotation, str):
         head = annotation.split("[")[0].strip().rpartition(".")[2]
         return head.lower() in {"list", "tuple", "sequence", "iterable", "collection"}
@@ -344,9 +325,7 @@ def _input(prompt: Prompt, style: str, tools: bool = False) -> Any:
             return BadRequest("this model reads chat messages; it was sent a bare text")
         messages = [m.plain() for m in prompt.messages]
         return (messages, [tool.plain() for tool in prompt.tools]) if tools else messages
-    if prompt.text is None:
-        return BadRequest("this model reads the bare text; it was sent chat messages")
-    return prompt.text
+    return bare_text(prompt)
 
 
 def _merge(inputs: list[object], answers: Sequence[Reply | CallError]) -> list[Reply | CallError]:
@@ -377,3 +356,38 @@ def _labels(value: object) -> str | None:
 
 def _kind(value: object) -> str:
     return "nothing (None)" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
+
+
+def as_function(model: object) -> Callable[[list[str]], Answers] | None:
+    """A function from texts to answers for a classifier of scikit-learn or a pipeline of transformers, else None.
+
+    A library that was never imported made no object, so none is imported here.
+    """
+    estimators, pipelines = sys.modules.get("sklearn.base"), sys.modules.get("transformers")
+    if estimators is not None and isinstance(model, estimators.BaseEstimator):
+        return _of_estimator(model)
+    if pipelines is not None and isinstance(model, pipelines.Pipeline):
+        return lambda texts: [_answer_of(one) for one in model(texts)]
+    return None
+
+
+def _of_estimator(model: BaseEstimator) -> Callable[[list[str]], Answers]:
+    # A pipeline has the method only where its last step has it.
+    chances = getattr(model, "predict_proba", None)
+
+    def predict(texts: list[str]) -> Answers:
+        if chances is None:
+            return [v if isinstance(v, str) else float(v) for v in model.predict(texts).tolist()]
+        labels = [str(label) for label in model.classes_]
+        return [dict(zip(labels, row, strict=True)) for row in chances(texts).tolist()]
+
+    return predict
+
+
+def _answer_of(output: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str | dict[str, float]:
+    """What one text got: its label, the scores of all labels, or the text that was written."""
+    if isinstance(output, Mapping):
+        return str(output.get("label", output.get("generated_text", output)))
+    if output and "score" in output[0]:
+        return {str(one["label"]): float(one["score"]) for one in output}
+    return _answer_of(output[0])

@@ -27,7 +27,7 @@ from auditor.core.decoded import from_json
 from auditor.core.errors import BadRequest, BadResponse, CallError, DataFileError
 from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
-from auditor.models.local import read_scores, user_text
+from auditor.models.adapter import read_scores, user_text
 
 Key = tuple[str, str, str, int]  # kind, value, format ("" for any), replicate
 

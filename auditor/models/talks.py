@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.core import talk
-from auditor.core.errors import BudgetExceeded, CallError, ContentFiltered, Unreadable
+from auditor.core.errors import BudgetExceeded, CallError, ContentFiltered
 from auditor.core.protocols import Model
 from auditor.core.talk import Call, Message, Said, Tool
 from auditor.core.types import Prompt, Request, Response, Usage
@@ -218,8 +218,7 @@ class Talks:
         elif self._give_up_early and response.error == ContentFiltered.code:
             self.first.add(False)
         if self.first.hopeless:
-            told = f"{self.first.lost} of the first {self.first.answers} conversations with {self.model.name}"
-            self.stop(Unreadable(f"{told} could not be read"))
+            self.stop(self.first.unreadable(f"conversations with {self.model.name}"))
         if self._remember:
             self._memory[response.prompt_sha256, response.replicate] = response
         return response

@@ -28,9 +28,8 @@ from typing import Any, ClassVar, Literal
 
 from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDependency
 from auditor.core.protocols import Costs, Model, Reply
-from auditor.core.types import Request, digest
-from auditor.models import transformers_chat as chat
-from auditor.models.local import bare_text, best_label
+from auditor.core.types import Message, Prompt, Request, Usage, digest
+from auditor.models.adapter import MAX_TOKENS, bare_text, best_label, token_limits
 
 KINDS = {
     "ForSequenceClassification": ("classify", "AutoModelForSequenceClassification"),
@@ -75,13 +74,14 @@ class Transformers(Model):
     at_once = 1
 
     def __init__(self, name: str, *, task: Any = None, device: str = "cpu", scores: bool = False) -> None:
-        self._torch, library = _libraries()
+        self._torch, library = _library("torch"), _library("transformers")
         self._library = library
         self.name = f"hf:{name}"
         self._device, self._task = device, task
         mode, name = _mode(name)
         self.kind, self._tokenizer, self._model = _load(library, name)
         self.writes = self._writes(mode)
+        self._formats = {form: limit for form, limit in token_limits(task).items() if form}
         self._with_scores = scores
         self._model.to(device).eval()
         config = self._model.config
@@ -98,27 +98,26 @@ class Transformers(Model):
             for label in (self._labels if self.kind == "causal" else ())
         }
         self._lock = threading.Lock()
-        self.fingerprint = "hf:" + digest(
-            {
-                "adapter": "transformers.v1" if not self.writes else "transformers.chat.v1",
-                "library": library.__version__,
-                "weights": _weights(name, config),
-                "kind": self.kind,
-                "multi": self._multi,
-                "labels": list(self._labels),
-                "limit": self._limit,
-                **({"answers": self._answer_limits(), "scores": scores} if self.writes else {}),
-            },
-            size=16,
-        )
+        facts = {
+            "adapter": "transformers.v1" if not self.writes else "transformers.chat.v1",
+            "library": library.__version__,
+            "weights": _weights(name, config),
+            "kind": self.kind,
+            "multi": self._multi,
+            "labels": list(self._labels),
+            "limit": self._limit,
+        }
+        if self.writes:
+            facts |= {"answers": self._formats, "scores": scores}
+        self.fingerprint = "hf:" + digest(facts, size=16)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer ``batch`` in one pass of the model; see `auditor.core.protocols.Model`."""
         return await asyncio.to_thread(self._work, batch)
 
     def _work(self, batch: Sequence[Request]) -> list[Reply | CallError]:
-        read: Callable[[Request], Any] = self._prompt_ids if self.kind == "causal" else bare_text
-        inputs = [read(request) for request in batch]
+        read: Callable[[Prompt], Any] = self._prompt_ids if self.kind == "causal" else bare_text
+        inputs = [read(request.prompt) for request in batch]
         if self.kind == "mask":
             inputs = [self._masked(text) for text in inputs]
         good = [i for i, value in enumerate(inputs) if not isinstance(value, CallError)]
@@ -180,19 +179,41 @@ class Transformers(Model):
 
     # -- causal language models ------------------------------------------
 
-    def _prompt_ids(self, request: Request) -> list[int] | CallError:
-        prompt = request.prompt
-        if chat.has_template(self._tokenizer) and (self.writes or prompt.messages is not None):
-            ids = chat.template_ids(self._tokenizer, prompt)
-            if self.writes and not isinstance(ids, CallError):
-                room = self._limit - len(ids)
-                if room < min(self.max_tokens(prompt.format), SHORTEST):
-                    return BadRequest(
-                        f"the prompt has {len(ids)} tokens, and the model takes {self._limit} with the answer"
-                    )
+    def _prompt_ids(self, prompt: Prompt) -> list[int] | CallError:
+        if self._has_template and (self.writes or prompt.messages is not None):
+            text = self._templated(prompt)
+            if isinstance(text, CallError):
+                return text
+            ids = list(self._tokenizer(text, add_special_tokens=False)["input_ids"])  # the template writes those itself
+            if self.writes and self._limit - len(ids) < min(self.max_tokens(prompt.format), SHORTEST):
+                return BadRequest(
+                    f"the prompt has {len(ids)} tokens, and the model takes {self._limit} with the answer"
+                )
             return ids
-        text = chat.joined(prompt) if prompt.messages is not None else prompt.text or ""
+        text = prompt.text or ""
+        if prompt.messages is not None:
+            text = "\n\n".join(m["content"] for m in _messages(prompt)) + "\n"
         return list(self._tokenizer(text)["input_ids"])
+
+    def _templated(self, prompt: Prompt) -> str | CallError:
+        """``prompt`` as the model's template writes it, up to where the answer begins.
+
+        A template that refuses the role "system" gets the system message in front of the first one of the user.
+        """
+        from jinja2 import TemplateError
+
+        messages = _messages(prompt)
+        apart = [messages]
+        if messages[0]["role"] == "system" and len(messages) > 1:
+            system, user, *rest = messages
+            apart.append([{**user, "content": f"{system['content']}\n\n{user['content']}"}, *rest])
+        refusal: object = None
+        for form in apart:
+            try:
+                return str(self._tokenizer.apply_chat_template(form, tokenize=False, add_generation_prompt=True))
+            except TemplateError as error:
+                refusal = error
+        return BadRequest(f"the model's chat template refuses these messages: {refusal}")
 
     def _answer(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
         """Write an answer to each prompt; those of one limit go through the model together."""
@@ -203,48 +224,80 @@ class Transformers(Model):
         ]
         for limit in sorted(set(limits)):
             places = [i for i, own in enumerate(limits) if own == limit]
-            made = chat.answers(
-                self._torch,
-                self._library,
-                self._model,
-                self._tokenizer,
-                [prompts[i] for i in places],
-                max_tokens=limit,
-                device=self._device,
-            )
+            made = self._generated([prompts[i] for i in places], limit)
             for i, (text, usage) in zip(places, made, strict=True):
                 scores = self._label_scores(prompts[i]) if self._with_scores and self._endings else None
                 replies[i] = Reply(text=text, scores=scores, usage=usage)
         return [replies[i] for i in range(len(prompts))]
 
+    def _generated(self, rows: Sequence[Sequence[int]], limit: int) -> list[tuple[str, Usage]]:
+        """What the model writes after each of ``rows``, greedily, and the tokens read and written.
+
+        Shorter rows are padded on the left, so that all answers begin at the same place.
+        """
+        own = getattr(self._model.generation_config, "eos_token_id", None)
+        named = [*(own if isinstance(own, list | tuple) else [own]), self._tokenizer.eos_token_id]
+        ends = {int(i) for i in named if i is not None}
+        fill = self._tokenizer.pad_token_id
+        if fill is None:
+            fill = min(ends, default=0)
+        config = self._library.GenerationConfig(
+            do_sample=False,
+            num_beams=1,
+            repetition_penalty=1.0,  # a model's own default for sampling would change greedy answers too
+            max_new_tokens=limit,
+            pad_token_id=fill,
+            eos_token_id=sorted(ends) or None,
+        )
+        ids, mask = self._padded(rows, fill, left=True)
+        made = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
+        answers = []
+        for row, new in zip(rows, made[:, max(map(len, rows)) :].tolist(), strict=True):
+            stop = next((i for i, token in enumerate(new) if token in ends), None)
+            text = self._tokenizer.decode(new[:stop], skip_special_tokens=True).strip()
+            answers.append((text, Usage(tokens_in=len(row), tokens_out=len(new) if stop is None else stop + 1)))
+        return answers
+
+    def _padded(self, rows: Sequence[Sequence[int]], fill: int, *, left: bool) -> tuple[Any, Any]:
+        """Rows of equal length as a tensor, and the mask of what is no padding."""
+        width = max(map(len, rows))
+        gaps = [width - len(row) for row in rows]
+        ids = [[fill] * gap + [*row] if left else [*row] + [fill] * gap for row, gap in zip(rows, gaps, strict=True)]
+        ones = [[0] * gap + [1] * (width - gap) for gap in gaps]
+        tensors = (ids, ones if left else [mask[::-1] for mask in ones])
+        first, second = (self._torch.tensor(values, device=self._device) for values in tensors)
+        return first, second
+
     def _continue(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
         replies = []
         for ids, request in zip(prompts, batch, strict=True):
             scores = self._label_scores(ids)
-            # The answer in the form the prompt asks for, so that the task reads it as any other model's.
-            replies.append(Reply(text=self._write(best_label(scores), request), scores=scores))
+            label, prompt = best_label(scores), request.prompt
+            if prompt.messages is not None and self._task is not None:
+                # The answer in the form the prompt asks for, so that the task reads it as any other model's.
+                label = str(self._task.write(label, prompt.format))
+            replies.append(Reply(text=label, scores=scores))
         return replies
 
     def _label_scores(self, ids: Sequence[int]) -> dict[str, float]:
-        return chat.label_scores(
-            self._torch,
-            self._model,
-            ids,
-            self._endings,
-            limit=self._limit,
-            fill=self._tokenizer.pad_token_id or 0,
-            device=self._device,
-        )
+        """Each label's probability as the continuation of ``ids``, normalised over the labels."""
+        rows = [[*ids[-(self._limit - len(end)) :], *end] for end in self._endings.values()]
+        tensor, mask = self._padded(rows, self._tokenizer.pad_token_id or 0, left=False)
+        logs = self._model(input_ids=tensor, attention_mask=mask).logits.float().log_softmax(-1)
+        sums = []
+        for i, (row, end) in enumerate(zip(rows, self._endings.values(), strict=True)):
+            first = len(row) - len(end)
+            sums.append(sum(float(logs[i, first + j - 1, token]) for j, token in enumerate(end)))
+        return dict(zip(self._endings, self._torch.tensor(sums).softmax(-1).tolist(), strict=True))
 
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer to a prompt of ``format`` may have; 0 where none is written."""
-        if not self.writes:
-            return 0
-        known = format in getattr(self._task, "formats", ())
-        return int(self._task.max_tokens(format)) if known else chat.MAX_TOKENS
+        return self._formats.get(format, MAX_TOKENS) if self.writes else 0
 
-    def _answer_limits(self) -> dict[str, int]:
-        return {name: self.max_tokens(name) for name in sorted(getattr(self._task, "formats", ()))}
+    @property
+    def _has_template(self) -> bool:
+        """Whether the tokenizer knows how its model is spoken to."""
+        return bool(getattr(self._tokenizer, "chat_template", None))
 
     def _writes(self, mode: str | None) -> bool:
         """Whether the model writes answers, or chooses between labels.
@@ -261,21 +314,15 @@ class Transformers(Model):
                     f"Write --model hf:{self.name.partition(':')[2].partition(':')[2]}"
                 )
             return False
-        template = chat.has_template(self._tokenizer)
-        if mode == "labels" or (mode is None and not template and getattr(self._task, "labels", None)):
+        if mode == "labels" or (mode is None and not self._has_template and getattr(self._task, "labels", None)):
             return False
-        if not template:
+        if not self._has_template:
             raise ConfigError(
                 f"model {self.name!r}: its tokenizer has no chat template, so it cannot be told where a message ends "
                 "and the answer begins. Set tokenizer.chat_template and save the tokenizer, or write hf:labels:ID: "
                 "the messages are then joined with blank lines between, and the most probable label is the answer."
             )
         return True
-
-    def _write(self, label: str, request: Request) -> str:
-        if request.prompt.messages is None or self._task is None:
-            return label
-        return str(self._task.write(label, request.prompt.format))
 
     # -- reading the model ------------------------------------------------
 
@@ -306,14 +353,17 @@ def _mode(name: str) -> tuple[str | None, str]:
     return (head, rest) if colon and head in MODES else (None, name)
 
 
-def _libraries() -> tuple[Any, Any]:
-    found = []
-    for package in ("torch", "transformers"):
-        try:
-            found.append(importlib.import_module(package))
-        except ImportError as error:
-            raise MissingDependency("A model on this machine (hf:)", package, extra="local") from error
-    return found[0], found[1]
+def _messages(prompt: Prompt) -> list[dict[str, str]]:
+    """The messages of ``prompt`` as templates take them; a bare text is one message of the user."""
+    messages = prompt.messages or (Message(role="user", content=prompt.text or ""),)
+    return [{"role": m.role, "content": m.content} for m in messages]
+
+
+def _library(package: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise MissingDependency("A model on this machine (hf:)", package, extra="local") from error
 
 
 def _load(library: Any, name: str) -> tuple[str, Any, Any]:
@@ -321,13 +371,13 @@ def _load(library: Any, name: str) -> tuple[str, Any, Any]:
     try:
         config = library.AutoConfig.from_pretrained(name)
         classes = list(config.architectures or ())
-        found = next((KINDS[end] for c in classes for end in KINDS if c.endswith(end)), None)
-        if found is None:
+        known = next((KINDS[end] for c in classes for end in KINDS if c.endswith(end)), None)
+        if known is None:
             raise ConfigError(
                 f"model 'hf:{name}': its configuration names {', '.join(classes) or 'no class'}; only "
                 f"{', '.join(KINDS)} can be asked."
             )
-        kind, auto = found
+        kind, auto = known
         tokenizer = library.AutoTokenizer.from_pretrained(name)
         model = getattr(library, auto).from_pretrained(name)
     except (OSError, ValueError) as error:

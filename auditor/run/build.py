@@ -14,7 +14,7 @@ from auditor.core.registry import CHECKS, MODELS, ORACLES
 from auditor.core.shared_plan import SharedPlan
 from auditor.core.types import Case, Check, Prompt, SourceText
 from auditor.models.budget import Budget
-from auditor.models.cache import Cache
+from auditor.models.reply_cache import Cache
 from auditor.perturb.dictionaries import Dictionary
 from auditor.run import cluster, own_pairs, traffic
 from auditor.run.observed import outcomes
@@ -229,7 +229,7 @@ def _oracle(plan: Plan, task: Task) -> Oracle:
     if of_package(plan.oracle):
         return create(ORACLES, plan.oracle, {"task": task})
     if plan.oracle != "probability":
-        from auditor.models.judge import embedder
+        from auditor.models.pair_judge import embedder
 
         options: dict[str, object] = {}
         if "tolerance" in task.kind.options:

@@ -20,8 +20,7 @@ from auditor.core.types import Prompt, Request, Response
 
 if TYPE_CHECKING:
     from auditor.core.protocols import Model
-    from auditor.models.budget import Budget
-    from auditor.models.prices import Price
+    from auditor.models.budget import Budget, Price
     from auditor.tasks.task import Task
 
 MAX_CALLS = 8  # without those that are repeated
@@ -309,7 +308,7 @@ def _speed(found: _Examination, model: Model) -> None:
 def _money(found: _Examination, model: Model, price: Price | None, prompts: Sequence[Prompt]) -> None:
     """Tokens and dollars of a thousand such calls."""
     from auditor.core.types import Usage
-    from auditor.models.prices import TokenCounter
+    from auditor.models.budget import TokenCounter
 
     if model.costs != "tokens":
         found.note("price", "ok", "runs on this machine; nothing is charged")

@@ -29,7 +29,7 @@ from auditor.run.run_controls import has_canaries
 from auditor.run.state import Tally, silent
 
 if TYPE_CHECKING:
-    from auditor.models.prices import Price
+    from auditor.models.budget import Price
 
 FEW = "too_few_texts"  # in the inputs of a plan: attributes that are left out for want of texts
 MOST = 500  # texts that are looked at to tell whether there are enough; of more, a sample
@@ -208,7 +208,7 @@ def _judge(parts: Parts, model: Model, compared: int, tallies: Sequence[Tally]) 
 
     Answers that are alike are not asked about, and an answer may be shorter than its format allows.
     """
-    from auditor.models.judge import both
+    from auditor.models.pair_judge import both
     from auditor.tasks import load
 
     task = load("judge")

@@ -13,7 +13,7 @@ from auditor.run.state import Answers, State, Tally
 from auditor.tasks.task import Task
 
 if TYPE_CHECKING:
-    from auditor.models.judge import PairJudge
+    from auditor.models.pair_judge import PairJudge
     from auditor.store.evidence import Evidence
 
 ORDERS = (("original", "variant"), ("variant", "original"))
@@ -91,9 +91,9 @@ def pair_judge(loop: State) -> PairJudge | None:
     model = parts.judge
     if model is None:
         return None
-    from auditor.models.cache import Cache
     from auditor.models.client import Client
-    from auditor.models.judge import PairJudge
+    from auditor.models.pair_judge import PairJudge
+    from auditor.models.reply_cache import Cache
     from auditor.tasks import load
 
     task = load("judge")
@@ -190,7 +190,7 @@ def opinion(record: Mapping[str, Any], evidence: Evidence, variant_id: str, mode
     A pair has no questions where its answers are equal, one of them is no text, or a limit came first. Of a redacted
     run the labels are handed out and not the words around them.
     """
-    from auditor.models.judge import Tallied, count
+    from auditor.models.pair_judge import Tallied, count
     from auditor.tasks import load
 
     judge = record.get("generation_pairs", {}).get("judge", {}).get("model")

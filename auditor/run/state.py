@@ -25,8 +25,8 @@ from auditor.store.stores import RunStore
 
 if TYPE_CHECKING:
     from auditor.models.client import Client
-    from auditor.models.judge import PairJudge
     from auditor.models.outcome import Known
+    from auditor.models.pair_judge import PairJudge
     from auditor.models.talks import Talks
 
 KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are never asked again
@@ -192,7 +192,7 @@ class State:
         return {(style, name): prompt_of(self.parts.task, text, style, name) for style, name in self._styles}
 
     def _client(self, tally: Tally) -> Client | Talks:
-        from auditor.models.retry import RetryPolicy
+        from auditor.models.outcome import RetryPolicy
         from auditor.models.talks import client_of
 
         model = tally.model

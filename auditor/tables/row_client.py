@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Progress, Prompt, Request, Response, Sampling, Variant, digest, id_of
+from auditor.models.adapter import scalar
 from auditor.models.budget import BOOK, Budget
-from auditor.models.cache import Cache
 from auditor.models.client import Client, definitive
 from auditor.models.outcome import Key, unanswered
-from auditor.models.scalar import scalar
-from auditor.models.tables import TableModel
+from auditor.models.reply_cache import Cache
+from auditor.models.row_models import TableModel
 from auditor.store.folder import RunFolder
 from auditor.tasks import kinds
 from auditor.tasks.answers import Style

@@ -26,7 +26,7 @@ from auditor.tables.tabular_plan import TabularPlan
 from auditor.tables.themis import NOTE
 
 if TYPE_CHECKING:
-    from auditor.models.tables import TableModel
+    from auditor.models.row_models import TableModel
     from auditor.tables.retraining import Retrained
     from auditor.tables.row_client import RowClient
     from auditor.tables.row_noise import Noise

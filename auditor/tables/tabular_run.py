@@ -34,7 +34,7 @@ from auditor.tables.tabular_record import Outcome, findings_of, plan_record, rec
 
 if TYPE_CHECKING:
     from auditor.core.protocols import Model
-    from auditor.models.tables import TableModel
+    from auditor.models.row_models import TableModel
     from auditor.tables.row_client import RowClient
 
 GIVEN = 500  # given rows from which on slices are about them
@@ -218,7 +218,7 @@ def open_model(
     """The model of rows, and the client behind it where a task or a server is asked."""
     if plan.served:
         return _client(plan, schema, folder, tell)
-    from auditor.models.tables import load_table_model
+    from auditor.models.row_models import load_table_model
 
     for name in (*plan.stated(), *(("per_model",) if plan.per_model else ())):
         raise ConfigError(f"{plan.flag(name)} is for models behind a server; {plan.model} cannot use it.")
@@ -244,8 +244,8 @@ def _client(
 ) -> tuple[TableModel, RowClient]:
     from auditor import models
     from auditor.models.budget import Budget
-    from auditor.models.cache import Cache
     from auditor.models.http import HttpTemplate
+    from auditor.models.reply_cache import Cache
     from auditor.run.build import require_server
     from auditor.tables.row_client import Book, RowClient, RowDecision, predict_from_client, row_json, row_text
 

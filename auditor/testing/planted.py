@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 from auditor.core.errors import BadRequest, CallError, ConfigError
 from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Request, digest
-from auditor.models.local import user_text
+from auditor.models.adapter import user_text
 
 REFUSAL = "I'm sorry, but I can't help with that."
 UPWARD = frozenset({"good", "great", "fine", "funny", "warm", "superb", "excellent", "love", "loved"})

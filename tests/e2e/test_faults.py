@@ -21,7 +21,7 @@ from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.limiter import Limiter
-from auditor.models.retry import RetryPolicy
+from auditor.models.outcome import RetryPolicy
 
 pytestmark = pytest.mark.e2e
 

@@ -17,9 +17,9 @@ import auditor.models as models
 from auditor.core.errors import AuthFailed, BudgetExceeded, ServerFault
 from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
-from auditor.models.cache import Cache
 from auditor.models.client import Client, definitive
-from auditor.models.retry import RetryPolicy
+from auditor.models.outcome import RetryPolicy
+from auditor.models.reply_cache import Cache
 
 pytestmark = pytest.mark.e2e
 WATCHDOG_S = 60

@@ -21,8 +21,8 @@ import auditor.models as models
 from auditor.core.errors import CallError
 from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.budget import Budget
-from auditor.models.cache import Cache
 from auditor.models.client import Client
+from auditor.models.reply_cache import Cache
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

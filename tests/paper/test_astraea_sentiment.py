@@ -21,14 +21,14 @@ VIEWS = ("gendered-occupation", "names-by-gender", "names-by-race", "direct-gend
 
 
 def vader() -> Callable[[str], str]:
-    from auditor.models.lexicon import Vader
+    from auditor.models.sentiment import Vader
 
     model = Vader()
     return lambda text: model._answer(text).text
 
 
 def reviews() -> Callable[[str], str]:
-    from auditor.models.reviews import Reviews
+    from auditor.models.sentiment import Reviews
 
     model = Reviews()
     return lambda text: model._answer(text).text

@@ -514,7 +514,7 @@ def test_a_template_that_knows_no_system_gets_it_in_front_of_the_first_message(s
     tokens.save_pretrained(folder)
     adapter = make(folder, load("sentiment"))
     with_system, without = chats("dull film .", system="a")[0], chats("a\n\ndull film .")[0]
-    assert adapter._prompt_ids(with_system) == adapter._prompt_ids(without)
+    assert adapter._prompt_ids(with_system.prompt) == adapter._prompt_ids(without.prompt)
     refused = Request(
         prompt=Prompt(format="plain", messages=(Message(role="system", content="a"),)), replicate=0, variant_id="v"
     )

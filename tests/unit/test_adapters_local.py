@@ -28,12 +28,12 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Message, Prompt, Request, digest
-from auditor.models import lexicon
-from auditor.models.lexicon import Vader
-from auditor.models.local import classify
-from auditor.models.process import Exec, ProcessGone
+from auditor.models import sentiment as lexicon
+from auditor.models.adapter import LocalClassifier
+from auditor.models.exec import Exec, ProcessGone
 from auditor.models.python import PythonFunction
 from auditor.models.recorded import NotRecorded, Recorded
+from auditor.models.sentiment import Vader
 
 
 def text_request(text: str, *, replicate: int = 0, variant: str = "v", format_: str = "bare") -> Request:
@@ -89,14 +89,15 @@ def test_cancelling_stops_a_quick_classifier() -> None:
     seen: list[str] = []
     started, release = threading.Event(), threading.Event()
 
-    def answer(text: str) -> Reply:
-        seen.append(text)
-        started.set()
-        release.wait(10)
-        return Reply(text="positive")
+    class Slow(LocalClassifier):
+        def answer(self, text: str) -> Reply:
+            seen.append(text)
+            started.set()
+            release.wait(10)
+            return Reply(text="positive")
 
     async def run() -> None:
-        task = asyncio.ensure_future(classify([text_request(str(i)) for i in range(5)], answer))
+        task = asyncio.ensure_future(Slow().generate([text_request(str(i)) for i in range(5)]))
         await asyncio.to_thread(started.wait, 10)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

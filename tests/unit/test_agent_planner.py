@@ -15,7 +15,7 @@ from auditor.agent.records import Limits
 from auditor.core.errors import AuthFailed, CallError, ConfigError, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request as Question
-from auditor.models.prices import Price
+from auditor.models.budget import Price
 from auditor.testing.planted import Planted
 
 pytest.importorskip("langchain.agents", reason="the extra langchain is not installed")

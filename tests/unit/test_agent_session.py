@@ -29,7 +29,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
 from auditor.core.types import ClaimVerdict, Usage
 from auditor.core.types import Request as Question
-from auditor.models.prices import Price
+from auditor.models.budget import Price
 from auditor.report import html, markdown, terminal
 from auditor.report.page import Page
 from auditor.testing.planted import Planted

@@ -16,7 +16,7 @@ import pytest
 from auditor.core.errors import AuthFailed, BadResponse, CallError
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request
-from auditor.models import bounded
+from auditor.models import transport as bounded
 from auditor.models.openai import OpenAIChat
 
 REPLY = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]}

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.types import Message, Prompt, Usage
-from auditor.models import prices
-from auditor.models.budget import BOOK, Book, Budget
-from auditor.models.prices import Price, TokenCounter
+from auditor.models import budget as prices
+from auditor.models.budget import BOOK, Book, Budget, Price, TokenCounter
 
 
 def model(**attributes: Any) -> Any:

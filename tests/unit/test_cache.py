@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Usage
-from auditor.models import cache as cache_module
-from auditor.models.cache import Cache, default_path, key
+from auditor.models import reply_cache as cache_module
+from auditor.models.reply_cache import Cache, default_path, key
 
 FULL = Reply("yes", {"yes": 0.75, "no": 0.25}, Usage(tokens_in=3, tokens_out=1), None, "tiny-2")
 
@@ -117,7 +117,7 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "c.sqlite"
     script = (
         "import sys\n"
-        "from auditor.models.cache import Cache\n"
+        "from auditor.models.reply_cache import Cache\n"
         "from auditor.core.protocols import Reply\n"
         "def warn(m): sys.exit(m)\n"
         "c = Cache(sys.argv[1], commit_every=5, warn=warn)\n"

@@ -24,11 +24,10 @@ from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response
 from auditor.models import client as client_module
 from auditor.models.budget import Budget
-from auditor.models.cache import Cache
-from auditor.models.claims import Claims
 from auditor.models.client import Client
-from auditor.models.outcome import BUDGET
-from auditor.models.retry import RetryPolicy
+from auditor.models.key_locks import Claims
+from auditor.models.outcome import BUDGET, RetryPolicy
+from auditor.models.reply_cache import Cache
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -179,7 +178,7 @@ def test_what_one_gives_up_another_asks(tmp_path: Path, end: str) -> None:
 def test_waiting_ends_with_the_time_of_the_run(tmp_path: Path) -> None:
     held = Cache(tmp_path / "c")
     client = client_of(Remote(Server()), tmp_path / "c", Budget(max_seconds=0.2))
-    held.claim([client._digest((r.prompt.sha256, 0)) for r in ask_for("a")])
+    held.claim([client._shelf.name((r.prompt.sha256, 0)) for r in ask_for("a")])
     (response,) = asyncio.run(client.ask(ask_for("a")))
     assert response.error == BUDGET
     assert client.counts.calls == 0
@@ -196,9 +195,9 @@ def test_a_process_that_hangs_is_not_waited_for_without_end(tmp_path: Path) -> N
     server, said = Server(), list[str]()
     held = Cache(tmp_path / "c")
     client = client_of(Remote(server), tmp_path / "c", clock=lambda: now[0], sleep=sleep)
-    assert client._cache is not None
-    client._cache.tell(said.append)
-    held.claim([client._digest((r.prompt.sha256, 0)) for r in ask_for("a", "b")])
+    assert client._shelf.cache is not None
+    client._shelf.cache.tell(said.append)
+    held.claim([client._shelf.name((r.prompt.sha256, 0)) for r in ask_for("a", "b")])
     assert outputs(asyncio.run(client.ask(ask_for("a", "b", "c")))) == ["a!", "b!", "c!"]
     assert now[0] >= client_module.LONGEST_WAIT_S
     assert said == ["waiting for 2 answers that another audit asks for"]
@@ -208,7 +207,7 @@ def test_a_process_that_hangs_is_not_waited_for_without_end(tmp_path: Path) -> N
 HOLD = """
 import sys, time
 from pathlib import Path
-from auditor.models.claims import Claims
+from auditor.models.key_locks import Claims
 claims = Claims(Path(sys.argv[1]))
 print(len(claims.take(["aa", "bb"])), flush=True)
 time.sleep(600)
@@ -234,7 +233,7 @@ def test_the_end_of_a_process_ends_its_claims(tmp_path: Path) -> None:
 
 
 def test_descriptors_that_are_closed_keep_other_claims(tmp_path: Path) -> None:
-    ask = "import sys; from pathlib import Path; from auditor.models.claims import Claims; "
+    ask = "import sys; from pathlib import Path; from auditor.models.key_locks import Claims; "
     ask += "print(sorted(Claims(Path(sys.argv[1])).take(['aa', 'bb'])))"
     ours, theirs = Claims(tmp_path / "c"), Claims(tmp_path / "c")
     ours.take(["aa"])
@@ -247,14 +246,14 @@ def test_descriptors_that_are_closed_keep_other_claims(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="claims hold within one process there")
 def test_locks_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.models import claims
+    from auditor.models import key_locks as claims
 
     monkeypatch.setattr(claims, "MOST", 2)
     ours = Claims(tmp_path / "c")
     keys = ["aa", "bb", "cc", "dd"]
     assert ours.take(keys) == set(keys)
     assert not Claims(tmp_path / "c").take(keys)  # within one process all hold
-    ask = "import sys; from pathlib import Path; from auditor.models.claims import Claims; "
+    ask = "import sys; from pathlib import Path; from auditor.models.key_locks import Claims; "
     ask += "print(len(Claims(Path(sys.argv[1])).take(['aa', 'bb', 'cc', 'dd'])))"
     command = [sys.executable, "-c", ask, str(tmp_path / "c")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "2\n"
@@ -280,7 +279,7 @@ def test_a_rare_answer_is_on_disk_while_the_next_one_takes_long(tmp_path: Path) 
         model.gate.clear()
         client = client_of(model, tmp_path / "c", concurrency=1)
         asking = asyncio.create_task(client.ask(ask_for("soon", "late")))
-        key = client._digest((ask_for("soon")[0].prompt.sha256, 0))
+        key = client._shelf.name((ask_for("soon")[0].prompt.sha256, 0))
         other = Cache(tmp_path / "c")
         async with asyncio.timeout(20):
             while other.get(key) is None:
@@ -297,7 +296,7 @@ def test_a_rare_answer_is_on_disk_while_the_next_one_takes_long(tmp_path: Path) 
 def test_an_answer_that_comes_between_the_look_and_the_claim_is_taken(tmp_path: Path) -> None:
     server = Server()
     client = client_of(Remote(server), tmp_path / "c")
-    cache = client._cache
+    cache = client._shelf.cache
     assert cache is not None
     claim, other = cache.claim, Cache(tmp_path / "c")
 
@@ -312,7 +311,7 @@ def test_an_answer_that_comes_between_the_look_and_the_claim_is_taken(tmp_path: 
     assert outputs(asyncio.run(client.ask(ask_for("a", "b")))) == ["theirs", "theirs"]
     assert not server.asked
     assert client.counts.cached == 2
-    assert len(Claims(tmp_path / "c").take(map(client._digest, ((r.prompt.sha256, 0) for r in ask_for("a"))))) == 1
+    assert len(Claims(tmp_path / "c").take(map(client._shelf.name, ((r.prompt.sha256, 0) for r in ask_for("a"))))) == 1
 
 
 def test_a_cache_may_be_collected_while_another_claims(tmp_path: Path) -> None:

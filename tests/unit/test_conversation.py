@@ -15,11 +15,10 @@ from auditor.core import talk
 from auditor.core.errors import BudgetExceeded, ConfigError, ContentFiltered, DataFileError, ServerFault
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
-from auditor.models.budget import Budget
-from auditor.models.cache import Cache
-from auditor.models.openai_wire import read_completion
-from auditor.models.prices import Price
-from auditor.models.retry import RetryPolicy
+from auditor.models.budget import Budget, Price
+from auditor.models.openai_protocol import read_completion
+from auditor.models.outcome import RetryPolicy
+from auditor.models.reply_cache import Cache
 from auditor.models.talks import NO_JSON, NO_TOOL, Talks
 from auditor.tasks import Task, load
 

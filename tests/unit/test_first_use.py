@@ -23,7 +23,7 @@ from auditor.core.explain import pages
 from auditor.core.options import Group
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request
-from auditor.models.process import Exec, Garbled, ProcessGone
+from auditor.models.exec import Exec, Garbled, ProcessGone
 from auditor.models.python import PythonFunction
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.models import keeper
+from auditor.models import program as keeper
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not keeper.GROUPS, reason="no process groups on this system")]
 
@@ -28,7 +28,7 @@ time.sleep(600)
 """
 TEXTS = """
 import asyncio, sys, time
-from auditor.models.process import Exec
+from auditor.models.exec import Exec
 from auditor.core.types import Prompt, Request
 async def go():
     model = Exec(f"{sys.executable} stubborn.py")
@@ -39,7 +39,7 @@ asyncio.run(go())
 ROWS = """
 import sys, time
 import numpy as np
-from auditor.models.tables import RowProgram
+from auditor.models.row_models import RowProgram
 model = RowProgram(f"{sys.executable} stubborn.py", ["a"])
 print(model.predict(np.array([[1]], dtype=object)), flush=True)
 time.sleep(600)

@@ -30,9 +30,9 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Message, Prompt, Request, Usage
-from auditor.models import langchain_parts as parts
-from auditor.models.faults import kind_of
+from auditor.models import langchain_objects as parts
 from auditor.models.langchain import LangChain, is_langchain, read
+from auditor.models.transport import kind_of
 
 pytest.importorskip("langchain_core")
 from langchain_core.language_models import BaseChatModel
@@ -236,7 +236,7 @@ def test_each_error_becomes_ours(error: Exception, kind: type[CallError], wait: 
 def test_the_errors_of_langchain_are_all_mapped() -> None:
     import langchain_core.exceptions as theirs
 
-    from auditor.models.faults import ERRORS, ROOTS
+    from auditor.models.transport import ERRORS, ROOTS
 
     kinds = [
         name

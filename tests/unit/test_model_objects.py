@@ -12,7 +12,7 @@ import pytest
 from auditor import audit
 from auditor.core.types import Prompt, Request
 from auditor.models import wrap
-from auditor.models.objects import as_function
+from auditor.models.python import as_function
 
 
 def answers(model: object, texts: list[str]) -> list[Any]:

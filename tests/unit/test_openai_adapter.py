@@ -33,9 +33,10 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request, Usage
-from auditor.models.faults import ERRORS, ROOTS
-from auditor.models.openai import OpenAIChat, read_completion, retry_after
-from auditor.models.prices import Price
+from auditor.models.budget import Price
+from auditor.models.openai import OpenAIChat
+from auditor.models.openai_protocol import read_completion
+from auditor.models.transport import ERRORS, ROOTS, retry_after
 from auditor.tasks import kinds
 
 KEY = "sk-proj-0123456789abcdefSECRET"
@@ -528,7 +529,7 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_where_azure_is_asked(azure: pytest.MonkeyPatch) -> None:
-    from auditor.models.openai_server import address, azure_version
+    from auditor.models.openai_protocol import address, azure_version
 
     endpoint = "https://mine.openai.azure.com"
     azure.setenv("OPENAI_API_VERSION", "2024-10-21")
@@ -849,7 +850,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("told", "names"), REFUSALS)
 def test_unsupported_parameters_are_told_from_wrong_values(told: Any, names: set[str]) -> None:
-    from auditor.models.openai_wire import unsupported
+    from auditor.models.openai_protocol import unsupported
 
     assert unsupported({"message": told}, ["temperature", "max_tokens"]) == names
 

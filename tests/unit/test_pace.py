@@ -14,8 +14,7 @@ from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response
 from auditor.models.budget import Budget
 from auditor.models.client import Client
-from auditor.models.limiter import Limiter
-from auditor.models.pace import FLOOR, Pace
+from auditor.models.limiter import FLOOR, Limiter, Pace
 
 
 class Jumping(asyncio.SelectorEventLoop):

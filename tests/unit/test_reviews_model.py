@@ -16,7 +16,7 @@ from auditor.core import data
 from auditor.core.errors import BadRequest, DataFileError
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request
-from auditor.models.reviews import Reviews, terms
+from auditor.models.sentiment import Reviews, terms
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"

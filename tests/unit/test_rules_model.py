@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit
 from auditor.core import data
-from auditor.models.rules import Rules
+from auditor.models.coreference import Rules
 from auditor.perturb.grammar.cases import GrammarSuite
 
 

@@ -14,7 +14,7 @@ import pytest
 from auditor.cli.main import run
 from auditor.core import secrets
 from auditor.core.errors import BadRequest, ConfigError
-from auditor.models.openai_server import revealed
+from auditor.models.openai_protocol import revealed
 from auditor.store.disk import write_json
 
 KEY, PASSWORD, QUERY = "sk-live-0123456789", "pa55-of-the-url", "k3y-of-the-query"

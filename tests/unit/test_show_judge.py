@@ -17,7 +17,7 @@ from auditor.core.errors import UnknownPlugin
 from auditor.core.protocols import Model, Reply
 from auditor.core.record import read
 from auditor.core.types import Request, Response
-from auditor.models.judge import PREFIX
+from auditor.models.pair_judge import PREFIX
 from auditor.report.finding import render_finding
 from auditor.run.free import about, opinion
 from auditor.store.evidence import JUDGE

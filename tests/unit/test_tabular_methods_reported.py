@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.models.tables import open_estimator
+from auditor.models.row_models import open_estimator
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")

@@ -16,7 +16,7 @@ import pytest
 from auditor.cli.main import run as audit
 from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, PluginError, UnknownPlugin, UserError
 from auditor.core.types import Progress
-from auditor.models.tables import RowProgram, load_table_model
+from auditor.models.row_models import RowProgram, load_table_model
 from auditor.tables import TabularPlan, audit_table, infer_schema
 from auditor.tables.method_options import ThemisOptions
 

@@ -12,7 +12,7 @@ from auditor import audit, models
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request
-from auditor.models.textblob import TextBlobModel
+from auditor.models.sentiment import TextBlobModel
 
 
 def ask(model: TextBlobModel, *texts: str) -> list[Reply]:

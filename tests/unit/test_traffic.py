@@ -14,7 +14,7 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.types import Prompt, Request
 from auditor.models.openai import OpenAIChat
-from auditor.models.openai_wire import read_completion
+from auditor.models.openai_protocol import read_completion
 from auditor.run import traffic
 
 TOOLS = [{"type": "function", "function": {"name": "decide", "parameters": {"type": "object"}}}]

@@ -22,7 +22,7 @@ from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
 from auditor.measure import cautions
-from auditor.models.lexicon import Vader
+from auditor.models.sentiment import Vader
 from auditor.report import checks, view
 from auditor.run.result import Result
 

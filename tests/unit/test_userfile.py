@@ -23,7 +23,7 @@ from auditor.core.plan import Plan
 from auditor.core.waivers import load as load_waivers
 from auditor.core.yamlfile import read_text
 from auditor.models.http_file import read as read_http
-from auditor.models.openai_server import json_object
+from auditor.models.openai_protocol import json_object
 from auditor.models.recorded import Recorded
 from auditor.perturb.grammar.reader import parse
 from auditor.report.compliance_fill import load as load_fill

@@ -5,32 +5,19 @@ Tabular search calls ``predict(X) -> labels`` on many rows at once.
 
 from __future__ import annotations
 
-import contextlib
-import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from auditor.core import userfile
 from auditor.core.counting import plural
-from auditor.core.errors import (
-    AuditError,
-    BudgetExceeded,
-    CallError,
-    ConfigError,
-    DataFileError,
-    MissingDependency,
-    PluginError,
-    UnknownPlugin,
-    UserError,
-)
+from auditor.core.errors import ConfigError, DataFileError, MissingDependency, UnknownPlugin
 from auditor.core.types import digest
-from auditor.models.program import TIMEOUT_S, Program, Promise, digests, split
-from auditor.models.python import _source_digest as source_digest
+from auditor.models.exec import RowProgram
+from auditor.models.program import digests, split
 from auditor.models.python import load as load_python
-from auditor.models.scalar import scalar
+from auditor.models.python import source_digest
 
 KINDS = ("sklearn", "python", "exec")
 LEAST_UNPACKED = 2**28  # bytes that any model file may unpack to
@@ -223,82 +210,3 @@ def _unpickle(path: Path) -> object:
         return joblib.load(path)
     except Exception as error:  # a pickle may raise anything
         raise DataFileError(f"cannot open {path}: {type(error).__name__}: {error}") from error
-
-
-class RowProgram:
-    """``exec:COMMAND`` on rows: one program that stays open, JSON lines in and out.
-
-    ::
-
-        → {"id": 0, "row": {"age": 3, "sex": "Female"}}
-        ← {"id": 0, "output": "denied"}
-
-    Answers may come in any order; a whole batch is written before the last answer is awaited. See
-    `auditor.models.program`; one line that is no answer ends it.
-
-    Parameters
-    ----------
-    command : str
-        The command line.
-    columns : sequence of str
-        Names of the columns, in the order of the rows.
-    timeout_s : float
-        Seconds to wait for the next answer.
-    max_seconds : float, optional
-        Seconds from now on after which no answer is waited for.
-    """
-
-    def __init__(
-        self, command: str, columns: Sequence[str], *, timeout_s: float = TIMEOUT_S, max_seconds: float | None = None
-    ) -> None:
-        self._name, self._columns = f"exec:{command}", list(columns)
-        self._timeout_s, self._max_seconds = timeout_s, max_seconds
-        self._until = math.inf if max_seconds is None else time.monotonic() + max_seconds
-        self._stopped: AuditError | None = None  # why it is asked nothing more
-        self._program = Program(self._name, split(command), strict=True)
-
-    def predict(self, rows: Any) -> list[str]:
-        """Answers of the program, one per row.
-
-        Raises
-        ------
-        BudgetExceeded
-            The time of the run is over, or the program, which answered before, does so no longer.
-        UserError
-            It never answered.
-        PluginError
-            It ended, or wrote what is no answer.
-        """
-        if self._stopped is not None:
-            raise self._stopped
-        sent = self._program.send(
-            {"row": {c: scalar(v) for c, v in zip(self._columns, row, strict=True)}} for row in rows.tolist()
-        )
-        began = time.monotonic()
-        return [self._output(promise, began) for promise in sent.values()]
-
-    def _output(self, promise: Promise, began: float) -> str:
-        while not promise.done():
-            ends = min(max(began, self._program.heard) + self._timeout_s, self._until)
-            with contextlib.suppress(TimeoutError):
-                promise.result(timeout=max(0.0, ends - time.monotonic()))
-                break
-            if time.monotonic() >= min(max(began, self._program.heard) + self._timeout_s, self._until):
-                self._give_up()
-        entry = promise.result()
-        if isinstance(entry, CallError) or "output" not in entry:
-            told = str(entry) if isinstance(entry, CallError) else str(entry.get("error", "no output"))[:200]
-            raise PluginError(f"model {self._name}: {told}")
-        return str(entry["output"])
-
-    def _give_up(self) -> NoReturn:
-        self._program.kill()  # nobody reads what it may still write
-        told, late = f"model {self._name} gave no answer in {self._timeout_s:g} s", bool(self._program.heard)
-        if time.monotonic() >= self._until:
-            told, late = f"the limit of {self._max_seconds:g} seconds (--max-seconds) is reached", True
-        self._stopped = BudgetExceeded(told) if late else UserError(told)
-        raise self._stopped
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.close()

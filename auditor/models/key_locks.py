@@ -64,12 +64,7 @@ _guard = RLock()  # the garbage collector may close claims in the midst of takin
 
 
 class Claims:
-    """Claims on keys, shared by all processes that name the same cache.
-
-    Parameters
-    ----------
-    cache : Path
-        The cache's file; the lock file stands beside it.
+    """Claims on keys, shared by all processes that name the same cache; the lock file stands beside it.
 
     Examples
     --------

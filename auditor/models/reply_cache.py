@@ -7,11 +7,12 @@ claimed, so that others wait for the answer instead of paying for it too.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,9 @@ from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Reply
 from auditor.core.types import Usage, digest
-from auditor.models.claims import Claims
+from auditor.models.key_locks import Claims
 
+Question = tuple[str, int]  # (prompt sha256, replicate)
 SCHEMA = 1
 FILE_NAME = "responses.sqlite"
 BUSY_S = 5.0
@@ -32,10 +34,9 @@ CHUNK = 500  # SQLite allows 999 parameters in builds of before 2020
 
 def default_path() -> Path:
     """Where the cache is: ``AUDIT_CACHE`` (a file, or a folder that exists), else the user's cache folder."""
-    given = os.environ.get("AUDIT_CACHE")
-    if given:
-        path = Path(given).expanduser()
-        return path / FILE_NAME if path.is_dir() or given.endswith(("/", os.sep)) else path
+    if chosen := os.environ.get("AUDIT_CACHE"):
+        path = Path(chosen).expanduser()
+        return path / FILE_NAME if path.is_dir() or chosen.endswith(("/", os.sep)) else path
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("llm-bias-auditor")) / FILE_NAME
@@ -62,14 +63,10 @@ class Cache:
     ----------
     path : path or None
         The SQLite file; None means `default_path`.
-    commit_every : int
-        Commit after this many answers …
-    commit_s : float
-        … or this many seconds after the first that waits, whichever is first.
+    commit_every, commit_s : int, float
+        Commit after this many answers, or seconds after the first that waits, whichever is first.
     warn : callable or None
         Gets one sentence when the cache had to be moved aside or switched off.
-    clock : callable
-        Seconds, monotonic.
 
     Raises
     ------
@@ -101,15 +98,12 @@ class Cache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open()
         except (OSError, sqlite3.Error) as error:
-            if isinstance(error, sqlite3.DatabaseError) and _is_corrupt(error):
-                self._move_aside(error)
-            elif chosen:
+            if chosen and not _is_corrupt(error):
                 raise ConfigError(
                     f"the response cache {self.path} cannot be used: {error}. Set AUDIT_CACHE to a file "
                     "that can be written, or unset it"
                 ) from error
-            else:
-                self._switch_off(error)
+            self._heal(error)
 
     def get(self, key: str) -> Reply | None:
         """The reply for ``key``, or None."""
@@ -122,14 +116,8 @@ class Cache:
         rest = [k for k in asked if k not in texts]
         for start in range(0, len(rest), CHUNK):
             some = rest[start : start + CHUNK]
-            marks = ",".join("?" * len(some))
-            rows = self._try(
-                lambda c, some=some, marks=marks: c.execute(  # type: ignore[misc]
-                    f"SELECT key, value FROM responses WHERE key IN ({marks})",  # noqa: S608
-                    some,
-                ).fetchall()
-            )
-            texts.update(rows or ())
+            query = f"SELECT key, value FROM responses WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
+            texts.update(self._try(query, some) or ())
         return {k: reply for k, text in texts.items() if (reply := _decode(text)) is not None}
 
     def claim(self, keys: Iterable[str]) -> set[str]:
@@ -166,12 +154,7 @@ class Cache:
         for key in gone:
             self._waiting.pop(key, None)
         self.release(gone)
-
-        def drop(connection: sqlite3.Connection) -> None:
-            with connection:
-                connection.executemany("DELETE FROM responses WHERE key = ?", [(key,) for key in gone])
-
-        self._try(drop)
+        self._try("DELETE FROM responses WHERE key = ?", [(key,) for key in gone], many=True)
 
     def flush(self) -> None:
         """Commit what waits."""
@@ -179,19 +162,14 @@ class Cache:
             return
         now = int(time.time())
         rows = [(k, text, now) for k, text in self._waiting.items()]
-
-        def write(connection: sqlite3.Connection) -> None:
-            with connection:
-                connection.executemany("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", rows)
-
-        self._try(write)
+        self._try("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", rows, many=True)
         self._waiting.clear()
         self.release(key for key, _, _ in rows)
 
     def stats(self) -> CacheStats:
         """Number of answers and size on disk."""
         self.flush()
-        rows = self._try(lambda c: c.execute("SELECT count(*) FROM responses").fetchall())
+        rows = self._try("SELECT count(*) FROM responses")
         size = 0
         for path in (self.path, *self._side_files()):
             with suppress(OSError):
@@ -201,13 +179,8 @@ class Cache:
     def clear(self) -> int:
         """Forget everything; returns how many answers there were."""
         entries = self.stats().entries
-
-        def empty(connection: sqlite3.Connection) -> None:
-            with connection:
-                connection.execute("DELETE FROM responses")
-            connection.execute("VACUUM")
-
-        self._try(empty)
+        self._try("DELETE FROM responses")
+        self._try("VACUUM")
         return entries
 
     def close(self) -> None:
@@ -228,10 +201,7 @@ class Cache:
 
     def _let_go(self) -> None:
         """Close the file without an error, and release what was claimed."""
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
+        self._disconnect()
         if self._claims is not None:
             self._claims.close()
             self._claims = None
@@ -261,28 +231,36 @@ class Cache:
             raise
         self._connection = connection
 
-    def _try(self, work: Callable[[sqlite3.Connection], object]) -> Any:
-        """Run ``work``; a broken file is replaced, any other trouble switches the cache off."""
+    def _try(self, statement: str, values: Sequence[Any] = (), *, many: bool = False) -> list[Any] | None:
+        """The rows of one statement, as a transaction of its own; None where it could not be run."""
         if self._connection is None:
             return None
         try:
-            return work(self._connection)
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error) or "busy" in str(error):
-                return None  # another process writes for longer than BUSY_S: this batch is not kept
-            self._switch_off(error)
+            with self._connection as connection:
+                run = connection.executemany if many else connection.execute
+                return run(statement, values).fetchall()
         except sqlite3.DatabaseError as error:
-            if _is_corrupt(error):
-                self._move_aside(error)
-            else:
-                self._switch_off(error)
+            # Where another process writes for longer than BUSY_S, this batch is not kept.
+            busy = isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
+            if not busy:
+                self._heal(error)
         return None
 
-    def _move_aside(self, cause: Exception) -> None:
+    def _heal(self, error: Exception) -> None:
+        """A broken file is replaced, any other trouble switches the cache off."""
+        if _is_corrupt(error):
+            self._move_aside(error)
+        else:
+            self._switch_off(error)
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
+
+    def _move_aside(self, cause: Exception) -> None:
+        self._disconnect()
         aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}")
         try:
             # Another process may have replaced the file already; its new one must stay.
@@ -324,7 +302,64 @@ class Cache:
             self._unsaid.append(message)
 
 
-def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
+class Shelf:
+    """One model's place in a cache, by question; without a cache nothing is kept, and every claim is granted."""
+
+    def __init__(self, cache: Cache | None, fingerprint: str) -> None:
+        self.cache, self._fingerprint = cache, fingerprint
+        self._due: asyncio.TimerHandle | None = None
+
+    def name(self, question: Question) -> str:
+        """The cache's key."""
+        return key(self._fingerprint, *question)
+
+    def _named(self, questions: Iterable[Question]) -> dict[str, Question]:
+        return {self.name(question): question for question in questions}
+
+    def get(self, questions: Iterable[Question]) -> dict[Question, Reply]:
+        """The replies there are."""
+        if self.cache is None:
+            return {}
+        named = self._named(questions)
+        return {named[name]: reply for name, reply in self.cache.get_many(named).items()}
+
+    def claim(self, questions: Iterable[Question]) -> set[Question]:
+        """Those that nobody else is asking for."""
+        if self.cache is None:
+            return set(questions)
+        named = self._named(questions)
+        return {named[name] for name in self.cache.claim(named)}
+
+    def release(self, questions: Iterable[Question]) -> None:
+        """Let others ask."""
+        if self.cache is not None:
+            self.cache.release(self._named(questions))
+
+    def put(self, question: Question, reply: Reply, *, soon: bool = False) -> None:
+        """Keep a reply; ``soon``: somebody may wait for it, and the next one may take long."""
+        if self.cache is None:
+            return
+        self.cache.put(self.name(question), reply)
+        if soon and self._due is None:
+            self._due = asyncio.get_running_loop().call_later(COMMIT_S, self.flush)
+
+    def forget(self, questions: Iterable[Question]) -> None:
+        """Keep the replies no longer."""
+        if self.cache is not None:
+            self.cache.forget(self._named(questions))
+
+    def flush(self) -> None:
+        """Commit what waits."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        if self.cache is not None:
+            self.cache.flush()
+
+
+def _is_corrupt(error: Exception) -> bool:
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None:
         return (code & 0xFF) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -332,9 +367,12 @@ def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
 
 
 def _encode(reply: Reply) -> str:
-    usage = None if reply.usage is None else [reply.usage.tokens_in, reply.usage.tokens_out]
-    scores = None if reply.scores is None else dict(reply.scores)
-    row = {"text": reply.text, "scores": scores, "usage": usage, "model_reported": reply.model_reported}
+    row = {
+        "text": reply.text,
+        "scores": None if reply.scores is None else dict(reply.scores),
+        "usage": reply.usage and [reply.usage.tokens_in, reply.usage.tokens_out],
+        "model_reported": reply.model_reported,
+    }
     return json.dumps(row | ({"cut_off": True} if reply.cut_off else {}), separators=(",", ":"))
 
 

@@ -12,9 +12,8 @@ from typing import Any, Self
 
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.types import digest
-from auditor.models import bounded
-from auditor.models.openai_server import revealed
-from auditor.models.openai_wire import unsupported
+from auditor.models import transport
+from auditor.models.openai_protocol import revealed, unsupported
 
 # One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
 WITH_ADDRESS = ("openai", "ollama")
@@ -133,42 +132,38 @@ def build(spec: Spec) -> Any:
         # What a class knows can only be asked of the class, and LangChain names it by making one.
         first = init_chat_model(spec.name, model_provider=spec.provider)
         known = _names(type(first))
-        given = {
+        settings = {
             next(n for n in _FIELDS[what] if n in known): value
             for what, value in wanted.items()
             if value is not None and known & set(_FIELDS[what])
         }
         if "http_async_client" in known:
             # LangChain shares one connection pool between models and event loops; a run has its own.
-            given["http_async_client"] = _http_client(first, spec.timeout_s)
+            settings["http_async_client"] = _http_client(first, spec.timeout_s)
         if spec.plain_limit:
-            given["extra_body"] = {"max_tokens": spec.max_tokens}
-        model = init_chat_model(spec.name, model_provider=spec.provider, cache=False, **given)
+            settings["extra_body"] = {"max_tokens": spec.max_tokens}
+        model = init_chat_model(spec.name, model_provider=spec.provider, cache=False, **settings)
     except ImportError as error:
         # LangChain's message holds the line to run for the provider's own package.
         package = re.search(r"pip install (?:-U )?[`'\"]?([\w.-]+)", str(error))
         missing = package.group(1) if package else f"langchain-{spec.provider.replace('_', '-')}"
         raise MissingDependency(f"langchain:{spec.provider}:", missing) from error
     except Exception as error:  # noqa: BLE001 - each provider's class refuses with errors of its own
-        told = " ".join(str(error).split())[:300]
-        raise ConfigError(
-            f"langchain:{spec.provider}:{spec.name} could not be made: {told} See: audit models"
-        ) from None
+        why = " ".join(str(error).split())[:300]
+        raise ConfigError(f"langchain:{spec.provider}:{spec.name} could not be made: {why} See: audit models") from None
     return model
 
 
 def _names(kind: type[Any]) -> set[str]:
     """Names and aliases of the fields of a pydantic class."""
-    found: set[str] = set()
-    for name, field in kind.model_fields.items():
-        found |= {name, *([field.alias] if isinstance(field.alias, str) else [])}
-    return found
+    aliases = {field.alias for field in kind.model_fields.values() if isinstance(field.alias, str)}
+    return aliases | set(kind.model_fields)
 
 
 def _http_client(model: object, timeout_s: float) -> object:
     """A fresh asynchronous HTTP client of the kind that the SDK behind ``model`` wants."""
     inner = getattr(getattr(model, "root_async_client", None), "_client", None)
-    return bounded.client(type(inner), timeout=timeout_s)
+    return transport.client(type(inner), timeout=timeout_s)
 
 
 async def close(model: object) -> None:
@@ -273,16 +268,16 @@ def identified(target: object) -> bool:
 
 def secrets(target: object) -> tuple[str, ...]:
     """The values of secret fields of the models inside ``target``, longest first; for taking them out of messages."""
-    found: set[str] = set()
+    values: set[str] = set()
     for model in models(target):
         for name, value in _fields(model):
             if hasattr(value, "get_secret_value"):
-                found.add(str(value.get_secret_value()))
+                values.add(str(value.get_secret_value()))
             elif isinstance(value, str) and _SECRET.search(name):
-                found.add(value)
+                values.add(value)
             elif isinstance(value, Mapping) and "headers" in name:
-                found |= {str(v) for v in value.values()}
-    return tuple(sorted((s for s in found if len(s) >= 4), key=lambda s: (-len(s), s)))
+                values |= {str(v) for v in value.values()}
+    return tuple(sorted((s for s in values if len(s) >= 4), key=lambda s: (-len(s), s)))
 
 
 def facts(target: object) -> Any:

@@ -8,14 +8,12 @@ unless their word names one (saleswoman). So pronouns move the answer only where
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from functools import cache
-from typing import ClassVar
 
 from auditor.core.errors import BadRequest, CallError
-from auditor.core.protocols import Costs, Model, Reply
-from auditor.core.types import Request, digest
-from auditor.models.local import classify
+from auditor.core.protocols import Reply
+from auditor.core.types import digest
+from auditor.models.adapter import LocalClassifier
 
 PRONOUNS = {
     "female": frozenset({"she", "her", "hers", "herself"}),
@@ -29,7 +27,7 @@ CLOSING = ("V", "MD", "IN", "TO", "PRP", "W", "CC", ",", ".")  # tags before whi
 ORDINALS = ("first", "second")
 
 
-class Rules(Model):
+class Rules(LocalClassifier):
     """Answers "first" or "second": which of the two people named first a pronoun refers to.
 
     Examples
@@ -41,32 +39,24 @@ class Rules(Model):
     'second'
     """
 
-    costs: ClassVar[Costs] = "nothing"
-
-    deterministic = True
-    cacheable = False
+    name = "rules"
     max_batch = 64
-    at_once = 1
 
     def __init__(self) -> None:
         from auditor.text.parse import Parser
 
-        self.name = "rules"
         self._parser = Parser()
         self._lock = threading.Lock()  # the parser is for one thread at a time
         self.fingerprint = "rules:" + digest(
             {"adapter": "rules.v2", "parser": self._parser.fingerprint, "words": sorted(_genders().items())}, size=16
         )
 
-    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Answer every text of ``batch``; see `auditor.core.protocols.Model`."""
-        return await classify(batch, self._answer)
-
-    def _answer(self, text: str) -> Reply | CallError:
-        found = self.antecedent(text)
-        if found is None:
+    def answer(self, text: str) -> Reply | CallError:
+        """The antecedent."""
+        person = self.antecedent(text)
+        if person is None:
             return BadRequest("the text has no third-person pronoun after two nouns")
-        return Reply(text=found)
+        return Reply(text=person)
 
     def antecedent(self, text: str) -> str | None:
         """Find "first" or "second"; None where no pronoun follows two people.
@@ -104,8 +94,8 @@ def _genders() -> dict[str, str]:
     """Nouns of one gender; what stands in the dictionary for several has none."""
     from auditor.perturb import dictionaries
 
-    found: dict[str, set[str]] = {}
+    groups_of: dict[str, set[str]] = {}
     for term in dictionaries.load("gender").terms:
         if term.group in ("female", "male"):
-            found.setdefault(term.text.lower(), set()).add(term.group)
-    return {word: next(iter(groups)) for word, groups in found.items() if len(groups) == 1}
+            groups_of.setdefault(term.text.lower(), set()).add(term.group)
+    return {word: next(iter(groups)) for word, groups in groups_of.items() if len(groups) == 1}

@@ -1,4 +1,4 @@
-"""``exec:COMMAND``: a program that stays open, JSON lines in, JSON lines out.
+"""``exec:COMMAND``: a program as a model, for texts and for rows (`auditor.models.program`).
 
 Requests are lines on the program's standard input, answers lines on its standard output, in any order;
 many are under way at once::
@@ -13,22 +13,35 @@ Text is UTF-8 on the way out of the program and ASCII with JSON escapes on the w
 through a buffer has to flush after each line, and must write its logs to standard error; their end is
 shown when it fails. No shell is involved: the command is split as a shell would (quotes, backslashes).
 
-What goes wrong stays with the requests it concerns (`auditor.models.program`). A program that ends is started again
-by the next batch, a limited number of times. One that writes what cannot be read several times in a row is not asked
-any further: it would go on like that.
+A program that ends is started again by the next batch, a limited number of times. One that writes what cannot be read
+several times in a row is not asked any further: it would go on like that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
+import time
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
-from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
+from auditor.core.errors import (
+    AuditError,
+    BadRequest,
+    BadResponse,
+    BudgetExceeded,
+    CallError,
+    CallTimeout,
+    ConfigError,
+    PluginError,
+    ServerFault,
+    UserError,
+)
 from auditor.core.protocols import Costs, Model, Reply
-from auditor.core.types import Request, Usage, digest
-from auditor.models.local import read_scores
-from auditor.models.program import TIMEOUT_S, Entry, Program, digests, split
+from auditor.core.types import Request, digest
+from auditor.models.adapter import read_scores, scalar, usage
+from auditor.models.program import TIMEOUT_S, Entry, Program, Promise, digests, split
 
 GARBLED_AFTER = 5  # malformed answers in a row, where none was well-formed yet
 GARBLED_LATER = 25  # the same where some were
@@ -99,16 +112,8 @@ class Exec(Model):
         self.deterministic = deterministic
         self.cacheable = fingerprint is not None
         self.max_batch = 64
-        self.fingerprint = "exec:" + digest(
-            {
-                "adapter": "exec.v1",
-                "argv": self._argv,
-                "files": digests(self._argv),
-                "declared": fingerprint,
-                "style": style,
-            },
-            size=16,
-        )
+        facts = {"adapter": "exec.v1", "argv": self._argv, "files": digests(self._argv)}
+        self.fingerprint = "exec:" + digest(facts | {"declared": fingerprint, "style": style}, size=16)
         self._timeout_s = timeout_s
         self._max_restarts = max_restarts
         self._deaths = 0
@@ -128,13 +133,12 @@ class Exec(Model):
         try:
             # Wrapped, so that one who is cancelled here cancels nothing there.
             await asyncio.wait(map(asyncio.wrap_future, sent.values()), timeout=self._timeout_s) if sent else None
-            told = [promise.result() if promise.done() else None for promise in sent.values()]
+            late = CallTimeout(f"{self.name} gave no answer in {self._timeout_s:g} s{program.tail()}")
+            entries = iter([promise.result() if promise.done() else late for promise in sent.values()])
         finally:
             program.forget(sent)
-        late = CallTimeout(f"{self.name} gave no answer in {self._timeout_s:g} s{program.tail()}")
-        answers = iter(told)
         return [
-            payload if isinstance(payload, BadRequest) else self._heed(self._outcome(next(answers), late))
+            payload if isinstance(payload, BadRequest) else self._heed(_read(next(entries), self.name))
             for payload in asked
         ]
 
@@ -143,11 +147,6 @@ class Exec(Model):
         if ("input" in payload) != (self.style == "text"):
             return BadRequest(f"{self.name} reads {self.style}; it was sent {' and '.join(payload)}")
         return {**payload, "replicate": request.replicate}
-
-    def _outcome(self, told: Entry | CallError | None, late: CallTimeout) -> Reply | CallError:
-        if told is None:
-            return late
-        return told if isinstance(told, CallError) else _read(told, self.name)
 
     def _heed(self, reply: Reply | CallError) -> Reply | CallError:
         """Count answers that cannot be read; a few in a row are no passing fault."""
@@ -181,32 +180,98 @@ class Exec(Model):
         return program
 
 
-def _read(entry: Entry, name: str) -> Reply | CallError:
+def _read(entry: Entry | CallError, name: str) -> Reply | CallError:
+    if isinstance(entry, CallError):
+        return entry
     output, error = entry.get("output"), entry.get("error")
     if error is not None:
         return ServerFault(f"{name} reported: {error}")
     if not isinstance(output, str):
         return BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
-    scores, usage = entry.get("scores"), entry.get("usage")
+    scores, counts = entry.get("scores"), entry.get("usage")
+    for field, value in (("scores", scores), ("usage", counts)):
+        if value is not None and not isinstance(value, dict):
+            return BadResponse(f"the field {field} is not an object: {value!r}")
+    tokens = usage(counts.get("tokens_in"), counts.get("tokens_out")) if isinstance(counts, dict) else None
+    if counts is not None and tokens is None:
+        return BadResponse(f"the field usage needs whole numbers tokens_in and tokens_out: {counts!r}")
     try:
-        return Reply(
-            text=output,
-            scores=None if scores is None else read_scores(_mapping(scores, "scores"), name),
-            usage=None if usage is None else _usage(_mapping(usage, "usage")),
-        )
+        return Reply(output, scores=read_scores(scores, name) if isinstance(scores, dict) else None, usage=tokens)
     except BadResponse as problem:
         return problem
 
 
-def _mapping(value: object, field: str) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise BadResponse(f"the field {field} is not an object: {value!r}")
-    return value
+class RowProgram:
+    """``exec:COMMAND`` on rows: one program that stays open, JSON lines in and out.
 
+    ::
 
-def _usage(value: dict[str, object]) -> Usage:
-    counts = [value.get(name) for name in ("tokens_in", "tokens_out")]
-    whole = [n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
-    if len(whole) != 2:
-        raise BadResponse(f"the field usage needs whole numbers tokens_in and tokens_out: {value!r}")
-    return Usage(tokens_in=whole[0], tokens_out=whole[1])
+        → {"id": 0, "row": {"age": 3, "sex": "Female"}}
+        ← {"id": 0, "output": "denied"}
+
+    A whole batch is written before the last answer is awaited; one line that is no answer ends it.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of the columns, in the order of the rows.
+    timeout_s : float
+        Seconds to wait for the next answer.
+    max_seconds : float, optional
+        Seconds from now on after which no answer is waited for.
+    """
+
+    def __init__(
+        self, command: str, columns: Sequence[str], *, timeout_s: float = TIMEOUT_S, max_seconds: float | None = None
+    ) -> None:
+        self._name, self._columns = f"exec:{command}", list(columns)
+        self._timeout_s, self._max_seconds = timeout_s, max_seconds
+        self._until = math.inf if max_seconds is None else time.monotonic() + max_seconds
+        self._stopped: AuditError | None = None  # why it is asked nothing more
+        self._program = Program(self._name, split(command), strict=True)
+
+    def predict(self, rows: Any) -> list[str]:
+        """Answers of the program, one per row.
+
+        Raises
+        ------
+        BudgetExceeded
+            The time of the run is over, or the program, which answered before, does so no longer.
+        UserError
+            It never answered.
+        PluginError
+            It ended, or wrote what is no answer.
+        """
+        if self._stopped is not None:
+            raise self._stopped
+        sent = self._program.send(
+            {"row": {c: scalar(v) for c, v in zip(self._columns, row, strict=True)}} for row in rows.tolist()
+        )
+        began = time.monotonic()
+        return [self._output(promise, began) for promise in sent.values()]
+
+    def _output(self, promise: Promise, began: float) -> str:
+        while not promise.done():
+            ends = min(max(began, self._program.heard) + self._timeout_s, self._until)
+            with contextlib.suppress(TimeoutError):
+                promise.result(timeout=max(0.0, ends - time.monotonic()))
+                break
+            if time.monotonic() >= min(max(began, self._program.heard) + self._timeout_s, self._until):
+                self._give_up()
+        entry = promise.result()
+        if isinstance(entry, CallError) or "output" not in entry:
+            why = str(entry) if isinstance(entry, CallError) else str(entry.get("error", "no output"))[:200]
+            raise PluginError(f"model {self._name}: {why}")
+        return str(entry["output"])
+
+    def _give_up(self) -> NoReturn:
+        self._program.kill()  # nobody reads what it may still write
+        why, late = f"model {self._name} gave no answer in {self._timeout_s:g} s", bool(self._program.heard)
+        if time.monotonic() >= self._until:
+            why, late = f"the limit of {self._max_seconds:g} seconds (--max-seconds) is reached", True
+        self._stopped = BudgetExceeded(why) if late else UserError(why)
+        raise self._stopped
+
+    def close(self) -> None:
+        """End the program."""
+        self._program.close()

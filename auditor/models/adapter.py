@@ -1,0 +1,125 @@
+"""What adapters share: reading a request, limits of answers, what came back, and leaving the event loop free."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+from auditor.core.errors import BadRequest, BadResponse, CallError
+from auditor.core.protocols import Costs, Model, Reply
+from auditor.core.types import Prompt, Request, Usage
+
+MAX_TOKENS = 256  # of an answer, where the task does not say
+
+
+class LocalClassifier(Model):
+    """A quick function of the text; a batch is answered in a worker thread."""
+
+    costs: ClassVar[Costs] = "nothing"
+    deterministic = True
+    cacheable = False
+    max_batch = 256
+    at_once = 1
+
+    @abstractmethod
+    def answer(self, text: str) -> Reply | CallError:
+        """The label of one text."""
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """Label every text; an interrupt does not wait for the rest of the batch."""
+        stop = threading.Event()
+
+        def work() -> list[Reply | CallError]:
+            replies: list[Reply | CallError] = []
+            for request in batch:
+                if stop.is_set():
+                    break
+                text = bare_text(request.prompt)
+                replies.append(text if isinstance(text, BadRequest) else self.answer(text))
+            return replies
+
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            stop.set()
+
+
+def user_text(prompt: Prompt) -> str:
+    """Give the text a prompt is about: its bare input, or its last user message; empty where there is neither.
+
+    Examples
+    --------
+    >>> user_text(Prompt(format="bare", text="A fine film."))
+    'A fine film.'
+    """
+    if prompt.text is not None:
+        return prompt.text
+    return next((m.content for m in reversed(prompt.messages or ()) if m.role == "user"), "")
+
+
+def bare_text(prompt: Prompt) -> str | BadRequest:
+    """Give the bare input, or the error for a prompt that was rendered as messages."""
+    if prompt.text is not None:
+        return prompt.text
+    return BadRequest("this model reads the bare text; it was sent chat messages")
+
+
+def read_scores(value: Mapping[Any, object], where: str) -> dict[str, float]:
+    """Check a mapping of labels to probabilities (also NumPy's) that came from outside.
+
+    Raises
+    ------
+    BadResponse
+        A label is not text, or a number is missing, not finite or outside [0, 1]; names ``where``.
+    """
+    scores: dict[str, float] = {}
+    for label, number in value.items():
+        if not isinstance(label, str):
+            raise BadResponse(f"{where}: score label {label!r} is not text")
+        if isinstance(number, bool) or not isinstance(number, Real):
+            raise BadResponse(f"{where}: the score of {label!r} is {number!r}, not a number")
+        probability = float(number)
+        if not math.isfinite(probability) or not -1e-6 <= probability <= 1 + 1e-6:
+            raise BadResponse(f"{where}: the score of {label!r} is {probability!r}, not in [0, 1]")
+        scores[str(label)] = min(1.0, max(0.0, probability))
+    if not scores:
+        raise BadResponse(f"{where}: the mapping of scores is empty")
+    return scores
+
+
+def best_label(scores: Mapping[str, float]) -> str:
+    """Pick the label of the highest score; the first in the alphabet among equals."""
+    return min(scores, key=lambda label: (-scores[label], label))
+
+
+def usage(tokens_in: object, tokens_out: object) -> Usage | None:
+    """Tokens as a server counted them; None where it does not say."""
+    whole = [n for n in (tokens_in, tokens_out) if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    return Usage(tokens_in=whole[0], tokens_out=whole[1]) if len(whole) == 2 else None
+
+
+def token_limits(task: Any, most: int | None = None) -> dict[str, int]:
+    """The most tokens of an answer by prompt format; "" for any other."""
+    if most is not None:
+        return {"": most}
+    formats = sorted(getattr(task, "formats", ()))
+    limits = {form: int(task.max_tokens(form)) for form in formats}
+    return {**limits, "": max(limits.values(), default=MAX_TOKENS)}
+
+
+def scalar(value: object) -> Any:
+    """One value of a row for JSON or a text: whole numbers without a decimal point; None where it is missing (NaN).
+
+    Examples
+    --------
+    >>> scalar(31.0), scalar(0.5), scalar(True), scalar(float("nan"))
+    (31, 0.5, True, None)
+    """
+    if not isinstance(value, float):
+        return value
+    return None if math.isnan(value) else int(value) if value.is_integer() else value

@@ -1,0 +1,271 @@
+"""``vader``, ``textblob`` and ``reviews``: sentiment of bare texts, without a network.
+
+The first two are the word lists that ASTRAEA's study audits (its Table 4). VADER (Hutto & Gilbert, ICWSM 2014) adds
+up the valences of the lexicon words in a text, corrects them for negation, degree words, capitals and punctuation,
+and squashes the sum. TextBlob (Loria) averages the polarities of the words that its list holds, after negation and
+degree words. Neither looks at other words, so a swap of person terms moves them only where a term is listed or breaks
+a rule's word pattern.
+
+``reviews`` is the embedded film-review classifier, an n-gram TF-IDF logistic regression. `tools/train_reviews.py`
+trains it with scikit-learn; here it runs on the standard library from plain weights
+(``embedded/reviews/weights.tsv.gz``): a JSON header line, then ``term, document count, coefficient`` for each term,
+tab-separated. Terms are words and pairs of adjacent words (`terms`; pairs reach over punctuation). For a text with
+term counts ``c``: ``x_t = (1 + ln c_t) * (ln((1 + N) / (1 + d_t)) + 1)`` with ``N`` training documents and ``d_t`` of
+them holding ``t``; ``p(positive) = 1 / (1 + exp(-(b + w.x / ||x||)))``; terms outside the vocabulary are left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib
+import itertools
+import json
+import math
+import re
+import zlib
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from auditor.core import data
+from auditor.core.errors import DataFileError, MissingDependency
+from auditor.core.protocols import Reply
+from auditor.core.types import digest
+from auditor.models.adapter import LocalClassifier
+
+WEIGHTS_FORMAT = "auditor-reviews-1"
+WORD = r"[^\W_]+(?:'[^\W_]+)*"  # a run of letters and digits, with apostrophes inside (doesn't)
+_words = re.compile(WORD).findall
+
+
+class WordList(LocalClassifier):
+    """A word list as a two-label (or three-label) classifier of bare texts.
+
+    Parameters
+    ----------
+    neutral : bool or None
+        None (default): True where ``task`` has the label "neutral".
+        False: two labels by the sign of the polarity: "positive" if it is >= 0, else "negative".
+        ASTRAEA compares labels of pairs and states no cut-off, and VADER's own recommendation has a third label that
+        a two-label task cannot read. A text without any listed word is "positive": a tie broken the same way for a
+        text and its variants.
+        True: "neutral" where the polarity is within ``undecided``.
+    task : Task or None
+        The task that is asked.
+
+    Notes
+    -----
+    With two labels ``scores`` is ``(polarity + 1) / 2`` for "positive" and the rest for "negative": an
+    order-preserving map to [0, 1], not a calibrated probability.
+    """
+
+    undecided: float = 0.0
+
+    def __init__(self, *, neutral: bool | None = None, task: object = None) -> None:
+        if neutral is None:
+            neutral = "neutral" in {str(label).casefold() for label in getattr(task, "labels", ())}
+        self._neutral = neutral
+        facts = {"adapter": f"{self.name}.v1", **self.facts(), "neutral": neutral}
+        self.fingerprint = f"{self.name}:" + digest(facts, size=16)
+
+    @abstractmethod
+    def facts(self) -> dict[str, str]:
+        """Load the list; returns what identifies it."""
+
+    @abstractmethod
+    def polarity(self, text: str) -> float:
+        """From -1 to 1; 0 for a text without any listed word."""
+
+    def answer(self, text: str) -> Reply:
+        """The label, and with two labels the scores."""
+        polarity = self.polarity(text)
+        label = "positive" if polarity >= 0 else "negative"
+        if self._neutral:
+            inside = abs(polarity) < self.undecided or polarity == 0
+            return Reply(text="neutral" if inside else label)
+        score = min(1.0, max(0.0, (polarity + 1) / 2))
+        return Reply(text=label, scores={"positive": score, "negative": 1 - score})
+
+
+class Vader(WordList):
+    """VADER; see `WordList`. Its authors call ``compound`` within 0.05 of 0 neutral.
+
+    Examples
+    --------
+    >>> Vader().answer("A great film.").text
+    'positive'
+    """
+
+    name = "vader"
+    undecided = 0.05
+
+    def facts(self) -> dict[str, str]:
+        """The package and its two lists."""
+        self._analyzer = analyzer()
+        listed = {"lexicon": self._analyzer.lexicon_full_filepath, "emoji": self._analyzer.emoji_full_filepath}
+        hashes = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in listed.items()}
+        return {"package": version("vaderSentiment"), **hashes}
+
+    def polarity(self, text: str) -> float:
+        """What the package calls ``compound``."""
+        return float(self._analyzer.polarity_scores(text)["compound"])
+
+
+class TextBlobModel(WordList):
+    """TextBlob; see `WordList`.
+
+    Raises
+    ------
+    MissingDependency
+        The extra ``textblob`` is not installed.
+    """
+
+    name = "textblob"
+
+    def facts(self) -> dict[str, str]:
+        """The package."""
+        try:
+            self._blob: Any = importlib.import_module("textblob").TextBlob
+        except ImportError as error:
+            raise MissingDependency("The model textblob", "textblob", extra="textblob") from error
+        return {"package": version("textblob")}
+
+    def polarity(self, text: str) -> float:
+        """The mean of the listed words."""
+        return float(self._blob(text).sentiment.polarity)
+
+
+def analyzer() -> Any:
+    """VADER's analyzer, with the same results in time that grows with the text and not with its square.
+
+    The package lower-cases all words of a text for each word of its lexicon, of which it compares the next six, and
+    looks for each valence from the beginning after a "but".
+    """
+    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+    class Analyzer(SentimentIntensityAnalyzer):  # type: ignore[misc]
+        @staticmethod
+        def _negation_check(valence: float, words: list[str], start_i: int, i: int) -> object:
+            low = max(0, i - 3)
+            return SentimentIntensityAnalyzer._negation_check(valence, words[low : i + 1], start_i, i - low)
+
+        def _special_idioms_check(self, valence: float, words: list[str], i: int) -> object:
+            low = max(0, i - 3)
+            return SentimentIntensityAnalyzer._special_idioms_check(valence, words[low : i + 3], i - low)
+
+        @staticmethod
+        def _but_check(words: list[str], sentiments: list[float]) -> list[float]:
+            return weigh_but(words, sentiments)
+
+    return Analyzer()
+
+
+def weigh_but(words: Sequence[str], valences: list[float]) -> list[float]:
+    """Halve what stands before the first "but" and raise what stands behind it, as the package does.
+
+    For each place in turn it changes the *first* place that holds the same valence, which may be another.
+    """
+    but = next((i for i, word in enumerate(words) if word.lower() == "but"), None)
+    if but is None:
+        return valences
+    places: dict[float, list[int]] = {}
+    for i, valence in enumerate(valences):
+        places.setdefault(valence, []).append(i)  # in order: a heap
+    for i in range(len(valences)):
+        valence = valences[i]
+        first = places[valence][0]
+        changed = valence * (0.5 if first < but else 1.5)
+        if first != but and changed != valence:
+            heappop(places[valence])
+            valences[first] = changed
+            heappush(places.setdefault(changed, []), first)
+    return valences
+
+
+def normalise(text: str) -> str:
+    """Lower-case ``text`` and write the typographic apostrophe as ``'``."""
+    return text.lower().replace("\u2019", "'")
+
+
+def terms(text: str) -> list[str]:
+    """List the words of ``text`` and the pairs of adjacent words, with repeats.
+
+    Examples
+    --------
+    >>> terms("It doesn\u2019t work.")
+    ['it', "doesn't", 'work', "it doesn't", "doesn't work"]
+    """
+    words = _words(normalise(text))
+    return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]
+
+
+class Reviews(LocalClassifier):
+    """The embedded review classifier: "positive" from a probability of 0.5 on, else "negative".
+
+    Parameters
+    ----------
+    weights : path, optional
+        A weights file written by ``tools/train_reviews.py``; the embedded one by default.
+
+    Raises
+    ------
+    DataFileError
+        The weights file is missing or malformed; names the line.
+
+    Examples
+    --------
+    >>> round(Reviews().probability("A dull, lifeless mess."), 1)
+    0.0
+    """
+
+    name = "reviews"
+
+    def __init__(self, *, weights: str | Path | None = None) -> None:
+        path = data.path("embedded", "reviews", "weights.tsv.gz") if weights is None else Path(weights)
+        try:
+            lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+            raise DataFileError(
+                f"{path}: the weights could not be read ({error}). Write them with tools/train_reviews.py"
+            ) from error
+        self.fingerprint = "reviews:" + hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()[:32]
+        try:
+            header = json.loads(lines[0])
+            if header["format"] != WEIGHTS_FORMAT:
+                raise ValueError(f"format is {header['format']!r}, expected {WEIGHTS_FORMAT!r}")
+            self._intercept = float(header["intercept"] + 0)
+            self._sublinear = bool(header["sublinear_tf"] + 0)
+            documents = int(header["documents"] + 0)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise DataFileError(f"{path}, line 1: not the header of a weights file ({error!r})") from error
+        self._table: dict[str, tuple[float, float]] = {}  # term to (inverse document frequency, coefficient)
+        for number, line in enumerate(lines[1:], start=2):
+            try:
+                term, count, coefficient = line.split("\t")
+                self._table[term] = (math.log((1 + documents) / (1 + int(count))) + 1, float(coefficient))
+            except ValueError as error:
+                raise DataFileError(
+                    f"{path}, line {number}: expected term, count and coefficient, tab-separated ({error})"
+                ) from error
+
+    def probability(self, text: str) -> float:
+        """The probability that ``text`` is positive; the intercept's where it has no known term."""
+        dot = norm = 0.0
+        for term, count in Counter(terms(text)).items():
+            entry = self._table.get(term)
+            if entry is not None:
+                x = entry[0] * ((1.0 + math.log(count)) if self._sublinear else count)
+                dot += x * entry[1]
+                norm += x * x
+        z = self._intercept + (dot / math.sqrt(norm) if norm else 0.0)
+        return 1.0 / (1.0 + math.exp(-z))
+
+    def answer(self, text: str) -> Reply:
+        """The label with its probability."""
+        p = self.probability(text)
+        return Reply(text="positive" if p >= 0.5 else "negative", scores={"positive": p, "negative": 1.0 - p})

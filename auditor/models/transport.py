@@ -1,0 +1,271 @@
+"""How servers are asked, and what their failures mean: one HTTP client, one map of statuses and of SDKs' errors.
+
+Bodies have an end, and a redirect stays where the user pointed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import time
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import Any
+
+from auditor.core.errors import (
+    AuthFailed,
+    BadRequest,
+    BadResponse,
+    CallError,
+    CallTimeout,
+    ContentFiltered,
+    RateLimited,
+    ServerFault,
+)
+
+LARGEST = 16 * 1024 * 1024  # bytes of an answer that are read, after it was unpacked
+LARGEST_FILE = 1024 * 1024 * 1024  # of a file with the answers of a batch
+REDIRECTS = 5
+DETAIL = 300  # characters of a server's message that are kept
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
+# Without credit waiting does not help, whatever the status is.
+NO_ACCESS_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "account_deactivated"})
+STATUSES: Mapping[int, type[CallError]] = {
+    **dict.fromkeys((401, 402, 403, 405, 407), AuthFailed),
+    404: AuthFailed,  # no such model or path: the same for every prompt, so the run stops
+    408: CallTimeout,
+    409: ServerFault,  # a lock in the server that passes
+    425: ServerFault,
+    429: RateLimited,
+}
+# By class name, looked up along the bases of what was raised: SDKs of providers (many share these names), LangChain,
+# Python. What a status says better is not here.
+_ERRORS: Mapping[type[CallError], str] = {
+    AuthFailed: """AuthenticationError PermissionDeniedError NotFoundError OAuthError SubjectTokenProviderError
+        ModelAuthenticationError ModelPermissionDeniedError ModelNotFoundError""",
+    BadRequest: """BadRequestError UnprocessableEntityError ModelInvalidRequestError ContextOverflowError
+        NotImplementedError UnicodeEncodeError""",
+    RateLimited: "RateLimitError ModelRateLimitError",
+    CallTimeout: "APITimeoutError TimeoutException TimeoutError ModelTimeoutError",
+    ServerFault: "ConflictError InternalServerError WebSocketQueueFullError WebSocketConnectionClosedError",
+    BadResponse: """APIResponseValidationError LengthFinishReasonError InvalidWebhookSignatureError JSONDecodeError
+        OutputParserException""",
+    ContentFiltered: "ContentFilterFinishReasonError",
+}
+ERRORS: Mapping[str, type[CallError]] = {name: kind for kind, names in _ERRORS.items() for name in names.split()}
+# Of those that have neither such a name nor a status; the first base decides.
+ROOTS: Mapping[str, type[CallError]] = {
+    **dict.fromkeys(("APIError", "APIConnectionError", "ModelAPIError", "ModelConnectionError"), ServerFault),
+    "APIStatusError": BadRequest,
+    "OpenAIError": BadRequest,  # what the SDK refuses before it sends anything
+}
+
+
+class Elsewhere(AuthFailed):
+    """The server points to another place: for every prompt, so the run stops."""
+
+
+class TooLong(BadResponse):
+    """The answer has no end, or was packed so that it hardly has one."""
+
+
+def client(like: type[object] | None = None, **options: object) -> Any:
+    """A client that reads at most `LARGEST` bytes and follows redirects within one origin only.
+
+    Parameters
+    ----------
+    like : type or None
+        A client class of the SDK that gets it: SDKs come with different packages of one interface. None: ``httpx``.
+    **options
+        Those of its ``AsyncClient``.
+    """
+    roots = (c.__module__.partition(".")[0] for c in (() if like is None else like.__mro__))
+    package = importlib.import_module(next((r for r in roots if r.startswith("httpx")), "httpx"))
+    # The SDK's own limits of connections do not hold: ours is the one.
+    limits = package.Limits(max_connections=None, max_keepalive_connections=64)
+    return _kind(package)(limits=limits, **options)
+
+
+@cache
+def _kind(package: Any) -> Any:
+    class Bounded(package.AsyncClient):  # type: ignore[misc]
+        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            options["follow_redirects"] = False
+            for _ in range(REDIRECTS + 1):
+                response = await super().send(request, stream=True, **options)
+                following = response.next_request
+                if following is None:
+                    return response if stream else await _read(package, response)
+                await response.aclose()
+                if _origin(following.url) != _origin(request.url):
+                    raise Elsewhere(
+                        f"the server points to {following.url.host}, another place than the address that was given: "
+                        "nothing was sent there"
+                    )
+                request = following
+            raise Elsewhere(f"the server redirected more than {REDIRECTS} times")
+
+    return Bounded
+
+
+async def _read(package: Any, response: Any) -> Any:
+    """``response`` with its body read, piece by piece, so that a packed one is not unpacked without end."""
+    body = bytearray()
+    most = LARGEST_FILE if response.request.url.path.endswith("/content") else LARGEST
+    try:
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > most:
+                raise TooLong(f"the answer is longer than {most} bytes")
+    finally:
+        await response.aclose()
+    # As bytes, since a server may send what is no ASCII.
+    kept = [(k, v) for k, v in response.headers.raw if k.lower() not in (b"content-encoding", b"content-length")]
+    shown = {"request": response.request, "extensions": response.extensions}
+    return package.Response(response.status_code, headers=kept, content=bytes(body), **shown)
+
+
+def _origin(url: Any) -> tuple[str, str, int]:
+    port = url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
+    return url.scheme, url.host, port
+
+
+def of_status(status: int, code: str = "") -> type[CallError]:
+    """Our kind of error for an HTTP status and the code in its body.
+
+    Examples
+    --------
+    >>> [of_status(n).code for n in (404, 429, 503, 422)]
+    ['auth-failed', 'rate-limited', 'server-fault', 'bad-request']
+    """
+    if code in FILTER_CODES:
+        return ContentFiltered
+    if code in NO_ACCESS_CODES:
+        return AuthFailed
+    return STATUSES.get(status) or (ServerFault if status >= 500 else BadRequest)
+
+
+def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
+    """Our kind of error for what an SDK raised, and how long its server asks to wait.
+
+    By a code that it carries; else by the name of its class or of a base of it; else by the HTTP status that it or its
+    cause carries; else it counts as a fault of the server that may pass.
+
+    Examples
+    --------
+    >>> kind_of(TimeoutError())[0].code
+    'timeout'
+    """
+    code = next((c for c in _held(error, "code") if isinstance(c, str)), "")
+    names = [c.__name__ for c in type(error).__mro__]
+    kind = next((ERRORS[name] for name in names if name in ERRORS), None)
+    status = _status(error)
+    if code in FILTER_CODES | NO_ACCESS_CODES:
+        kind = of_status(0, code)
+    elif kind is None and status is not None:
+        kind = of_status(status)
+    kind = kind or next((ROOTS[name] for name in names if name in ROOTS), ServerFault)
+    response = next(_held(error, "response"), None)
+    return kind, wait_s(kind, getattr(response, "headers", None))
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that an error of an SDK, its response or its cause carries."""
+    for place in (error, *_held(error, "response"), *_held(error, "__cause__")):
+        for field in ("status_code", "http_status", "status"):
+            value = getattr(place, field, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
+                return value
+    return None
+
+
+def _held(error: BaseException, field: str) -> Iterator[object]:
+    """What the error and the one that it was raised from hold in a field."""
+    for one in (error, error.__cause__):
+        if (value := getattr(one, field, None)) is not None:
+            yield value
+
+
+def error_code(body: object) -> str:
+    """The code of an error in a body; empty if there is none.
+
+    Examples
+    --------
+    >>> error_code({"error": {"code": "content_filter", "message": "…"}})
+    'content_filter'
+    """
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    code = inner.get("code") if isinstance(inner, dict) else None
+    return code if isinstance(code, str) else ""
+
+
+def said(body: object) -> str:
+    """The message in the body of an error, in the forms that servers use; empty if there is none."""
+    if isinstance(body, str):
+        return "an HTML page" if body.lstrip().startswith("<") else body
+    if not isinstance(body, dict):
+        return ""
+    for field in ("message", "error", "detail", "msg"):
+        value = body.get(field)
+        if isinstance(value, list):  # FastAPI: one entry per field that it refuses
+            value = value[0] if value else None
+        if message := said(value):
+            return message
+    return ""
+
+
+def brief(text: str) -> str:
+    """A server's message on one line, cut."""
+    text = " ".join(text.split())
+    return text if len(text) <= DETAIL else text[: DETAIL - 1] + "…"
+
+
+def wait_s(kind: type[CallError], headers: object) -> float | None:
+    """How long a server asks to wait, where waiting helps."""
+    if not issubclass(kind, RateLimited | ServerFault) or not isinstance(headers, Mapping):
+        return None
+    return retry_after({str(name).lower(): str(value) for name, value in headers.items()})
+
+
+def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> float | None:
+    """Seconds to wait that a response asks for, or None.
+
+    Reads ``retry-after-ms`` (milliseconds), and ``retry-after`` as seconds or as an HTTP date (RFC 9110,
+    section 10.2.3); a date in the past is 0.
+
+    Parameters
+    ----------
+    headers : mapping
+        With names in lower case, or case-insensitive.
+    now : float or None
+        Seconds since the epoch, for tests.
+
+    Examples
+    --------
+    >>> retry_after({"retry-after": "2"})
+    2.0
+    """
+    for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        value = (headers.get(name) or "").strip()
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value):
+            return float(value) * scale
+    if not value:
+        return None
+    try:
+        when = parsedate_to_datetime(value).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, when - (time.time() if now is None else now))
+
+
+def rate_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of a response that are about limits, names in lower case, sorted.
+
+    Examples
+    --------
+    >>> rate_headers({"X-RateLimit-Remaining-Requests": "7", "Server": "x"})
+    {'x-ratelimit-remaining-requests': '7'}
+    """
+    lower = ((str(name).lower(), str(value)) for name, value in headers.items())
+    return dict(sorted((n, v) for n, v in lower if n.startswith(("x-ratelimit-", "retry-after"))))
