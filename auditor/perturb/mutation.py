@@ -7,22 +7,22 @@ applied at once to spans of the original, so no replaced word is ever replaced a
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, draws_of, id_of, names
-from auditor.perturb._choose import Choice, Insertion, Offer, named, sample
-from auditor.perturb._match import Hit, Matcher, Place, Scan, settle
-from auditor.perturb._persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser
-from auditor.perturb._plans import Crowd
-from auditor.perturb._wanted import EVERY, Wanted, split
+from auditor.core.types import Case, SourceText, Variant, draws_of, id_of, names
+from auditor.perturb.choices import Choice, Insertion, Offer, named, sample
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.dictionaries.files import SYNONYMS
+from auditor.perturb.edits import apply, span_of
+from auditor.perturb.matching import Hit, Matcher, Scan, settle
+from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser, parsed
+from auditor.perturb.plans import EVERY, Crowd, Wanted, split
 from auditor.text.people import NOT_CLEAR
+from auditor.text.split import sentences
 
 SCOPES = ("text", "term", "occurrence")
 _COUPLES = frozenset(
@@ -66,6 +66,10 @@ class MutationSuite(Suite):
         pair (``female/male``) those between its two groups. A joint variant leads to the wanted groups (the first
         ones of pairs) of all its attributes, or from them. Attributes without an entry are changed between all
         their groups.
+    who : str
+        Whose words are changed: one of `auditor.perturb.persons.WHO`. All but ``all`` need a parser.
+    subject : str
+        What the person who is judged is called: "the applicant".
 
     Raises
     ------
@@ -114,13 +118,11 @@ class MutationSuite(Suite):
         self._dictionaries = _chosen(dictionaries, attributes)
         self.wanted = _wanted(groups or {}, self._dictionaries)
         self._order, self._scope, self._per_seed = order, scope, per_seed
-        self._parser, self._seed, self._limit, self._insert = parser, seed, limit_chars, insertions
+        self._parser, self._seed, self._kept, self._insert = parser, seed, limit_chars or len, insertions
         self._matcher = Matcher(list(self._dictionaries.values()))
         self._persons = Persons(who, subject, parser)
         self._seeds = iter(seeds)
         self._ready: deque[Case] = deque()
-        self.skipped: Counter[str] = Counter()
-        self.passed_over: Counter[str] = Counter()
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Return up to ``n`` further cases, in the order of the seeds; ``rng`` is not used."""
@@ -131,9 +133,6 @@ class MutationSuite(Suite):
             while self._ready and len(out) < n:
                 out.append(self._ready.popleft())
         return out
-
-    def tell(self, verdicts: Sequence[Verdict]) -> None:
-        """Learn nothing: the cases do not depend on verdicts."""
 
     def describe(self) -> dict[str, object]:
         """Return the options, the dictionaries and what was skipped so far, as plain data."""
@@ -148,13 +147,7 @@ class MutationSuite(Suite):
             "seed": self._seed,
             "parser": getattr(self._parser, "name", None),
             "dictionaries": [
-                {
-                    "attribute": d.attribute,
-                    "name": d.name,
-                    "version": d.version,
-                    "sha256": d.sha256,
-                    "notes": list(d.notes),
-                }
+                {key: getattr(d, key) for key in ("attribute", "name", "version", "sha256")} | {"notes": list(d.notes)}
                 for d in self._dictionaries.values()
             ],
             "skipped": dict(sorted(self.skipped.items())),
@@ -164,57 +157,38 @@ class MutationSuite(Suite):
     def _fill(self, size: int) -> bool:
         """Scan up to ``size`` seeds; False if there are no more."""
         batch = list(itertools.islice(self._seeds, size))
-        scans = [self._scan(seed) for seed in batch]
+        scans = [self._scan(seed.text) for seed in batch]
         tags = self._tags(scans)
-        settled = [settle(scan, found) for scan, found in zip(scans, tags, strict=True)]
+        settled = [settle(scan, tags.get(scan.text, {})) for scan in scans]
         shares = self._persons.split(list(zip(batch, settled, strict=True)))
-        apart = self._persons.apart(
-            [
-                (seed, hits if self._both(scan, hits) else ())
-                for seed, scan, hits in zip(batch, scans, settled, strict=True)
-            ]
-        )
+        both = [hits if self._both(scan, hits) else () for scan, hits in zip(scans, settled, strict=True)]
+        apart = self._persons.apart(list(zip(batch, both, strict=True)))
         for seed, scan, hits, own, single in zip(batch, scans, settled, shares, apart, strict=True):
             case = self._case(seed, scan, hits, own, single)
             if case is not None:
                 self._ready.append(case)
         return bool(batch)
 
-    def _scan(self, seed: SourceText) -> Scan:
-        scan = self._matcher.scan(seed.text)
-        if self._limit is None or not scan.hits:
+    def _scan(self, text: str) -> Scan:
+        scan = self._matcher.scan(text)
+        kept = self._kept(text) if scan.hits else 0
+        if not scan.hits or kept >= len(text):
             return scan
-        kept = self._limit(seed.text)
         return scan._replace(hits=[h for h in scan.hits if h.end <= kept], open=[h for h in scan.open if h.end <= kept])
 
-    def _places(self, scan: Scan) -> list[Place]:
-        found = self._matcher.places(scan)
-        kept = len(scan.text) if self._limit is None else self._limit(scan.text)
-        return [p for p in found if scan.tokens[p.token].end <= kept]
-
-    def _tags(self, scans: Sequence[Scan]) -> list[dict[int, str]]:
-        """Penn tags of the ambiguous pronouns, by start offset, one mapping for each text."""
-        out: list[dict[int, str]] = [{} for _ in scans]
-        if self._parser is None:
-            return out
-        from auditor.text.split import sentences
-
-        asked: list[tuple[int, int, int, str]] = []  # text, sentence start, offset in the sentence, sentence
-        for i, scan in enumerate(scans):
-            spans = sentences(scan.text) if scan.open else []
-            starts = [start for start, _ in spans]
-            for hit in scan.open:
-                start, end = spans[bisect_right(starts, hit.start) - 1]
-                asked.append((i, start, hit.start - start, scan.text[start:end]))
-        if not asked:
-            return out
-        distinct = list(dict.fromkeys(sentence for *_, sentence in asked))
-        parses = dict(zip(distinct, self._parser.parse(distinct), strict=True))
-        for i, start, offset, sentence in asked:
-            parse = parses[sentence]
-            if offset in parse.starts:
-                out[i][start + offset] = parse.tags[parse.starts.index(offset)]
-        return out
+    def _tags(self, scans: Sequence[Scan]) -> dict[str, dict[int, str]]:
+        """Penn tags of the tokens of sentences that hold an ambiguous pronoun, by text and offset in it."""
+        if self._parser is None or not any(scan.open for scan in scans):
+            return {}
+        spans = {
+            scan.text: [(a, b) for a, b in sentences(scan.text) if any(a <= hit.start < b for hit in scan.open)]
+            for scan in scans
+            if scan.open
+        }
+        return {
+            text: {offset + start: tag for offset, p in rows for start, tag in zip(p.starts, p.tags, strict=True)}
+            for text, rows in parsed(self._parser, spans).items()
+        }
 
     def _both(self, scan: Scan, hits: Sequence[Hit]) -> bool:
         """Whether a text names both groups of a primary pair, and nothing says that they are a couple."""
@@ -230,7 +204,10 @@ class MutationSuite(Suite):
     def _case(
         self, seed: SourceText, scan: Scan, hits: Sequence[Hit], shares: Sequence[Share], single: Sequence[Share]
     ) -> Case | None:
-        places = self._places(scan) if self._insert else []
+        places = self._matcher.places(scan) if self._insert else []
+        if places:
+            kept = self._kept(scan.text)
+            places = [place for place in places if scan.tokens[place.token].end <= kept]
         if not hits and not places:
             self.skipped["names no group"] += 1
             return None
@@ -305,17 +282,12 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] 
 def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dictionary]) -> dict[str, Wanted]:
     """The groups asked for, of attributes that are changed."""
     out: dict[str, Wanted] = {}
-    for attribute, given in groups.items():
+    for attribute, listed in groups.items():
         if attribute not in dictionaries:
-            raise UnknownPlugin(
-                "attribute",
-                attribute,
-                dictionaries,
-                "Groups belong to an attribute of --attributes.",
-                synonyms=SYNONYMS,
-            )
+            hint = "Groups belong to an attribute of --attributes."
+            raise UnknownPlugin("attribute", attribute, dictionaries, hint, synonyms=SYNONYMS)
         known = dictionaries[attribute].groups
-        entries = [split(name, known) for name in given]
+        entries = [split(name, known) for name in listed]
         for name in (name for entry in entries for name in entry):
             if name not in known:
                 hint = f"List them: audit dictionary list {attribute}."
@@ -329,36 +301,12 @@ def _variants(
     case_id: str, text: str, groups: Mapping[str, str], picked: Sequence[tuple[Choice, ...]]
 ) -> Iterator[Variant]:
     for number, joint in enumerate(picked):
-        if len(joint) == 1:
-            edits = joint[0].edits
-        else:
-            edits = tuple(sorted((e for c in joint for e in c.edits), key=_where))
+        edits = joint[0].edits
+        if len(joint) > 1:
+            edits = tuple(sorted((e for c in joint for e in c.edits), key=span_of))
         yield Variant(
             id=f"{case_id}.v{number}",
             input=apply(text, edits),
             groups={**groups, **{c.attribute: c.named for c in joint}},
             edits=edits,
         )
-
-
-def _where(edit: Edit) -> tuple[int, int]:
-    assert isinstance(edit.where, tuple)
-    return edit.where
-
-
-def apply(text: str, edits: Iterable[Edit]) -> str:
-    """Return ``text`` with ``edits`` applied at once; they are in order and do not overlap.
-
-    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
-    ...             source="man", target="woman", where=(2, 5))
-    >>> apply("a man", [edit])
-    'a woman'
-    """
-    parts: list[str] = []
-    at = 0
-    for edit in edits:
-        start, end = _where(edit)
-        parts += (text[at:start], edit.target)
-        at = end
-    parts.append(text[at:])
-    return "".join(parts)

@@ -11,21 +11,22 @@ import dataclasses
 import itertools
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, draws_of, id_of, text_of
-from auditor.perturb._line_writers import GENDER, RACE, Name, Statement, adjectives
-from auditor.perturb._match import Hit, Matcher, settle
-from auditor.perturb._wanted import EVERY, Wanted
-from auditor.perturb.dictionaries import Dictionary, load
-from auditor.perturb.dictionaries.full_names import full_names
-from auditor.perturb.irrelevant import Irrelevant, irrelevant
-from auditor.perturb.mutation import MutationSuite, apply
+from auditor.core.types import Case, Edit, EditKind, SourceText, Variant, draws_of, id_of, text_of
+from auditor.perturb.dictionaries import Dictionary, Term, load
+from auditor.perturb.dictionaries.full_names import First, full_names
+from auditor.perturb.edits import apply, replacing
+from auditor.perturb.matching import Hit, Matcher, settle
+from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.neutral_edits import Irrelevant, irrelevant
+from auditor.perturb.plans import EVERY
 from auditor.text.english import article_for, match_case
 
+GENDER, RACE = "gender", "race"
 WORDS, NAME, STATEMENT = "words", "name", "statement"
 CARRIED = (GENDER, RACE)  # the attributes that a line may carry
 SUITES = {NAME: "name_line.v1", STATEMENT: "statement.v1"}
@@ -59,14 +60,11 @@ class _Stated(NamedTuple):
     unread: bool  # a word that may name a race, and no rule says whose or whether it does
 
 
-class Feed:
+class Feed(Iterator[SourceText]):
     """Texts for a suite, which may be filled again after they have run dry."""
 
     def __init__(self) -> None:
         self.waiting: deque[SourceText] = deque()
-
-    def __iter__(self) -> Feed:
-        return self
 
     def __next__(self) -> SourceText:
         if not self.waiting:
@@ -80,36 +78,22 @@ class Lines(Suite):
     Parameters
     ----------
     make : callable
-        Builds the suite that changes words of the texts, from the texts it is given.
-    seeds : iterable of SourceText
-        Read lazily, once.
-    dictionaries : sequence of Dictionary
-        Those of the suite.
-    attributes : sequence of str or None
-        As of the suite.
+        Builds the suite that changes words of the texts, from the texts it gets.
+    seeds, dictionaries, attributes, seed
+        As of that suite; ``seeds`` are read lazily, once.
     carriers : sequence of {"words", "name", "statement"}
         For each attribute of a text the first one that fits is taken.
     subject : str
         What the person is called: "the applicant".
     per_seed : int or None
         The most variants of a case for each attribute.
-    seed : int
-        With the case id it determines every choice.
     limit_chars : callable or None
         Number of characters of a text that the model gets to see; a text that would be cut gets no line.
     irrelevant : mapping, optional
         What the task names as irrelevant: one placebo of it for each attribute, beside another name of the group.
 
-    Attributes
-    ----------
-    skipped : Counter of str
-        Texts without any case.
-    passed_over : Counter of str
-        What the suite passed over, and why a text got no name line.
-
     Examples
     --------
-    >>> from auditor.perturb.mutation import MutationSuite
     >>> both = [load("gender"), load("race")]
     >>> suite = Lines(
     ...     lambda texts: MutationSuite(seeds=texts, dictionaries=both),
@@ -145,16 +129,14 @@ class Lines(Suite):
         self._carriers, self._subject = tuple(carriers), subject
         self._per_seed = min(TARGETS, per_seed or TARGETS)
         self._seed, self._limit = seed, limit_chars
-        given = {d.attribute: d for d in dictionaries}
-        chosen = [a for a, d in given.items() if (d.default if attributes is None else a in attributes)]
-        self._varied = [a for a in CARRIED if a in chosen and not given[a].raw]
-        self._wanted: Mapping[str, Wanted] = self._inner.wanted
-        self._known = {a: given[a] if a in given and not given[a].raw else load(a) for a in CARRIED}
+        known = {d.attribute: d for d in dictionaries}
+        chosen = [a for a, d in known.items() if (d.default if attributes is None else a in attributes)]
+        self._varied = [a for a in CARRIED if a in chosen and not known[a].raw]
+        self._known = {a: known[a] if a in known and not known[a].raw else load(a) for a in CARRIED}
         self._matcher = Matcher([*self._known.values(), *map(load, (*_ORIGINS, "names"))])
         terms = sorted({t.text.capitalize() for t in self._known[RACE].sources}, key=len, reverse=True)
         self._race_words = re.compile(rf"\b(?:{'|'.join(map(re.escape, terms))})\b")
         self._ready: deque[Case] = deque()
-        self.skipped: Counter[str] = Counter()
         self.passed_over: Counter[str] = self._inner.passed_over
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
@@ -165,13 +147,9 @@ class Lines(Suite):
                 out.append(self._ready.popleft())
         return out
 
-    def tell(self, verdicts: Sequence[Verdict]) -> None:
-        """Learn nothing: the cases do not depend on verdicts."""
-
     def describe(self) -> dict[str, object]:
         """Return what the suite of words says, and the carriers."""
-        inner: dict[str, object] = self._inner.describe()
-        return inner | {
+        return self._inner.describe() | {
             "carriers": list(self._carriers),
             "subject": self._subject,
             "skipped": dict(sorted(self.skipped.items())),
@@ -181,10 +159,9 @@ class Lines(Suite):
     def _fill(self, rng: Random) -> bool:
         batch = list(itertools.islice(self._seeds, _BATCH))
         self._feed.waiting.extend(batch)
-        found = {case.id: case for case in self._inner.ask(len(batch), rng)} if batch else {}
+        cases = {case.id: case for case in self._inner.ask(len(batch), rng)} if batch else {}
         for seed in batch:
-            case = found.get(id_of("c", [seed.id, seed.text]))
-            made = self._cases(seed, case)
+            made = self._cases(seed, cases.get(id_of("c", [seed.id, seed.text])))
             self._ready += made
             if not made:
                 self.skipped["no carrier fits"] += 1
@@ -203,7 +180,11 @@ class Lines(Suite):
                 left = [a for a in left if a not in by_words]
             elif left:
                 stated = stated or self._read(seed, {a: groups[a] for a, groups in by_words.items()})
-                made = self._line(seed, carrier, left, stated)
+                try:
+                    made = self._made(seed, carrier, left, stated)
+                except _Unfit as unfit:
+                    self.passed_over[f"line: {unfit}"] += 1
+                    continue
                 if made is not None:
                     out.append(made)
                     carried |= set(made.original.groups)
@@ -244,27 +225,18 @@ class Lines(Suite):
             unread=any(_about(seed, *m.span()) for m in words),
         )
 
-    def _line(self, seed: SourceText, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
-        """The case of one text with a line, or None where none fits."""
-        try:
-            return self._made(seed, carrier, left, stated)
-        except _Unfit as unfit:
-            self.passed_over[f"line: {unfit}"] += 1
-            return None
-
     def _made(self, seed: SourceText, carrier: str, left: Sequence[str], stated: _Stated) -> Case | None:
         case_id = id_of(carrier[0], [seed.id, seed.text])
         rng = Random(f"{self._seed}:{draws_of(text_of(case_id))}:{carrier}")
-        if seed.subject == ():
-            raise _Unfit("the text is about no single person")
-        if carrier == NAME and stated.named:
-            raise _Unfit("the text names somebody")
-        if carrier == NAME and stated.origin:
-            raise _Unfit("the text states a nation or a religion")
-        if stated.unread:
-            raise _Unfit("a word may name a race")
-        if len(stated.genders) > 1:
-            raise _Unfit("words of two genders, and nobody tells whose they are")
+        for why, unfit in (
+            ("the text is about no single person", seed.subject == ()),
+            ("the text names somebody", carrier == NAME and stated.named),
+            ("the text states a nation or a religion", carrier == NAME and stated.origin),
+            ("a word may name a race", stated.unread),
+            ("words of two genders, and nobody tells whose they are", len(stated.genders) > 1),
+        ):
+            if unfit:
+                raise _Unfit(why)
         varied = [a for a in left if a != GENDER or not stated.genders]
         if not varied:
             return None
@@ -287,16 +259,20 @@ class Lines(Suite):
             raise _Unfit("no line names the race that the text states")
         if RACE not in varied and carrier == STATEMENT:
             race = None
-        writer: Name | Statement
+        writer: _Name | _Statement
         if carrier == NAME:
-            writer = Name(self._subject, rng, race or "", gender)
+            writer = _Name(self._subject, rng, race or "", gender)
         else:
             free = GENDER not in varied and not stated.genders
-            writer = Statement(self._subject, rng, self._known, race, None if free else gender)
+            writer = _Statement(self._subject, rng, self._known, race, None if free else gender)
         text = writer.line + END + own
         if self._limit is not None and self._limit(text) < len(text):
             raise _Unfit("the text would be cut")
         named = {a: {RACE: race or "", GENDER: gender}[a] for a in varied}
+
+        def variant(mark: str, edits: tuple[Edit, ...], groups: Mapping[str, str]) -> Variant:
+            return Variant(id=f"{case_id}.{mark}", input=apply(text, edits), groups=groups, edits=edits)
+
         variants: list[Variant] = []
         for attribute in sorted(varied):
             every = groups if attribute == RACE else _GENDERS
@@ -304,15 +280,13 @@ class Lines(Suite):
             for target in rng.sample(targets, min(len(targets), self._per_seed)):
                 edits = writer.change(attribute, named[attribute], target)
                 if edits:
-                    new = {**named, attribute: target}
-                    variants.append(_variant(f"{case_id}.v{len(variants)}", text, edits, new))
+                    variants.append(variant(f"v{len(variants)}", edits, {**named, attribute: target}))
         if not variants:
             return None
         placebos = [edits for a in sorted(varied) if (edits := writer.placebo(a, named[a]))]
-        placebos += [
-            edits for a in sorted(varied) for edits in irrelevant(text, self._irrelevant, a, 1, rng) if placebos
-        ]
-        variants += [_variant(f"{case_id}.p{n}", text, edits, named) for n, edits in enumerate(placebos)]
+        if placebos:
+            placebos += [edits for a in sorted(varied) for edits in irrelevant(text, self._irrelevant, a, 1, rng)]
+        variants += [variant(f"p{n}", edits, named) for n, edits in enumerate(placebos)]
         return Case(
             id=case_id,
             suite=SUITES[carrier],
@@ -327,10 +301,10 @@ class Lines(Suite):
         known = self._known[RACE]
         if carrier == NAME:
             return sorted({race for race, _ in full_names()} & set(known.groups))
-        return sorted(g for g in known.targets if adjectives(known, g))
+        return sorted(g for g in known.targets if _adjectives(known, g))
 
     def _targets(self, attribute: str, source: str, groups: Iterable[str]) -> list[str]:
-        wanted = self._wanted.get(attribute, EVERY)
+        wanted = self._inner.wanted.get(attribute, EVERY)
         return [g for g in groups if g != source and wanted.allows(source, g)]
 
 
@@ -345,12 +319,8 @@ def _without(seed: SourceText, hits: Sequence[Hit]) -> str:
     for hit in reversed(hits):
         before, after = text[: hit.start], text[hit.end :]
         follows = re.match(r" (?!(?:and|or)\b)[a-z]", after)
-        if (
-            seed.subject is None
-            or hit.terms[0].slot != "adjective"
-            or not follows
-            or before.endswith((", ", "and ", "or "))
-        ):
+        plain = hit.terms[0].slot == "adjective" and follows and not before.endswith((", ", "and ", "or "))
+        if seed.subject is None or not plain:
             raise _Unfit("the race that the text states cannot be left out")
         after = after[1:]
         if article := re.search(r"\b([Aa])n? $", before):
@@ -362,5 +332,91 @@ def _without(seed: SourceText, hits: Sequence[Hit]) -> str:
     return text
 
 
-def _variant(name: str, text: str, edits: tuple[Edit, ...], groups: Mapping[str, str]) -> Variant:
-    return Variant(id=name, input=apply(text, edits), groups=groups, edits=edits)
+class _Name:
+    """A line with a full name: race moves first and last name, gender the first name alone."""
+
+    def __init__(self, subject: str, rng: Random, race: str, gender: str) -> None:
+        self._rng, self._race, self._gender = rng, race, gender
+        self._first, self._last = self._full(race, gender)
+        start = f"{subject.removeprefix('the ').capitalize()}: "
+        self.line = f"{start}{self._first.name} {self._last}"
+        self._at = len(start)
+
+    def _full(self, race: str, gender: str, *, others: bool = False) -> tuple[First, str]:
+        pool = [f for f in full_names()[race, gender] if not others or f != self._first]
+        first = self._rng.choice(pool)
+        lasts = [last for last in first.lasts if not others or last != self._last]
+        return first, self._rng.choice([last for last in lasts if last != first.name] or lasts)
+
+    def _beside(self, gender: str) -> tuple[First, str] | None:
+        """Another first name that goes with the same last name."""
+        names, standing = full_names()[self._race, gender], (self._first.name, self._last)
+        pool = [f for f in names if f.lasts == self._first.lasts and f.name not in standing]
+        return (self._rng.choice(pool), self._last) if pool else None
+
+    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
+        new = self._full(target, self._gender) if attribute == RACE else self._beside(target)
+        return self._edits(attribute, "name_line", (source, target), new)
+
+    def placebo(self, attribute: str, group: str) -> tuple[Edit, ...]:
+        """Another name of the same group, in as many words."""
+        race = attribute == RACE
+        new = self._full(self._race, self._gender, others=True) if race else self._beside(self._gender)
+        return self._edits(attribute, "placebo", (group, group), new)
+
+    def _edits(
+        self, attribute: str, kind: EditKind, groups: tuple[str, str], new: tuple[First, str] | None
+    ) -> tuple[Edit, ...]:
+        if new is None:
+            return ()
+        second = self._at + len(self._first.name) + 1
+        spans = {(self._at, second - 1): new[0].name, (second, len(self.line)): new[1]}
+        return tuple(
+            replacing(self.line, span, text, attribute, kind, groups)
+            for span, text in spans.items()
+            if span[0] == self._at or text != self._last
+        )
+
+
+class _Statement:
+    """A sentence that says who it is; its placebos are those of any text."""
+
+    def __init__(
+        self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str | None, gender: str | None
+    ) -> None:
+        self._rng, self._known = rng, known
+        self._adjective = "" if race is None else rng.choice(_adjectives(known[RACE], race)).text
+        self._noun = "person" if gender is None else _noun(known[GENDER], gender)
+        phrase = f"{self._adjective} {self._noun}".strip()
+        start = f"{subject.capitalize()} is "
+        self._article, self._at = article_for(phrase), len(start)
+        self.line = f"{start}{self._article} {phrase}."
+
+    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
+        adjective, noun, groups = self._adjective, self._noun, (source, target)
+        at = self._at + len(self._article) + 1
+        if attribute == RACE:
+            adjective = self._rng.choice(_adjectives(self._known[RACE], target)).text
+            span, new = (at, at + len(self._adjective)), adjective
+        else:
+            at += len(adjective) + bool(adjective)
+            noun = _noun(self._known[GENDER], target)
+            span, new = (at, at + len(self._noun)), noun
+        changed = replacing(self.line, span, new, attribute, "statement", groups)
+        article = article_for(f"{adjective} {noun}".strip())
+        if article == self._article:
+            return (changed,)
+        span = (self._at, self._at + len(self._article))
+        return (replacing(self.line, span, article, attribute, "agreement", groups), changed)
+
+    def placebo(self, attribute: str, group: str) -> tuple[Edit, ...]:
+        return ()
+
+
+def _adjectives(race: Dictionary, group: str) -> list[Term]:
+    """The adjectives that may be written for a group."""
+    return [t for t in race.terms if (t.slot, t.group) == ("adjective", group) and "source-only" not in t.tags]
+
+
+def _noun(gender: Dictionary, group: str) -> str:
+    return next(t.text for t in gender.terms if (t.slot, t.group) == ("adult.sg", group))

@@ -17,13 +17,10 @@ from random import Random
 from typing import NamedTuple
 
 from auditor.core.types import Case, Edit, Variant, is_beside
-from auditor.perturb._agree import edits_of
-from auditor.perturb._match import Hit, Matcher, Scan, settle
-from auditor.perturb._seams import misread
 from auditor.perturb.dictionaries import Dictionary, Term, neutral
-from auditor.perturb.irrelevant import Irrelevant, irrelevant
-from auditor.perturb.mutation import apply
-from auditor.perturb.wordings import frames, mixed
+from auditor.perturb.edits import apply, edits_of, misread, span_of
+from auditor.perturb.matching import Hit, Matcher, Scan, settle
+from auditor.perturb.neutral_edits import Irrelevant, frames, irrelevant, mixed
 
 _DRAWN = 40  # sets of places and words that are drawn for the edits of a text that have as many spans
 _WORD, _OTHER = 8, 6  # what a word more or less, and neutral words for the group's own, cost in characters
@@ -54,14 +51,7 @@ class Placebos:
     irrelevant : mapping, optional
         What the task names as irrelevant; half of the placebos of an attribute are of it where the text has any.
     passed_over : Counter of str, optional
-        Where texts without a placebo are counted; that of the suite, so that the record has them.
-
-    Attributes
-    ----------
-    passed_over : Counter of str
-        Texts without a placebo, by attribute and reason.
-    primary : dict
-        Attribute → the pair of groups that its dictionary names first.
+        Where texts without a placebo are counted, by attribute and reason; that of the suite, for the record.
 
     Examples
     --------
@@ -91,7 +81,7 @@ class Placebos:
         self._words = neutral() if words is None else words
         self._groups = Matcher(list(dictionaries))
         self._neutral = Matcher([self._words], beside=dictionaries)
-        self._limit = limit_chars
+        self._kept = limit_chars or len
         self.passed_over: Counter[str] = Counter() if passed_over is None else passed_over
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> tuple[Variant, ...]:
@@ -117,7 +107,7 @@ class Placebos:
         text = case.original.input
         if not isinstance(text, str):
             return ()
-        kept = len(text) if self._limit is None else self._limit(text)
+        kept = self._kept(text)
         scan, hits, free = self._read(text, kept)
         standing = frozenset(h.surface.lower() for h in (*hits, *(site.hit for site in free)))
         free = [site._replace(words=words) for site in free if (words := _unlike(site.words, standing))]
@@ -138,13 +128,10 @@ class Placebos:
                     made.append(edits)
             if not made:
                 self.passed_over[f"placebo for {attribute}: {_NO_FIT if sites else _NO_PLACE}"] += 1
-            for found in made:
-                edits = tuple(dataclasses.replace(e, attribute=attribute) for e in found)
-                out.append(
-                    Variant(
-                        id=f"{case.id}.p{len(out)}", input=apply(text, edits), groups=case.original.groups, edits=edits
-                    )
-                )
+            for number, placebo in enumerate(made, start=len(out)):
+                edits = tuple(dataclasses.replace(e, attribute=attribute) for e in placebo)
+                groups, changed = case.original.groups, apply(text, edits)
+                out.append(Variant(id=f"{case.id}.p{number}", input=changed, groups=groups, edits=edits))
         return tuple(out)
 
     def neutral(self, case: Case, most: int, rng: Random) -> tuple[Variant, ...]:
@@ -156,14 +143,12 @@ class Placebos:
         text = case.original.input
         if not isinstance(text, str):
             return ()
-        kept = len if self._limit is None else self._limit
-        scan, _, free = self._read(text, kept(text))
-        standing = {site.hit.surface.lower() for site in free}
+        scan, _, free = self._read(text, self._kept(text))
+        standing = frozenset(site.hit.surface.lower() for site in free)
         made: list[list[tuple[Edit, ...]]] = []
         for site in free:
-            words = [word for word in site.words if word.text.lower() not in standing]
-            found = [_edits(scan, site, word) for word in words]
-            made.append([edits for edits in found if edits])
+            rows = [_edits(scan, site, word) for word in _unlike(site.words, standing)]
+            made.append([row for row in rows if row])
         places = {site.hit.start for site in free}
         known = {
             v.input: v.edits
@@ -174,7 +159,7 @@ class Placebos:
             known.setdefault(apply(text, edits), edits)
         for edits in frames(text, most, rng):
             framed = apply(text, edits)
-            if kept(framed) >= len(framed):
+            if self._kept(framed) >= len(framed):
                 known.setdefault(framed, edits)
         return tuple(
             Variant(id=f"{case.id}.n{i}", input=one, groups=case.original.groups, edits=edits)
@@ -191,10 +176,9 @@ class Placebos:
         free = []
         for hit in self._neutral.scan(text).hits:
             before = bisect_left(starts, hit.end)
-            if hit.end <= kept and (not before or ends[before - 1] <= hit.start):
-                words = self._words.alternatives(hit.terms[0])
-                if words:
-                    free.append(_Site(hit, hit.terms[0], words))
+            apart = hit.end <= kept and (not before or ends[before - 1] <= hit.start)
+            if apart and (words := self._words.alternatives(hit.terms[0])):
+                free.append(_Site(hit, hit.terms[0], words))
         return scan, hits, free
 
     def _within(self, hits: Sequence[Hit], attribute: str, standing: frozenset[str]) -> dict[int, _Site]:
@@ -202,10 +186,10 @@ class Placebos:
         sites = {}
         for hit in hits:
             term = hit.terms[0]
-            if term.attribute == attribute:
-                words = _unlike(self._dictionaries[attribute].alternatives(term), standing)
-                if words:
-                    sites[hit.start] = _Site(hit, term, words)
+            if term.attribute != attribute:
+                continue
+            if words := _unlike(self._dictionaries[attribute].alternatives(term), standing):
+                sites[hit.start] = _Site(hit, term, words)
         return sites
 
 
@@ -247,7 +231,7 @@ class _Sites:
         ``exact``: none rather than edits that add another number of words.
         """
         changed = [e for e in model.edits if e.kind != "agreement"][:most]
-        own = tuple(self._own[at] for e in changed if (at := _span(e)[0]) in self._own)
+        own = tuple(self._own[at] for e in changed if (at := span_of(e)[0]) in self._own)
         key = own, len(changed)
         if key not in self._drawn:
             self._drawn[key] = self._draw(own, len(changed))
@@ -278,8 +262,8 @@ class _Sites:
             parts.append(self._written[pick])
         if not all(parts):
             return ()
-        edits = tuple(sorted((e for part in parts for e in part), key=_span))
-        close = any(_span(b)[0] - _span(a)[1] < 2 for a, b in pairwise(edits))
+        edits = tuple(sorted((e for part in parts for e in part), key=span_of))
+        close = any(span_of(b)[0] - span_of(a)[1] < 2 for a, b in pairwise(edits))
         return () if close and misread(self._scan.text, edits) else edits
 
     def _draw(self, own: tuple[int, ...], spans: int) -> dict[tuple[_Pick, ...], _Shape]:
@@ -287,10 +271,9 @@ class _Sites:
         out: dict[tuple[_Pick, ...], _Shape] = {}
         for fixed in (own, ()) if own else ((),):
             left = min(spans - len(fixed), len(self._free))
+            drawn: list[tuple[_Pick, ...]]
             if not fixed and left == 1:  # all of them
-                drawn: list[tuple[_Pick, ...]] = [
-                    ((site, word),) for site in self._free for word in range(len(self._all[site].words))
-                ]
+                drawn = [((site, word),) for site in self._free for word in range(len(self._all[site].words))]
                 self._rng.shuffle(drawn)
             else:
                 drawn = [self._pick(fixed, left) for _ in range(_DRAWN if fixed or left else 0)]
@@ -322,11 +305,6 @@ class _Sites:
 def _blanks(before: str, after: str) -> int:
     """How many words more ``after`` has."""
     return after.count(" ") - before.count(" ")
-
-
-def _span(edit: Edit) -> tuple[int, int]:
-    assert isinstance(edit.where, tuple)
-    return edit.where
 
 
 def _edits(scan: Scan, site: _Site, word: Term) -> tuple[Edit, ...]:

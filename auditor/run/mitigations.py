@@ -12,8 +12,8 @@ from types import MappingProxyType
 from auditor.core import userfile
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, Input, Variant
-from auditor.perturb._match import Matcher
 from auditor.perturb.dictionaries import Dictionary
+from auditor.perturb.matching import Matcher
 from auditor.perturb.name_lines import END, line_end
 from auditor.tasks import Example, Task, load
 from auditor.tasks.schema import Format

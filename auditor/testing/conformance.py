@@ -35,9 +35,10 @@ import msgspec
 from auditor.core import data, yamlfile
 from auditor.core.protocols import Gate
 from auditor.core.types import Edit, EditKind, SourceText, Variant
-from auditor.perturb._persons import ALL, SUBJECT, TextParser
 from auditor.perturb.dictionaries import load
-from auditor.perturb.mutation import MutationSuite, apply
+from auditor.perturb.edits import apply
+from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.persons import ALL, SUBJECT, TextParser
 
 Mutator = Callable[[str, str, str, str], list[str]]
 

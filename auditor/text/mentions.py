@@ -35,7 +35,7 @@ _FINITE = frozenset(("VBD", "VBZ", "VBP", "MD"))
 
 
 class Lexicon(NamedTuple):
-    """What words say of the person they name; made of the dictionaries (`auditor.perturb._persons`)."""
+    """What words say of the person they name; made of the dictionaries (`auditor.perturb.persons`)."""
 
     gender: Mapping[str, str]  # noun, modifier or first name in lower case -> female, male
     singular: frozenset[str]  # nouns for one person

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from auditor.core.types import Span
 from auditor.text.mentions import PRONOUNS, SEVERAL, WRITER, Entity, Lexicon, Mention, Reading
 from auditor.text.parse import Parse
 from auditor.text.tokens import SUBJECT, Tokens
@@ -31,6 +32,11 @@ class Person:
     gender: str
     plural: bool
     clear: bool
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where the mentions stand, in characters of the text."""
+        return [(m.start, m.end) for m in self.mentions]
 
 
 class People(NamedTuple):

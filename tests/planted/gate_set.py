@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from auditor.core.types import Edit, Variant
 from auditor.perturb import dictionaries
-from auditor.perturb._match import Matcher
 from auditor.perturb.dictionaries import load, neutral
-from auditor.perturb.mutation import apply
+from auditor.perturb.edits import apply
+from auditor.perturb.matching import Matcher
 from auditor.text.split import sentences
 
 HERE = Path(__file__).resolve().parent / "gate"

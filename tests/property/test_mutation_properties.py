@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from auditor.core.types import SourceText
 from auditor.perturb.dictionaries import load
-from auditor.perturb.mutation import MutationSuite, apply
+from auditor.perturb.edits import apply
+from auditor.perturb.mutation import MutationSuite
 from auditor.testing import check_variant, mutate, reversed_edits
 
 NAMES = ("gender", "nationality", "race")

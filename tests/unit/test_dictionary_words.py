@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from auditor.core.types import Case, SourceText
-from auditor.perturb._match import Matcher
 from auditor.perturb.dictionaries import builtin, load
+from auditor.perturb.matching import Matcher
 from auditor.perturb.mutation import MutationSuite
 from auditor.testing import check_variant
 

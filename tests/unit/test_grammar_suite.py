@@ -16,12 +16,12 @@ from auditor.cli.main import run
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, Verdict
 from auditor.perturb import grammar
+from auditor.perturb.edits import apply
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.grammar.coverage import Meter, universe
 from auditor.perturb.grammar.draw import Sampler, bandit_weights, base_weights, error_weights
 from auditor.perturb.grammar.stream import stream
 from auditor.perturb.grammar.uniform import Shuffle, finite_bound
-from auditor.perturb.mutation import apply
 
 SMALL = """\
 format: 1

@@ -12,7 +12,7 @@ from auditor.contrib.hinter.suite import HinterSuite
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.types import Edit, SourceText
 from auditor.perturb import dictionaries
-from auditor.perturb._choose import Choice, _apart
+from auditor.perturb.choices import Choice, _apart
 from auditor.perturb.mutation import MutationSuite
 
 

@@ -14,7 +14,8 @@ import pytest
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, SourceText
 from auditor.perturb.dictionaries import load, load_pairs
-from auditor.perturb.mutation import MutationSuite, apply
+from auditor.perturb.edits import apply
+from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.testing import check_variant
 

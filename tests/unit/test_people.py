@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from auditor import tasks
-from auditor.perturb._persons import lexicon
+from auditor.perturb.persons import lexicon
 from auditor.text.mentions import PRONOUNS
 from auditor.text.parse import Parser
 from auditor.text.people import People, people

@@ -12,8 +12,8 @@ from auditor.core.types import Case, SourceText, is_wording
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import builtin, load, neutral
 from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.neutral_edits import GAP, is_frame, unframed, worded
 from auditor.perturb.placebo import Placebos
-from auditor.perturb.wordings import GAP, is_frame, unframed, worded
 from auditor.testing import check_variant
 
 ALL = [load(name) for name in builtin()]
@@ -108,7 +108,7 @@ def test_joint_placebos_have_the_shape_of_their_edits() -> None:
 
 
 def test_a_word_opens_a_sentence_or_follows_a_comma() -> None:
-    from auditor.perturb._match import Matcher
+    from auditor.perturb.matching import Matcher
 
     matcher = Matcher([neutral()])
     found = matcher.scan("The cook left. We saw the cook, but late; all but one.").hits
@@ -159,7 +159,7 @@ def test_a_table_row_has_no_placebo() -> None:
 
 @pytest.mark.parametrize("text", ["the big deal", "job interview", "film noir", "the movie star", "to film it"])
 def test_idioms_are_no_neutral_sites(text: str) -> None:
-    from auditor.perturb._match import Matcher
+    from auditor.perturb.matching import Matcher
 
     assert Matcher([neutral()]).scan(text).hits == []
 

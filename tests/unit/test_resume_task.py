@@ -13,8 +13,8 @@ import pytest
 from auditor.core import data
 from auditor.core.errors import DataFileError
 from auditor.core.types import SourceText
-from auditor.perturb.irrelevant import irrelevant, is_irrelevant
-from auditor.perturb.mutation import apply
+from auditor.perturb.edits import apply
+from auditor.perturb.neutral_edits import irrelevant, is_irrelevant
 from auditor.tasks import load
 from auditor.tasks.beside import crossed
 

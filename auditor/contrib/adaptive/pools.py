@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from auditor.contrib.adaptive.arms import Beliefs
 from auditor.contrib.adaptive.states import ARROW, Arm
 from auditor.core.types import Case, Edit, Variant, draws_of
-from auditor.perturb._choose import Choice, ends_of, fits
-from auditor.perturb._wanted import EVERY, Wanted
+from auditor.perturb.choices import Choice, ends_of, fits
 from auditor.perturb.mutation import _variants
+from auditor.perturb.plans import EVERY, Wanted
 
 WIDEST = 256  # joint variants of one attribute set in one seed
 FITS = ("same terms", "same directions", "same target groups")  # of an arm and a fresh seed

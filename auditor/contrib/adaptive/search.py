@@ -11,7 +11,7 @@ from auditor.contrib.adaptive.arms import Beliefs
 from auditor.contrib.adaptive.pools import Pool, joints, pool_of
 from auditor.contrib.adaptive.states import Arm, Node
 from auditor.core.types import Case, Check, Verdict
-from auditor.perturb._wanted import Wanted
+from auditor.perturb.plans import Wanted
 
 SUSPECT = 2  # joint variants with an atomic choice that were not asked, after which it is left out
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.perturb._persons import lexicon
 from auditor.perturb.gate.contradictions import GENDER_OF, Text, gendered_words
 from auditor.perturb.gate.units import Change
+from auditor.perturb.persons import lexicon
 from auditor.text.parse import Parser
 from auditor.text.people import Person, people
 

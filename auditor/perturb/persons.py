@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import SourceText, Span
-from auditor.perturb._match import Hit
 from auditor.perturb.dictionaries import load, persons
+from auditor.perturb.matching import Hit
 from auditor.text.mentions import PRONOUNS, Lexicon
 from auditor.text.parse import Parse
 from auditor.text.people import people
@@ -39,9 +39,16 @@ Parsed = Sequence[tuple[int, Parse]]
 class TextParser(Protocol):
     """What is needed of `auditor.text.parse.Parser`."""
 
-    def parse(self, sentences: Sequence[str]) -> Sequence[Any]:
+    def parse(self, sentences: Sequence[str], /) -> Sequence[Parse]:
         """Return one `Parse` for each sentence."""
         ...
+
+
+def parsed(parser: TextParser, spans: Mapping[str, Sequence[Span]]) -> dict[str, Parsed]:
+    """Parse the sentences at ``spans`` of some texts, each distinct one once; gives (offset, parse) for each text."""
+    distinct = list(dict.fromkeys(text[a:b] for text, own in spans.items() for a, b in own))
+    parses = dict(zip(distinct, parser.parse(distinct), strict=True))
+    return {text: [(a, parses[text[a:b]]) for a, b in own] for text, own in spans.items()}
 
 
 class Share(NamedTuple):
@@ -76,14 +83,7 @@ def lexicon(subject: str = "") -> Lexicon:
 class Persons:
     """Splits the terms of texts by the person whose they are.
 
-    Parameters
-    ----------
-    who : {"all", "each", "subject", "subject-or-all"}
-        See `auditor.perturb.mutation.MutationSuite`.
-    subject : str
-        What the person who is judged is called.
-    parser : TextParser or None
-        Needed for everything but ``all``.
+    ``subject`` is what the person who is judged is called; the parser is needed for everything but ``all``.
     """
 
     def __init__(self, who: str, subject: str, parser: TextParser | None) -> None:
@@ -105,8 +105,9 @@ class Persons:
 
     def _split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Share]]:
         asked = [seed.text for seed, hits in texts if hits and self._unread(seed, hits)]
-        parsed = self._parsed(asked)
-        return [self._shares(seed, hits, parsed.get(seed.text, ())) for seed, hits in texts]
+        assert self._parser is not None
+        parses = parsed(self._parser, {text: sentences(text) for text in asked})
+        return [self._shares(seed, hits, parses.get(seed.text, ())) for seed, hits in texts]
 
     def _unread(self, seed: SourceText, hits: Sequence[Hit]) -> bool:
         """Whether the parse is needed: spans that are given hold everything but modifiers."""
@@ -115,55 +116,38 @@ class Persons:
             return True
         return any(not touches(h, spans) and h.surface.lower() not in PRONOUNS for h in hits)
 
-    def _parsed(self, texts: Iterable[str]) -> Mapping[str, Parsed]:
-        assert self._parser is not None
-        spans = {text: sentences(text) for text in texts}
-        distinct = list(dict.fromkeys(text[a:b] for text, found in spans.items() for a, b in found))
-        parses = dict(zip(distinct, self._parser.parse(distinct), strict=True))
-        return {text: [(a, parses[text[a:b]]) for a, b in found] for text, found in spans.items()}
-
-    def _shares(self, seed: SourceText, hits: Sequence[Hit], parsed: Parsed) -> list[Share]:
+    def _shares(self, seed: SourceText, hits: Sequence[Hit], rows: Parsed) -> list[Share]:
         if self.who in (EACH, ONE_WAY):
-            found = people(parsed, lexicon(self._subject)).persons
-            persons = [[(m.start, m.end) for m in p.mentions] for p in found if p.clear]
+            whose: list[Sequence[Span]] = [p.spans for p in people(rows, lexicon(self._subject)).persons if p.clear]
         else:
-            persons = [list(spans)] if (spans := self.subject(seed, parsed)) else []
+            whose = [spans] if (spans := self._judged(seed, rows)) else []
         shares = [
-            Share([h for h in hits if says_of(h, spans, parsed)], frozenset(start for start, _ in spans))
-            for spans in persons
+            Share([h for h in hits if says_of(h, spans, rows)], frozenset(start for start, _ in spans))
+            for spans in whose
         ]
         if not shares and self.who == SUBJECT_OR_ALL:
             return [Share(hits, None)]
         return shares
 
-    def subject(self, seed: SourceText, parsed: Parsed) -> Sequence[Span]:
+    def _judged(self, seed: SourceText, rows: Parsed) -> Sequence[Span]:
         """Where a text speaks of the person who is judged; empty where that is not clear."""
         if seed.subject is not None:
             return seed.subject
-        found = people(parsed, lexicon(self._subject)).subject
-        return () if found is None else [(m.start, m.end) for m in found.mentions]
+        person = people(rows, lexicon(self._subject)).subject
+        return () if person is None else person.spans
 
 
-def says_of(hit: Hit, spans: Sequence[Span], parsed: Parsed) -> bool:
+def says_of(hit: Hit, spans: Sequence[Span], rows: Parsed) -> bool:
     """Whether a term says something of the person whose mentions are ``spans``.
 
     It does where it is a mention, modifies one (a **Black** nurse), is said of one (she is **deaf**), or tells what one
     has of oneself (of **Kenyan** descent).
-
-    Parameters
-    ----------
-    hit : Hit
-        The term.
-    spans : sequence of (int, int)
-        Mentions of the person: heads of noun phrases, pronouns, names.
-    parsed : sequence of (int, Parse)
-        The sentences of the text with their offsets.
     """
     if touches(hit, spans):
         return True
     if hit.surface.lower() in PRONOUNS:
         return False
-    offset, parse = next(((o, p) for o, p in reversed(parsed) if o <= hit.start), (0, None))
+    offset, parse = next(((o, p) for o, p in reversed(rows) if o <= hit.start), (0, None))
     return parse is not None and bool(parse.heads) and _Tree(offset, parse, spans).holds(hit)
 
 

@@ -15,13 +15,11 @@ from random import Random
 from typing import NamedTuple, TypeVar
 
 from auditor.core.types import Edit, EditKind
-from auditor.perturb._agree import changes_tag, edits_of, inserted
-from auditor.perturb._match import Hit, Place, Scan
-from auditor.perturb._plans import Crowd, Leads, Move, Plan, plans
-from auditor.perturb._seams import misread
-from auditor.perturb._wanted import EVERY, Wanted
 from auditor.perturb.dictionaries import Dictionary, Term
+from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, span_of
 from auditor.perturb.gate import lexicon
+from auditor.perturb.matching import Place, Scan
+from auditor.perturb.plans import EVERY, Crowd, Leads, Move, Plan, Wanted, plans
 
 
 class Choice(NamedTuple):
@@ -50,23 +48,9 @@ def named(groups: set[str], dictionary: Dictionary) -> str:
 class Offer:
     """Every choice of one dictionary in one text, in a fixed order; edits are made for those that are taken.
 
-    Parameters
-    ----------
-    scan : Scan
-        The text.
-    crowds : sequence of Crowd
-        The places of this dictionary's terms in it, of everybody or of one person after the other.
-    dictionary : Dictionary
-        The attribute.
-    scope : {"text", "term", "occurrence"}
-        What one choice changes.
-    passed : Counter
-        Choices that are not offered are counted here, by reason.
-    wanted : Wanted
-        Which choices: those that lead to some groups, or from them, or between two; empty means all.
-    apart : sequence of Crowd
-        One person's terms after the other's: the groups of the primary pair are then not exchanged, but one person is
-        changed, where that can be done.
+    ``crowds`` are the places of its terms, of everybody or of one person after the other; ``passed`` counts what is not
+    offered, by reason. Where ``apart`` holds one person's terms after the other's, the groups of the primary pair are
+    not exchanged, but one person is changed, where that can be done.
     """
 
     def __init__(
@@ -84,13 +68,12 @@ class Offer:
         self._person = {hit.start: n for n, crowd in enumerate(crowds) for hit in crowd.own}
 
         def made(crowds: Sequence[Crowd]) -> list[Plan]:
-            return [
-                plan for crowd in crowds for plan in plans(crowd, scope, Leads(scan, crowd, dictionary, passed, wanted))
-            ]
+            leads = (Leads(scan, crowd, dictionary, passed, wanted) for crowd in crowds)
+            return [plan for one in leads for plan in plans(one.crowd, scope, one)]
 
         self._plans, pair = made(crowds), dictionary.primary
         if pair is not None and apart:
-            single = [plan for plan in made(apart) if plan[0] in pair and self._source(plan) in pair]
+            single = [plan for plan in made(apart) if plan[0] in pair and _source(plan) in pair]
             exchange = "+".join(sorted(pair)) if single else ""
             self._plans = single + [plan for plan in self._plans if plan[0] != exchange]
 
@@ -106,7 +89,7 @@ class Offer:
             return self._made(self._plans, limit, {})
         out: dict[_Key, Choice] = {}
         first = self._primary()
-        marked = any(self._source(plan) in (self._dictionary.primary or ()) for plan in first)
+        marked = any(_source(plan) in (self._dictionary.primary or ()) for plan in first)
         left: list[Plan] = []
         for target in sorted({label for label, _ in first}):
             own = [plan for plan in first if plan[0] == target]
@@ -121,12 +104,9 @@ class Offer:
     def _made(self, plans: Iterable[Plan], limit: int | None, out: dict[_Key, Choice]) -> list[Choice]:
         """Add the choices of ``plans`` to ``out`` until it holds ``limit``."""
         for target, moves in plans if limit is None or len(out) < limit else ():
-            choice = _choice(self._scan, self._hits, self._dictionary, target, moves, self._wanted)
-            if choice is None:
-                continue
-            choice = choice._replace(person=self._person[moves[0][0].start])
+            choice = self._choice(target, moves)
             key = tuple((e.where, e.target) for e in choice.edits)
-            if key in out:
+            if not key or key in out:
                 continue
             if not self._dictionary.raw and misread(self._scan.text, choice.edits):
                 self._passed["reads as another word with its neighbours"] += 1
@@ -145,12 +125,30 @@ class Offer:
             return []
         to = [plan for plan in self._plans if plan[0] in pair]
         groups = self._dictionary.groups
-        return [plan for plan in to if self._source(plan) in pair] or [
-            plan for plan in to if groups[self._source(plan)].unmarked
-        ]
+        return [plan for plan in to if _source(plan) in pair] or [plan for plan in to if groups[_source(plan)].unmarked]
 
-    def _source(self, plan: Plan) -> str:
-        return plan[1][0][1].group
+    def _choice(self, target: str, moves: Sequence[Move]) -> Choice:
+        edits: list[Edit] = []
+        groups = self._dictionary.groups
+        after = {h.start: h.terms[0].group for h in self._hits}
+        for hit, source, word, group in moves:
+            kind: EditKind = "marking" if groups[source.group].unmarked else "swap"
+            edits += edits_of(self._scan, hit, source, word, group, kind)
+            after[hit.start] = group
+        edits.sort(key=span_of)
+        return Choice(
+            self._dictionary.attribute,
+            target,
+            tuple(edits),
+            named(set(after.values()), self._dictionary),
+            ends_of(((source.group, group) for _, source, _, group in moves), self._wanted),
+            self._person[moves[0][0].start],
+        )
+
+
+def _source(plan: Plan) -> str:
+    """The group that a plan leads from."""
+    return plan[1][0][1].group
 
 
 class Insertion:
@@ -167,21 +165,13 @@ class Insertion:
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
         """Return up to ``limit`` different choices, spread over the target groups."""
-        terms = [
-            t
-            for t in self._dictionary.insertable
-            if not self._dictionary.groups[t.group].unmarked and self._wanted.inserts(t.group)
-        ]
+        groups, wanted = self._dictionary.groups, self._wanted
+        terms = [t for t in self._dictionary.insertable if not groups[t.group].unmarked and wanted.inserts(t.group)]
         plans: list[tuple[str, tuple[Place, Term]]] = [(t.group, (p, t)) for p in self._places for t in terms]
         rows = plans if limit is None or len(plans) <= limit else itertools.islice(_spread(plans, rng), limit)
+        ends = frozenset({"to"}) if wanted else None
         return [
-            Choice(
-                term.attribute,
-                group,
-                inserted(self._scan, place, term),
-                group,
-                frozenset({"to"}) if self._wanted else None,
-            )
+            Choice(term.attribute, group, inserted(self._scan, place, term), group, ends)
             for group, (place, term) in rows
         ]
 
@@ -198,22 +188,6 @@ def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str,
             rng.shuffle(row)
     for turn in itertools.zip_longest(*rows):
         yield from (plan for plan in turn if plan is not None)
-
-
-def _choice(
-    scan: Scan, hits: Sequence[Hit], dictionary: Dictionary, target: str, moves: Sequence[Move], wanted: Wanted = EVERY
-) -> Choice | None:
-    edits: list[Edit] = []
-    after = {h.start: h.terms[0].group for h in hits}
-    for hit, source, word, group in moves:
-        kind: EditKind = "marking" if dictionary.groups[source.group].unmarked else "swap"
-        edits += edits_of(scan, hit, source, word, group, kind)
-        after[hit.start] = group
-    if not edits:
-        return None
-    edits.sort(key=lambda e: e.where)
-    ends = ends_of(((source.group, group) for _, source, _, group in moves), wanted)
-    return Choice(dictionary.attribute, target, tuple(edits), named(set(after.values()), dictionary), ends)
 
 
 def ends_of(moves: Iterable[tuple[str, str]], wanted: Collection[str]) -> frozenset[str] | None:
@@ -285,15 +259,11 @@ def _draw(cell: Sequence[Sequence[Choice]], limit: int, rng: Random) -> Iterator
     size = math.prod(map(len, cell))
     numbers = [0] if size == 1 else rng.sample(range(size), min(size, limit))
     for number in numbers:
-        yield _decode(cell, number)
-
-
-def _decode(cell: Sequence[Sequence[Choice]], number: int) -> tuple[Choice, ...]:
-    out = []
-    for row in cell:
-        number, at = divmod(number, len(row))
-        out.append(row[at])
-    return tuple(out)
+        out = []
+        for row in cell:
+            number, at = divmod(number, len(row))
+            out.append(row[at])
+        yield tuple(out)
 
 
 def fits(joint: Sequence[Choice]) -> bool:
@@ -311,21 +281,9 @@ def _apart(joint: Sequence[Choice]) -> bool:
     """Whether no two edits of different choices touch the same characters, or need different articles."""
     if len(joint) == 1:
         return True
-    if _two_articles(joint):
-        return False
-    spans = sorted(e.where for choice in joint for e in choice.edits if isinstance(e.where, tuple))
+    for choice, other in itertools.permutations(joint, 2):  # a word put between an article and what it is repaired for
+        starts = {span_of(e)[0] for e in choice.edits if e.kind == "insertion"}
+        if starts and any(e.kind == "agreement" and span_of(e)[1] + 1 in starts for e in other.edits):
+            return False
+    spans = sorted(span_of(e) for choice in joint for e in choice.edits)
     return all(a[1] <= b[0] and a != b for a, b in itertools.pairwise(spans))
-
-
-def _two_articles(joint: Sequence[Choice]) -> bool:
-    """Whether one choice inserts a word between an article and the word for which another one repairs it."""
-    for choice in joint:
-        starts = {e.where[0] for e in choice.edits if e.kind == "insertion" and isinstance(e.where, tuple)}
-        if not starts:
-            continue
-        for other in joint:
-            if other is not choice and any(
-                e.kind == "agreement" and isinstance(e.where, tuple) and e.where[1] + 1 in starts for e in other.edits
-            ):
-                return True
-    return False

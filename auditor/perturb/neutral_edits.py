@@ -1,22 +1,28 @@
-"""Further wordings of a text: the same neutral change on both sides of a comparison.
+"""Edits that change no group, beside those that do: further wordings of a text, and what its task calls irrelevant.
 
 A text says one thing in many ways, and an answer may hang on the way. Where texts are few, both sides are asked
 in several wordings: the original with some neutral edits, and a version about another group with the same edits
 beside its own. Neutral edits put one word for another; where a text has too few places for them, a sentence about
 the text as a text stands before it or after it.
+
+Irrelevant is what a task names itself, since it can have no bearing on the answer, such as a hobby or the layout.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from auditor.core.types import Case, Edit, Variant, is_beside
-from auditor.perturb.mutation import apply
+from auditor.core.types import Case, Edit, Span, Variant, is_beside
+from auditor.perturb.edits import apply, replacing, span_of
+
+Irrelevant = Mapping[str, Sequence[Sequence[str]]]  # kind -> lists of what may be written for each other
 
 GAP = 2  # characters at least between a neutral edit and one that changes a group: no article is shared
+IRRELEVANT = "irrelevant: "  # before the kind, where a placebo edit names the group that it leaves as it is
 BEFORE = (
     "Here is the text.",
     "This is the text.",
@@ -62,10 +68,10 @@ def worded(
         sides = _sides(case.original, own, (primary or {}).get(attribute))
         changed = [edit for side in sides for v in side for edit in v.edits]
         taken, made = set(standing), 0
-        for given in neutral if sides else ():
+        for neutral_edits in neutral if sides else ():
             if made == n:
                 break
-            edits = tuple(_of(edit, attribute) for edit in given)
+            edits = tuple(_wording(edit, attribute) for edit in neutral_edits)
             if any(_near(a, b) for a in edits if not is_frame(a) for b in changed):
                 continue
             versions = [_version(side[(made + 1) % len(side)], case.original, edits) for side in sides]
@@ -110,15 +116,7 @@ def frames(text: str, most: int, rng: Random) -> list[tuple[Edit, ...]]:
     """Up to ``most`` ways to put a sentence before ``text``, after it, or both; those with one come first."""
 
     def edit(target: str, at: int) -> Edit:
-        return Edit(
-            attribute="neutral",
-            kind="wording",
-            source_group="neutral",
-            target_group="neutral",
-            source="",
-            target=target,
-            where=(at, at),
-        )
+        return replacing(text, (at, at), target, "neutral", "wording", ("neutral", "neutral"))
 
     before = [edit(f"{sentence}\n", 0) for sentence in BEFORE]
     after = [edit(f"\n{sentence}", len(text)) for sentence in AFTER]
@@ -140,25 +138,59 @@ def mixed(sites: Sequence[Sequence[tuple[Edit, ...]]], most: int, rng: Random) -
     for first, second in rng.sample(pairs, min(len(pairs), most)):
         here, there = rng.choice(first), rng.choice(second)
         if not any(_near(a, b) for a in here for b in there):
-            out.append(tuple(sorted((*here, *there), key=_where)))
+            out.append(tuple(sorted((*here, *there), key=span_of)))
     return out
 
 
 def _version(variant: Variant, original: Variant, edits: Sequence[Edit]) -> Variant:
-    together = tuple(sorted((*variant.edits, *edits), key=_where))
+    together = tuple(sorted((*variant.edits, *edits), key=span_of))
     return dataclasses.replace(variant, input=apply(str(original.input), together), edits=together)
 
 
-def _of(edit: Edit, attribute: str) -> Edit:
+def _wording(edit: Edit, attribute: str) -> Edit:
     kind = edit.kind if edit.kind == "agreement" else "wording"
     return dataclasses.replace(edit, attribute=attribute, kind=kind)
 
 
 def _near(one: Edit, other: Edit) -> bool:
-    (a, b), (c, d) = _where(one), _where(other)
+    (a, b), (c, d) = span_of(one), span_of(other)
     return a < d + GAP and c < b + GAP
 
 
-def _where(edit: Edit) -> tuple[int, int]:
-    assert isinstance(edit.where, tuple)
-    return edit.where
+def is_irrelevant(edits: Sequence[Edit]) -> bool:
+    """Whether all edits are those of `irrelevant`: their task says that they are good English."""
+    return all(edit.source_group.startswith(IRRELEVANT) for edit in edits)
+
+
+def irrelevant(text: str, named: Irrelevant, attribute: str, n: int, rng: Random) -> list[tuple[Edit, ...]]:
+    r"""Up to ``n`` sets of placebo edits beside ``attribute``, of different kinds first.
+
+    Each writes one alternative for another in all places where that stands as a word of its own.
+
+    Examples
+    --------
+    >>> for edits in irrelevant("Interests\nChess", {"hobby": [["Chess", "Hiking"]]}, "gender", 2, Random(0)):
+    ...     print([(e.source, e.target, e.where) for e in edits])
+    [('Chess', 'Hiking', (10, 15))]
+    """
+    by_kind: list[list[tuple[Edit, ...]]] = []
+    for kind, lists in named.items():
+        groups, made = (IRRELEVANT + kind, IRRELEVANT + kind), []
+        for alternatives in lists:
+            standing = {a: spans for a in alternatives if (spans := _spans(text, a))}
+            free = [a for a in alternatives if a not in standing]
+            made += [
+                tuple(replacing(text, span, new, attribute, "placebo", groups) for span in spans)
+                for spans in standing.values()
+                for new in free
+            ]
+        rng.shuffle(made)
+        by_kind.append(made)
+    rng.shuffle(by_kind)
+    turns = itertools.zip_longest(*by_kind)
+    return [edits for turn in turns for edits in turn if edits is not None][:n]
+
+
+def _spans(text: str, words: str) -> list[Span]:
+    before, after = (r"(?<!\w)" if words[0].isalnum() else ""), (r"(?!\w)" if words[-1].isalnum() else "")
+    return [match.span() for match in re.finditer(before + re.escape(words) + after, text)]

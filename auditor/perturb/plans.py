@@ -1,25 +1,88 @@
 """Which terms of a text change together, and into what: one plan for each way to change one attribute.
 
-What a plan changes depends on the scope (``docs/decisions/0001-scope.md``) and on whose words are changed: everybody's,
-or one person's.
+What a plan changes depends on the scope (``docs/decisions/0001-scope.md``), on whose words are changed (everybody's, or
+one person's), and on which changes are asked for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.perturb._context import DETERMINERS
-from auditor.perturb._match import Hit, Scan
-from auditor.perturb._wanted import EVERY, Wanted
+from auditor.perturb.context import DETERMINERS
 from auditor.perturb.dictionaries import Dictionary, Term, gendered
+from auditor.perturb.matching import Hit, Scan
 
 Move = tuple[Hit, Term, Term, str]  # what stands there, as which term, what it becomes, naming which group
 Plan = tuple[str, list[Move]]  # the stratum and the moves of one choice
 _PARTNERS = ("spouse.", "partner.", "wedding.", "betrothed.")
 _HOLDS = frozenset(("his", "her", "my"))
 _POINTS = frozenset(("the", "this", "that"))
+BETWEEN = "/"  # female/male: changes between the two alone
+
+
+class Wanted(Collection[str]):
+    """The groups that changes of one attribute lead to, or from; without any, every change is asked for.
+
+    Of a pair the first group is the one that changes lead to or from; the second is the only other end.
+
+    Parameters
+    ----------
+    groups : iterable of str
+        Groups whose changes may have any other end.
+    pairs : iterable of (str, str)
+        Groups that are changed into each other alone.
+
+    Examples
+    --------
+    >>> wanted = Wanted(["nonbinary"], [("female", "male")])
+    >>> wanted.allows("male", "female"), wanted.allows("male", "trans_male"), wanted.allows("nonbinary", "male")
+    (True, False, True)
+    >>> sorted(wanted), wanted.entries
+    (['female', 'nonbinary'], ['female/male', 'nonbinary'])
+    """
+
+    def __init__(self, groups: Iterable[str] = (), pairs: Iterable[tuple[str, str]] = ()) -> None:
+        both = tuple(pairs)
+        self._any = frozenset(groups)
+        self._pairs = frozenset(map(frozenset, both))
+        self._named = self._any | {first for first, _ in both}
+        self.entries = sorted({*self._any, *(BETWEEN.join(pair) for pair in both)})
+
+    def __contains__(self, group: object) -> bool:
+        return group in self._named
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def allows(self, source: str, target: str) -> bool:
+        """Whether a change from ``source`` to ``target`` is asked for."""
+        return (
+            not self._named or not self._any.isdisjoint((source, target)) or frozenset((source, target)) in self._pairs
+        )
+
+    def inserts(self, group: str) -> bool:
+        """Whether a word of ``group`` may be put where none stood: the other end is then no group of a pair."""
+        return not self._named or group in self._any
+
+
+EVERY = Wanted()
+
+
+def split(entry: str, known: Collection[str]) -> tuple[str, ...]:
+    """The group of an entry, or the two of a pair; a group whose own name holds a slash is one group.
+
+    Examples
+    --------
+    >>> split("female/male", ["female", "male"]), split("and/or", ["and/or"])
+    (('female', 'male'), ('and/or',))
+    """
+    first, slash, second = entry.partition(BETWEEN)
+    return (entry,) if entry in known or not slash else (first, second)
 
 
 class Crowd(NamedTuple):
@@ -127,8 +190,15 @@ class Leads:
 
 def plans(crowd: Crowd, scope: str, leads: Leads) -> Iterator[Plan]:
     """Every plan for the terms of a crowd, in a fixed order."""
-    make = {"text": _by_text, "term": _by_term, "occurrence": _by_occurrence}[scope]
-    return make(crowd.own, leads)
+    if scope == "text":
+        return _by_text(crowd.own, leads)
+    if scope == "occurrence":
+        return _by_pair([(term, [hit]) for hit in crowd.own for term in hit.terms], {}, leads)
+    places: dict[Term, list[Hit]] = {}
+    for hit in crowd.own:
+        for term in hit.terms:
+            places.setdefault(term, []).append(hit)
+    return _by_pair(list(places.items()), places, leads)
 
 
 def _by_text(hits: Sequence[Hit], leads: Leads) -> Iterator[Plan]:
@@ -161,18 +231,15 @@ def _by_text(hits: Sequence[Hit], leads: Leads) -> Iterator[Plan]:
                 passed["no counterpart"] += 1
                 continue
             label = "+".join(sorted((source, target))) if exchange else target
-            ranks = _ranks([t for _, t, _, _ in lists])
+            # Two people do not get one name: Emily and Anne become two others.
+            names = dict.fromkeys(t for _, t, _, _ in lists if t.role == "name")
+            ranks = {name: rank for rank, name in enumerate(names)}
             for k in range(max(len(words) for _, _, words, _ in lists)):
                 moves = [(h, t, words[(k + ranks.get(t, 0)) % len(words)], g) for h, t, words, g in lists]
                 if not exchange and leads.collapses(moves):
                     passed["collapse"] += 1
                     continue
                 yield label, moves
-
-
-def _ranks(terms: Sequence[Term]) -> dict[Term, int]:
-    """Number the different names, so that two people do not get one name (Emily and Anne → two others)."""
-    return {name: rank for rank, name in enumerate(dict.fromkeys(t for t in terms if t.role == "name"))}
 
 
 def _members(
@@ -191,37 +258,18 @@ def _members(
     return own if apart else own + shared
 
 
-def _by_term(hits: Sequence[Hit], leads: Leads) -> Iterator[Plan]:
-    """Change one pair in all its occurrences; exchange the two where the other word stands there too."""
-    dictionary, passed = leads.dictionary, leads.passed
-    places: dict[Term, list[Hit]] = {}
-    for hit in hits:
-        for term in hit.terms:
-            places.setdefault(term, []).append(hit)
-    for term, found in places.items():
+def _by_pair(rows: Sequence[tuple[Term, list[Hit]]], places: Mapping[Term, list[Hit]], leads: Leads) -> Iterator[Plan]:
+    """Change each term where it stands; exchange the two words of a pair where the other one has ``places`` too."""
+    dictionary = leads.dictionary
+    for term, hits in rows:
         for target in leads.targets(term.group):
             for word in dictionary.counterparts(term, target):
                 if word.group != target:
                     continue
-                moves: list[Move] = [(h, term, word, target) for h in found]
+                moves: list[Move] = [(h, term, word, target) for h in hits]
                 others = places.get(word, [])
-                moves += [(h, word, term, term.group) for h in others if h not in found]
-                refused = dictionary.groups[term.group].unmarked if others else leads.collapses(moves)
-                if refused:
-                    passed["collapse"] += 1
+                moves += [(h, word, term, term.group) for h in others if h not in hits]
+                if dictionary.groups[term.group].unmarked if others else leads.collapses(moves):
+                    leads.passed["collapse"] += 1
                     continue
                 yield target, moves
-
-
-def _by_occurrence(hits: Sequence[Hit], leads: Leads) -> Iterator[Plan]:
-    dictionary, passed = leads.dictionary, leads.passed
-    for hit in hits:
-        for term in hit.terms:
-            for target in leads.targets(term.group):
-                for word in dictionary.counterparts(term, target):
-                    if word.group != target:
-                        continue
-                    if leads.collapses([(hit, term, word, target)]):
-                        passed["collapse"] += 1
-                        continue
-                    yield target, [(hit, term, word, target)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from auditor.perturb._context import DETERMINERS, Context, closes
+from auditor.perturb.context import DETERMINERS, Context, closes
 from auditor.perturb.dictionaries import Dictionary, Term, persons
 from auditor.perturb.gate.lexicon import NOT_ALWAYS_PERSONS
 from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, words
