@@ -16,17 +16,16 @@ from random import Random
 from typing import NamedTuple
 
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, EditKind, SourceText, Variant, draws_of, id_of, text_of
-from auditor.perturb.dictionaries import Dictionary, Term, load
-from auditor.perturb.dictionaries.full_names import First, full_names
-from auditor.perturb.edits import apply, replacing
+from auditor.core.types import Case, Edit, SourceText, Variant, draws_of, id_of, text_of
+from auditor.perturb.dictionaries import Dictionary, load
+from auditor.perturb.edits import apply
+from auditor.perturb.line_writers import GENDER, RACE, NameLine, Statement, adjectives, full_names
 from auditor.perturb.matching import Hit, Matcher, settle
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.neutral_edits import Irrelevant, irrelevant
 from auditor.perturb.plans import EVERY
 from auditor.text.english import article_for, match_case
 
-GENDER, RACE = "gender", "race"
 WORDS, NAME, STATEMENT = "words", "name", "statement"
 CARRIED = (GENDER, RACE)  # the attributes that a line may carry
 SUITES = {NAME: "name_line.v1", STATEMENT: "statement.v1"}
@@ -259,12 +258,12 @@ class Lines(Suite):
             raise _Unfit("no line names the race that the text states")
         if RACE not in varied and carrier == STATEMENT:
             race = None
-        writer: _Name | _Statement
+        writer: NameLine | Statement
         if carrier == NAME:
-            writer = _Name(self._subject, rng, race or "", gender)
+            writer = NameLine(self._subject, rng, race or "", gender)
         else:
             free = GENDER not in varied and not stated.genders
-            writer = _Statement(self._subject, rng, self._known, race, None if free else gender)
+            writer = Statement(self._subject, rng, self._known, race, None if free else gender)
         text = writer.line + END + own
         if self._limit is not None and self._limit(text) < len(text):
             raise _Unfit("the text would be cut")
@@ -301,7 +300,7 @@ class Lines(Suite):
         known = self._known[RACE]
         if carrier == NAME:
             return sorted({race for race, _ in full_names()} & set(known.groups))
-        return sorted(g for g in known.targets if _adjectives(known, g))
+        return sorted(g for g in known.targets if adjectives(known, g))
 
     def _targets(self, attribute: str, source: str, groups: Iterable[str]) -> list[str]:
         wanted = self._inner.wanted.get(attribute, EVERY)
@@ -330,93 +329,3 @@ def _without(seed: SourceText, hits: Sequence[Hit]) -> str:
             after = after[0].upper() + after[1:]
         text = before + after
     return text
-
-
-class _Name:
-    """A line with a full name: race moves first and last name, gender the first name alone."""
-
-    def __init__(self, subject: str, rng: Random, race: str, gender: str) -> None:
-        self._rng, self._race, self._gender = rng, race, gender
-        self._first, self._last = self._full(race, gender)
-        start = f"{subject.removeprefix('the ').capitalize()}: "
-        self.line = f"{start}{self._first.name} {self._last}"
-        self._at = len(start)
-
-    def _full(self, race: str, gender: str, *, others: bool = False) -> tuple[First, str]:
-        pool = [f for f in full_names()[race, gender] if not others or f != self._first]
-        first = self._rng.choice(pool)
-        lasts = [last for last in first.lasts if not others or last != self._last]
-        return first, self._rng.choice([last for last in lasts if last != first.name] or lasts)
-
-    def _beside(self, gender: str) -> tuple[First, str] | None:
-        """Another first name that goes with the same last name."""
-        names, standing = full_names()[self._race, gender], (self._first.name, self._last)
-        pool = [f for f in names if f.lasts == self._first.lasts and f.name not in standing]
-        return (self._rng.choice(pool), self._last) if pool else None
-
-    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
-        new = self._full(target, self._gender) if attribute == RACE else self._beside(target)
-        return self._edits(attribute, "name_line", (source, target), new)
-
-    def placebo(self, attribute: str, group: str) -> tuple[Edit, ...]:
-        """Another name of the same group, in as many words."""
-        race = attribute == RACE
-        new = self._full(self._race, self._gender, others=True) if race else self._beside(self._gender)
-        return self._edits(attribute, "placebo", (group, group), new)
-
-    def _edits(
-        self, attribute: str, kind: EditKind, groups: tuple[str, str], new: tuple[First, str] | None
-    ) -> tuple[Edit, ...]:
-        if new is None:
-            return ()
-        second = self._at + len(self._first.name) + 1
-        spans = {(self._at, second - 1): new[0].name, (second, len(self.line)): new[1]}
-        return tuple(
-            replacing(self.line, span, text, attribute, kind, groups)
-            for span, text in spans.items()
-            if span[0] == self._at or text != self._last
-        )
-
-
-class _Statement:
-    """A sentence that says who it is; its placebos are those of any text."""
-
-    def __init__(
-        self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str | None, gender: str | None
-    ) -> None:
-        self._rng, self._known = rng, known
-        self._adjective = "" if race is None else rng.choice(_adjectives(known[RACE], race)).text
-        self._noun = "person" if gender is None else _noun(known[GENDER], gender)
-        phrase = f"{self._adjective} {self._noun}".strip()
-        start = f"{subject.capitalize()} is "
-        self._article, self._at = article_for(phrase), len(start)
-        self.line = f"{start}{self._article} {phrase}."
-
-    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
-        adjective, noun, groups = self._adjective, self._noun, (source, target)
-        at = self._at + len(self._article) + 1
-        if attribute == RACE:
-            adjective = self._rng.choice(_adjectives(self._known[RACE], target)).text
-            span, new = (at, at + len(self._adjective)), adjective
-        else:
-            at += len(adjective) + bool(adjective)
-            noun = _noun(self._known[GENDER], target)
-            span, new = (at, at + len(self._noun)), noun
-        changed = replacing(self.line, span, new, attribute, "statement", groups)
-        article = article_for(f"{adjective} {noun}".strip())
-        if article == self._article:
-            return (changed,)
-        span = (self._at, self._at + len(self._article))
-        return (replacing(self.line, span, article, attribute, "agreement", groups), changed)
-
-    def placebo(self, attribute: str, group: str) -> tuple[Edit, ...]:
-        return ()
-
-
-def _adjectives(race: Dictionary, group: str) -> list[Term]:
-    """The adjectives that may be written for a group."""
-    return [t for t in race.terms if (t.slot, t.group) == ("adjective", group) and "source-only" not in t.tags]
-
-
-def _noun(gender: Dictionary, group: str) -> str:
-    return next(t.text for t in gender.terms if (t.slot, t.group) == ("adult.sg", group))

@@ -18,7 +18,7 @@ from auditor.measure.claims import Claim, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
-from auditor.perturb.dictionaries.full_names import full_names
+from auditor.perturb.line_writers import full_names
 from auditor.perturb.name_lines import END
 from auditor.run import observed
 from auditor.run.build import prepare

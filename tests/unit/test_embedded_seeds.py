@@ -12,7 +12,7 @@ import pytest
 
 from auditor.core import data
 from auditor.perturb import dictionaries
-from auditor.perturb.dictionaries.people import persons
+from auditor.perturb.dictionaries import persons
 
 
 class Kind(NamedTuple):

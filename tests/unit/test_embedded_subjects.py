@@ -13,7 +13,7 @@ import pytest
 
 from auditor.core import data
 from auditor.perturb import dictionaries
-from auditor.perturb.dictionaries.people import persons
+from auditor.perturb.dictionaries import persons
 from auditor.tasks import load
 
 FAVOURABLE = {"hiring": "invite", "lending": "approve", "triage": "urgent"}

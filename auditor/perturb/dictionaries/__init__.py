@@ -5,11 +5,18 @@ A raw pair file (``source;target`` lines, as HInter publishes them) states its p
 a `Dictionary`. The file format is described in ``dictionaries/README.md``.
 """
 
-from auditor.perturb.dictionaries.checks import check
 from auditor.perturb.dictionaries.entries import TAGS, Dictionary, Group, Term
-from auditor.perturb.dictionaries.files import VIEWS, builtin, load, load_options, neutral, parse_option, view
-from auditor.perturb.dictionaries.pairs import load_pairs
-from auditor.perturb.dictionaries.people import gendered, nations, persons, single_nationals, titles
+from auditor.perturb.dictionaries.files import (
+    VIEWS,
+    builtin,
+    load,
+    load_options,
+    load_pairs,
+    neutral,
+    parse_option,
+    view,
+)
+from auditor.perturb.dictionaries.shared_words import check, gendered, nations, persons, single_nationals, titles
 
 __all__ = [
     "TAGS",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 TAGS = frozenset(
     {
@@ -139,9 +140,10 @@ class Dictionary:
         """
         if self.pairs is not None or term.slot.startswith("pronoun."):
             return ()
-        found = self._by_kind.get((_kind(term), term.group), ())
-        plain = (term.register, "neutral")
-        return tuple(t for t in found if t.text.lower() != term.text.lower() and t.register in plain)
+        same = {term.text.lower(): term}  # a form that two slots hold counts once, as the first one
+        for other in self._by_kind.get((_kind(term), term.group), ()):
+            same.setdefault(other.text.lower(), other)
+        return tuple(t for t in same.values() if t is not term and t.register in (term.register, "neutral"))
 
     @cached_property
     def insertable(self) -> tuple[Term, ...]:
@@ -150,26 +152,25 @@ class Dictionary:
 
     @cached_property
     def _by_kind(self) -> dict[tuple[tuple[str, ...], str], tuple[Term, ...]]:
-        found: dict[tuple[tuple[str, ...], str], dict[str, Term]] = {}
-        for term in self.terms:
-            if "source-only" not in term.tags:
-                found.setdefault((_kind(term), term.group), {}).setdefault(term.text.lower(), term)
-        return {key: tuple(terms.values()) for key, terms in found.items()}
+        return _grouped(((_kind(t), t.group), t) for t in self.terms if "source-only" not in t.tags)
 
     @cached_property
     def _by_slot(self) -> dict[tuple[str, str], tuple[Term, ...]]:
-        found: dict[tuple[str, str], list[Term]] = {}
-        for term in self.terms:
-            if "source-only" not in term.tags:
-                found.setdefault((term.slot, term.group), []).append(term)
-        return {key: tuple(terms) for key, terms in found.items()}
+        return _grouped(((t.slot, t.group), t) for t in self.terms if "source-only" not in t.tags)
 
     @cached_property
     def _by_pair(self) -> dict[tuple[Term, str], tuple[Term, ...]]:
-        found: dict[tuple[Term, str], list[Term]] = {}
-        for source, target in self.pairs or ():
-            found.setdefault((source, target.group), []).append(target)
-        return {key: tuple(terms) for key, terms in found.items()}
+        return _grouped(((source, target.group), target) for source, target in self.pairs or ())
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+def _grouped(rows: Iterable[tuple[K, Term]]) -> dict[K, tuple[Term, ...]]:
+    out: dict[K, list[Term]] = {}
+    for key, term in rows:
+        out.setdefault(key, []).append(term)
+    return {key: tuple(terms) for key, terms in out.items()}
 
 
 def _kind(term: Term) -> tuple[str, ...]:

@@ -5,57 +5,33 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from auditor.core import yamlfile
 from auditor.core.counting import plural
 from auditor.core.errors import DataFileError
 from auditor.perturb.dictionaries.entries import TAGS, Dictionary, Group, Term
 
-_TOP = {
-    "attribute",
-    "extends",
-    "version",
-    "default",
-    "primary",
-    "source",
-    "groups",
-    "slots",
-    "table",
-    "needs",
-    "not_before",
-    "not_after",
-}
-_META = {
-    "pos",
-    "number",
-    "role",
-    "register",
-    "source",
-    "before",
-    "after",
-    "as",
-    "needs",
-    "insert",
-    "not_before",
-    "not_after",
-}
-_KINDS = {"terms": None, "source_only": "source-only", "target_only": "target-only"}
+_NEAR = ("not_before", "not_after")
+_TOP = {"attribute", "extends", "version", "default", "primary", "source", "groups", "slots", "table", "needs", *_NEAR}
+_META = {"pos", "number", "role", "register", "source", "before", "after", "as", "needs", "insert", *_NEAR}
+_GROUP = ("label", "unmarked", "fallback", "agrees", "source")
+_KINDS: dict[str, str | None] = {"terms": None, "source_only": "source-only", "target_only": "target-only"}
 
 
 def parse_dictionary(text: str, path: Path, builtin: Callable[[str], Dictionary]) -> Dictionary:
-    """Build the dictionary that ``text`` describes.
-
-    Parameters
-    ----------
-    text : str
-        The YAML file.
-    path : Path
-        Its path, for messages.
-    builtin : callable
-        Loads the dictionary that ``extends`` names.
-    """
+    """Build the dictionary that ``text`` describes; ``path`` is for messages, ``builtin`` loads what it ``extends``."""
     return _Reader(yamlfile.load(path, text), path, builtin).dictionary(text)
+
+
+class _Row(NamedTuple):
+    """One word of a file, and what its slot or column says of it."""
+
+    slot: str
+    group: str
+    text: str
+    tag: str | None
+    meta: Mapping[str, object]
 
 
 class _Reader:
@@ -117,7 +93,7 @@ class _Reader:
         if primary and (len(set(primary)) != 2 or not set(primary) <= groups.keys()):
             self.fail("primary", "names two of the groups: the one that is compared, and its reference")
         rows = [*self.slot_rows(), *self.table_rows()]
-        terms = tuple(self.term(attribute, groups, *row) for row in rows)
+        terms = tuple(self.term(attribute, groups, row) for row in rows)
         if base is not None:
             terms = base.terms + terms
         if not rows:
@@ -135,33 +111,31 @@ class _Reader:
         )
 
     def groups(self) -> dict[str, Group]:
+        out: dict[str, Group] = dict(self.base.groups) if self.base else {}
         if self.content["groups"] == "from_table":
             rows = self.mapping(self.mapping(self.content.get("table"), "table").get("rows"), "table.rows")
-            return {
-                g: Group(name=g, label=f"{self.strings(cells, f'table.rows.{g}')[0]} people")
-                for g, cells in rows.items()
-            }
-        out: dict[str, Group] = dict(self.base.groups) if self.base else {}
+            labels = {name: self.strings(cells, f"table.rows.{name}")[0] for name, cells in rows.items()}
+            return {name: Group(name=name, label=f"{label} people") for name, label in labels.items()}
         for name, value in self.mapping(self.content["groups"], "groups").items():
             where = f"groups.{name}"
             info = self.mapping(value or {}, where)
             for key in info:
-                if key not in {"label", "unmarked", "fallback", "agrees", "source"}:
-                    self.fail(f"groups.{name}.{key}", "is unknown; known: label, unmarked, fallback, agrees, source")
+                if key not in _GROUP:
+                    self.fail(f"{where}.{key}", f"is unknown; known: {', '.join(_GROUP)}")
             out[name] = Group(
                 name=name,
                 label=self.word(info, "label", where, name),
                 unmarked=bool(info.get("unmarked", False)),
                 fallback=self.word(info, "fallback", where) or None,
                 agrees=self.word(info, "agrees", where) or None,
-                source=self.word(info, "source", where, ""),
+                source=self.word(info, "source", where),
             )
         for group in out.values():
             if group.fallback is not None and group.fallback not in out:
                 self.fail(f"groups.{group.name}.fallback", f"{group.fallback!r} is no group of this file")
         return out
 
-    def slot_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, object]]]:
+    def slot_rows(self) -> Iterator[_Row]:
         for slot, value in self.mapping(self.content.get("slots", {}), "slots").items():
             row = {**self.inherited(slot), **self.mapping(value, f"slots.{slot}")}
             meta = {k: v for k, v in row.items() if k not in _KINDS}
@@ -169,7 +143,7 @@ class _Reader:
                 where = f"slots.{slot}.{kind}"
                 for group, cell in self.mapping(row.get(kind, {}), where).items():
                     for text in self.strings(cell, f"{where}.{group}"):
-                        yield slot, group, text, tag, meta
+                        yield _Row(slot, group, text, tag, meta)
 
     def inherited(self, slot: str) -> dict[str, object]:
         """What holds for all terms of a slot in the dictionary that is extended."""
@@ -177,13 +151,12 @@ class _Reader:
         if not known:
             return {}
         tags = frozenset.intersection(*(t.tags for t in known if "target-only" not in t.tags))
-        found: dict[str, object] = {key: getattr(known[0], key) for key in ("pos", "number", "role", "register")}
-        found |= dict(tag.split(":", 1) for tag in sorted(tags) if ":" in tag)
-        for key in ("not_before", "not_after"):
-            found[key] = sorted(frozenset.intersection(*(getattr(t, key) for t in known)))
-        return {key: value for key, value in {**found, "insert": "insert" in tags}.items() if value}
+        values: dict[str, object] = {key: getattr(known[0], key) for key in ("pos", "number", "role", "register")}
+        values |= dict(tag.split(":", 1) for tag in sorted(tags) if ":" in tag)
+        values |= {key: sorted(frozenset.intersection(*(getattr(t, key) for t in known))) for key in _NEAR}
+        return {key: value for key, value in {**values, "insert": "insert" in tags}.items() if value}
 
-    def table_rows(self) -> Iterator[tuple[str, str, str, str | None, Mapping[str, object]]]:
+    def table_rows(self) -> Iterator[_Row]:
         if "table" not in self.content:
             return
         table = self.mapping(self.content["table"], "table")
@@ -193,25 +166,11 @@ class _Reader:
             if len(texts) != len(columns):
                 self.fail(f"table.rows.{group}", f"{plural(len(texts), 'cell')} for {plural(len(columns), 'column')}")
             for (slot, meta), text in zip(columns.items(), texts, strict=True):
-                phrase = text.startswith(texts[0] + " ")
-                yield (
-                    slot,
-                    group,
-                    text,
-                    "target-only" if phrase else None,
-                    self.mapping(meta, f"table.columns.{slot}"),
-                )
+                tag = "target-only" if text.startswith(texts[0] + " ") else None
+                yield _Row(slot, group, text, tag, self.mapping(meta, f"table.columns.{slot}"))
 
-    def term(
-        self,
-        attribute: str,
-        groups: Mapping[str, Group],
-        slot: str,
-        group: str,
-        text: str,
-        tag: str | None,
-        meta: Mapping[str, object],
-    ) -> Term:
+    def term(self, attribute: str, groups: Mapping[str, Group], row: _Row) -> Term:
+        slot, group, text, tag, meta = row
         where = f"slots.{slot}"
         if group not in groups:
             self.fail(where, f"{group!r} is no group of this file; groups: {', '.join(sorted(groups))}")
@@ -227,6 +186,7 @@ class _Reader:
             tags |= self.needed(own, text, f"{where}.needs")
         tags |= {"insert"} if meta.get("insert") else set()
         tags |= self.needed(self.content.get("needs", {}), text, "needs")
+        own_source = self.word(meta, "source", where)
         if unknown := tags - TAGS:
             self.fail(where, f"{sorted(unknown)[0]!r} is no condition; known: {', '.join(sorted(TAGS))}")
         return Term(
@@ -234,13 +194,11 @@ class _Reader:
             attribute=attribute,
             group=group,
             slot=slot,
-            pos=self.word(meta, "pos", where, ""),
-            number=self.word(meta, "number", where, ""),
-            role=self.word(meta, "role", where, ""),
+            pos=self.word(meta, "pos", where),
+            number=self.word(meta, "number", where),
+            role=self.word(meta, "role", where),
             register=self.word(meta, "register", where, "neutral"),
-            source=self.word(meta, "source", where)
-            or groups[group].source
-            or self.word(self.content, "source", "the file"),
+            source=own_source or groups[group].source or self.word(self.content, "source", "the file"),
             tags=frozenset(tags),
             not_before=self.near("not_before", text, meta),
             not_after=self.near("not_after", text, meta),
@@ -248,8 +206,8 @@ class _Reader:
 
     def near(self, key: str, text: str, meta: Mapping[str, object]) -> frozenset[str]:
         table = self.mapping(self.content.get(key, {}), key)
-        found = [source[name] for source, name in ((table, "*"), (table, text), (meta, key)) if name in source]
-        return frozenset(w.lower() for words in found for w in self.strings(words, key))
+        lists = [source[name] for source, name in ((table, "*"), (table, text), (meta, key)) if name in source]
+        return frozenset(w.lower() for words in lists for w in self.strings(words, key))
 
     def needed(self, table: object, text: str, where: str) -> set[str]:
         """The conditions that ``table`` (condition to words) sets for ``text``."""
