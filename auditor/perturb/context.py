@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from auditor.perturb.dictionaries import Term, persons
-from auditor.text.english import ABBREVIATIONS, BE_FORMS, FUNCTION_WORDS, Word, case_of, plural_verb, starts_sentence
+from auditor.text.english import (
+    ABBREVIATIONS,
+    BE_FORMS,
+    FUNCTION_WORDS,
+    Word,
+    case_of,
+    plural_verb,
+    starts_sentence,
+    word_list,
+)
 
 DETERMINERS = frozenset(("a", "an", "the", "one", "another", "every", "each", "this", "that", "first", "only"))
 _POINTS = frozenset(("the", "these", "those", "my", "your", "his", "her", "our", "their", "its"))
 _AND = frozenset(("and", "or", ",", "/", "&"))
 _ADVERBS = frozenset(("not", "also", "really", "originally", "actually", "half", "part", "both", "all", "very"))
-_COMMON_VERBS = frozenset(
-    (
-        "be", "are", "were", "have", "do", "go", "say", "know", "see", "come", "want", "work", "live", "play",
-        "love", "find",
-    )
-)  # fmt: skip
-_PAST = frozenset(
-    (
-        "left", "went", "came", "said", "told", "took", "made", "got", "gave", "saw", "knew", "found", "sat",
-        "stood", "ran", "wrote", "spoke", "met", "held", "thought", "brought", "felt", "kept", "lost", "won",
-    )
-)  # fmt: skip
+_COMMON_VERBS = word_list("common_verbs")
+_PAST = word_list("past")
 
 
 def closes(word: str) -> bool:

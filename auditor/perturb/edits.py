@@ -27,15 +27,10 @@ from auditor.text.english import (
     plural_verb,
     stands_alone,
     starts_sentence,
+    word_list,
 )
 
-_ADVERBS = frozenset(
-    (
-        "also", "always", "never", "ever", "just", "still", "even", "only", "often", "sometimes", "soon",
-        "then", "now", "already", "almost", "rather", "quite", "simply", "really", "perhaps", "usually",
-        "eventually", "finally", "actually", "rarely", "seldom", "merely",
-    )
-)  # fmt: skip
+_ADVERBS = word_list("adverbs")
 _NEGATED = {"isn": "aren", "wasn": "weren", "hasn": "haven", "doesn": "don"}
 _QUOTE = re.compile(r"(?P<open>(?<![\w.,;:!?'’])['‘](?=\w))|(?<=[\w.,;:!?])['’](?!\w)")
 _AUXILIARIES = frozenset(("is", "was", "has", "does", *_NEGATED))

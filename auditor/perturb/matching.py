@@ -14,7 +14,7 @@ from typing import NamedTuple
 from auditor.perturb.context import DETERMINERS, Context, closes
 from auditor.perturb.dictionaries import Dictionary, Term, persons
 from auditor.perturb.gate.lexicon import NOT_ALWAYS_PERSONS
-from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, words
+from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, word_list, words
 
 _BEFORE_NOUN = DETERMINERS | frozenset(
     ("these", "those", "my", "your", "his", "their", "our", "its", "some", "two", "three", "many", "several")
@@ -22,9 +22,7 @@ _BEFORE_NOUN = DETERMINERS | frozenset(
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
 _OWNED = frozenset(("own", "other", "mere", "many"))
 _WHOSE = frozenset(("own", "whole", "entire", "next", "last", "latest", "former"))  # and no object before them
-_TIMES = frozenset(("second", "minute", "hour", "day", "night", "week", "weekend", "month", "year", "time", "spring",
-                    "summer", "autumn", "fall", "winter", "monday", "tuesday", "wednesday", "thursday", "friday",
-                    "saturday", "sunday", "door"))  # fmt: skip
+_TIMES = word_list("times")
 _TIES = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, joiners
 
 

@@ -21,16 +21,12 @@ from auditor.perturb.edits import apply, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan, settle
 from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser, parsed
 from auditor.perturb.plans import EVERY, Crowd, Wanted, split
+from auditor.text.english import word_list
 from auditor.text.people import NOT_CLEAR
 from auditor.text.split import sentences
 
 SCOPES = ("text", "term", "occurrence")
-_COUPLES = frozenset(
-    (
-        "affair", "bride", "couple", "couples", "dating", "kiss", "kisses", "lover", "lovers", "marriage",
-        "married", "marries", "marry", "romance", "romances", "romantic", "wedding",
-    )
-)  # fmt: skip
+_COUPLES = word_list("couples")
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
 
 

@@ -11,6 +11,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.types import SourceText, Span
 from auditor.perturb.dictionaries import load, persons
 from auditor.perturb.matching import Hit
+from auditor.text.english import word_list
 from auditor.text.mentions import PRONOUNS, Lexicon
 from auditor.text.parse import Parse
 from auditor.text.people import people
@@ -18,18 +19,8 @@ from auditor.text.split import sentences
 
 ALL, ONE_WAY, EACH, SUBJECT, SUBJECT_OR_ALL = WHO = ("all", "all-one-way", "each", "subject", "subject-or-all")
 _BESIDE = frozenset(("amod", "compound", "flat", "nmod:unmarked", "appos", "acl"))
-_HELD = frozenset(  # what is one's own and says what one is: his Kenyan accent, of Turkish descent
-    (
-        "accent", "ancestry", "background", "birth", "citizenship", "descent", "extraction", "faith", "heritage",
-        "identity", "nationality", "origin", "origins", "parentage", "passport", "religion", "roots",
-    )
-)  # fmt: skip
-_MORE = frozenset(  # persons before whom no modifier is looked for
-    (
-        "advisee", "buddy", "cousin", "expert", "foreman", "graduate", "guardian", "mate", "medic", "pal", "paramedic",
-        "peer", "postdoc", "relative", "somebody", "someone", "twin", "undergraduate", "vet", "witness",
-    )
-)  # fmt: skip
+_HELD = word_list("held")
+_MORE = word_list("unmodified_persons")
 _ROLES = frozenset(("applicant", "candidate", "interviewee"))
 _WRITES = re.compile(r"\b(?:asks|asking|writes|writing|writer|author)\b")
 

@@ -282,7 +282,7 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
     """The texts that are given or named by the plan or task, as many as it draws; ``facts`` says what they are."""
     from auditor import tasks
     from auditor.tasks import beside, readers
-    from auditor.text.language import looks_english
+    from auditor.text.english import looks_english
 
     if seeds is not None:
         texts = beside.crossed(list(seeds), task.against_path)

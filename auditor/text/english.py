@@ -1,6 +1,6 @@
 """Small facts about written English that suites and validity checks share.
 
-Rules and closed word lists only: no model, no state. Offsets are characters of the text that was given.
+Rules and closed word lists only: no model, no state. Offsets are characters of the text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+import msgspec
+
+from auditor.core import data, yamlfile
+
 Case = Literal["lower", "title", "upper", "mixed"]
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -18,33 +22,27 @@ _OPAQUE = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.[\w.]+|</?[A-Za-z]
 _OPENERS = "\"'“‘([{*_«"
 
 
-def _set(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of ``text``, which white space separates."""
     return frozenset(text.split())
 
 
-BE_FORMS = _set("am is are was were be been being 's 're 'm")
-FUNCTION_WORDS = _set(
-    """a about above across after again against all along also although am an and another any anyone
-    anything are around as at away back be because been before behind being below beneath beside besides
-    between beyond both but by can could did do does doing down during each either else enough even ever
-    every everyone everything except few for from had has have having he hence her here hers herself him
-    himself his how however i if in inside instead into is it its itself just least less like many may
-    maybe me mere might mine more most much must my myself near neither never next no nobody none nor
-    not nothing now of off on once one only onto or other others our ours ourselves out outside over own
-    perhaps quite rather really same shall she should since so some somehow someone something sometimes
-    soon still such than that the their theirs them themselves then there therefore these they this
-    those though through throughout till to today together tomorrow tonight too toward towards under
-    unless until unto up upon us very was we were what whatever when where whereas whether which while
-    who whoever whom whose why will with within without would yesterday yet you your yours yourself
-    again alone anyway afterwards meanwhile"""
-)
-ABBREVIATIONS = _set("mr mrs ms mx dr prof st sr jr rev capt lt sgt col gen gov sen rep vs")
+@lru_cache(maxsize=1)
+def _lists() -> dict[str, str]:
+    return msgspec.convert(yamlfile.load(data.path("embedded", "english.yaml")), dict[str, str])
 
-_SPELLED_AN = _set(
-    """mba fbi hiv mri mit nba nfl nhl suv lgbt lgbtq mvp mp rn hr hmo ngo xml html http sms ssn lpn mfa
-    msc ma ms md emt rpg sat llm ai lsat ibm aarp ada atm ama abc acl icu irs it aka faq npr nypd lapd"""
-)
-_SPELLED_A = _set("uk us usa eu un ufo usb uae usc ucla uc url uv ux ui")
+
+def word_list(name: str) -> frozenset[str]:
+    """Return one of the closed lists of ``auditor/embedded/english.yaml``."""
+    return word_set(_lists()[name])
+
+
+BE_FORMS = word_set("am is are was were be been being 's 're 'm")
+FUNCTION_WORDS = word_list("function_words")
+ABBREVIATIONS = word_set("mr mrs ms mx dr prof st sr jr rev capt lt sgt col gen gov sen rep vs")
+
+_SPELLED_AN = word_list("spelled_an")
+_SPELLED_A = word_set("uk us usa eu un ufo usb uae usc ucla uc url uv ux ui")
 _SILENT_H = ("hour", "honest", "honor", "honour", "heir", "herb")
 _YOU_OR_WONE = re.compile(
     r"(eu|ew|uni(?!n|m|d(?!i)|ro)|unanim|u[bt]iq|util|utop|us(e|u|a[gb])|ur(in|an|ol|ug)|uk(r|$|u)|ugan|utah|ubu"
@@ -163,10 +161,10 @@ def article_for(word: str) -> Literal["a", "an"]:
     >>> [article_for(w) for w in ("hour", "European", "university", "MBA", "one", "umbrella", "8-year-old")]
     ['an', 'a', 'a', 'an', 'a', 'an', 'an']
     """
-    found = re.search(r"\w+", word)
-    if found is None:
+    token = re.search(r"\w+", word)
+    if token is None:
         return "a"
-    first, low = found[0], found[0].lower()
+    first, low = token[0], token[0].lower()
     if first[0].isdigit():
         return "an" if _VOWEL_DIGITS.match(first) else "a"
     if first.isupper():
@@ -198,32 +196,16 @@ def starts_sentence(text: str, start: int) -> bool:
         return True
     if text[at - 1] != ".":
         return text[at - 2 : at] == "--"
-    found = re.search(r"\w+$", text[max(0, at - 12) : at - 1])
-    return not (found and found[0].lower() in ABBREVIATIONS)
+    token = re.search(r"\w+$", text[max(0, at - 12) : at - 1])
+    return not (token and token[0].lower() in ABBREVIATIONS)
 
 
 _DOUBLED_ES = re.compile(r"(ss|sh|ch|x|zz|[^aeiou]o)es$")
 _THIRD_PERSON = {
-    "is": "are",
-    "was": "were",
-    "has": "have",
-    "does": "do",
-    "goes": "go",
-    "aches": "ache",
-    "focuses": "focus",
-    "quizzes": "quiz",
-    "lies": "lie",
-    "dies": "die",
-    "ties": "tie",
-    "vies": "vie",
-    "shoes": "shoe",
-    "biases": "bias",
-}
-_NO_VERB = _set(
-    """as his this thus plus yes us is's always sometimes perhaps besides towards afterwards backwards
-    forwards upstairs downstairs nevertheless nonetheless across unless whereas its ours hers theirs
-    yours indoors outdoors overseas nowadays alas minus versus"""
-)
+    "is": "are", "was": "were", "has": "have", "does": "do", "goes": "go", "aches": "ache", "focuses": "focus",
+    "quizzes": "quiz", "lies": "lie", "dies": "die", "ties": "tie", "vies": "vie", "shoes": "shoe", "biases": "bias",
+}  # fmt: skip
+_NO_VERB = word_list("no_verb")
 
 
 def plural_verb(verb: str) -> str | None:
@@ -247,23 +229,7 @@ def plural_verb(verb: str) -> str | None:
 
 
 _TRADE = re.compile(r"\w\w(?:[^e]er|or|ist|eer|ess|man|woman|person|[^l]ian)$")
-# End as the names of trades do.
-_NO_TRADE = _set(
-    """access address answer anterior behavior bladder blister boiler border buffer bumper business
-    butter cancer career center chapter charger charter checklist cleaner closer cluster clutter
-    color computer container copper corner counter cover cylinder december decor dinner disorder
-    door drawer dress dryer elevator error exterior factor favor fever fiber filter finger fist
-    fitness flavor floor flower folder freezer gender guess gutter hammer harbor header heater
-    helicopter honor horror humor illness indoor inferior interior kindness labor ladder laser layer
-    leather ledger letter lighter list liter liver locker loss lumber major manner matter mess meter
-    minor mirror mist motor murder november number october odor offer order outdoor paper parlor
-    pepper poster posterior powder power press printer prior process progress quarter rafter
-    register river roller rooster router rubber rumor scanner sector semester sensor september sewer
-    shelter shoulder shower silver slipper sneaker spider stapler sticker stress success sugar
-    summer superior supper sweater temper tenor terror theater thriller tiger timber timer toaster
-    toner tower tractor trailer transfer trigger tumor tuner twist twitter ulcer vector vinegar
-    waist washer water weather wilderness winter wonder wrist zipper"""
-)
+_NO_TRADE = word_list("no_trade")
 
 
 def ends_as_trade(noun: str) -> bool:
@@ -275,3 +241,45 @@ def ends_as_trade(noun: str) -> bool:
     [True, False, True, True]
     """
     return noun not in _NO_TRADE and _TRADE.search(noun) is not None
+
+
+FEW = 8  # words; a text of so many without one English function word is taken for another language
+READ = 2000  # characters of a text by which its language is told
+_SPOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_ENGLISH = FUNCTION_WORDS | BE_FORMS | word_list("informal")
+_OTHER = word_list("foreign") - _ENGLISH
+
+
+def looks_english(text: str) -> bool:
+    """Whether ``text`` looks like English, or is too short to tell.
+
+    Half of its letters are Latin, or more; it holds no two function words of other European languages, or at least as
+    many English ones; and if it has `FEW` words or more, one of them is an English function word.
+
+    Examples
+    --------
+    >>> looks_english("omg she is sooo good"), looks_english("Die Ärztin ist sehr nett."), looks_english("医生很好。")
+    (True, False, False)
+    """
+    text = text[:READ]
+    if not text.isascii() and not _latin(text):
+        return False
+    words = [word.lower().replace("’", "'") for word in _SPOKEN.findall(text)]
+    distinct = set(words)  # a name may hold the same particle twice
+    english = sum(_is_english(word) for word in distinct)
+    other = len(distinct & _OTHER)
+    if other > max(english, 1):
+        return False
+    return english > 0 or len(words) < FEW
+
+
+def _is_english(word: str) -> bool:
+    """Whether a word is an English function word; of a contraction, its first part decides."""
+    return word in _ENGLISH or ("'" in word and word.partition("'")[0].removesuffix("n") in _ENGLISH)
+
+
+def _latin(text: str) -> bool:
+    """Whether at least half of the letters are Latin ones."""
+    letters = [c for c in text if c.isalpha()]
+    latin = sum(c.isascii() or unicodedata.name(c, "").startswith("LATIN") for c in letters)
+    return 2 * latin >= len(letters)

@@ -10,14 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from auditor.text.english import ends_as_trade
-from auditor.text.tokens import SUBJECT, Tokens
+from auditor.text.english import ends_as_trade, word_set
+from auditor.text.trees import SUBJECT, Tokens
 
 Kind = Literal["pronoun", "noun", "name"]
-
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 PRONOUNS = {
@@ -27,7 +23,7 @@ PRONOUNS = {
 WRITER = frozenset(("i", "me", "my", "mine", "myself"))
 _HOUSE = frozenset(("we", "us", "our", "ours"))
 _TITLES = {"mr": "male", "mrs": "female", "ms": "female", "miss": "female", "mx": "", "dr": "", "prof": ""}
-_GENERIC = _set("man woman gentleman lady guy girl boy fellow kid person lad gal individual applicant candidate")
+_GENERIC = word_set("man woman gentleman lady guy girl boy fellow kid person lad gal individual applicant candidate")
 _POINTS = frozenset(("the", "this", "that", "said"))
 SEVERAL = frozenset(("couple", "family", "audience", "pair", "crew", "team", "staff"))
 _MODIFIES = frozenset(("amod", "compound", "flat", "nmod:unmarked", "nummod"))

@@ -7,16 +7,16 @@ import sys
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from auditor.text.pipelines import fingerprint, load
+from auditor.text.pipelines import batches, fingerprint, load
 from auditor.text.split import sentences, strip_breaks
 
 if TYPE_CHECKING:
-    from auditor.text.together import Tagged, Together
+    from auditor.text.batch_parser import Tagged, Together
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -103,7 +103,7 @@ class Parser:
     max_sentences : int
         How many distinct sentences are remembered; the least recently used are forgotten.
     shared : bool
-        Whether what similar sentences have in common is computed once (`auditor.text.together`); the parses are
+        Whether what similar sentences have in common is computed once (`auditor.text.batch_parser`); the parses are
         the same, and False leaves all to spaCy.
 
     Attributes
@@ -159,8 +159,8 @@ class Parser:
     def parse_text(self, text: str) -> list[tuple[int, Parse]]:
         """Split ``text`` and parse its sentences; gives (offset of the sentence in the text, parse)."""
         spans = sentences(text)
-        found = self.parse([text[start:end] for start, end in spans])
-        return [(start, parse) for (start, _), parse in zip(spans, found, strict=True)]
+        parses = self.parse([text[start:end] for start, end in spans])
+        return [(start, parse) for (start, _), parse in zip(spans, parses, strict=True)]
 
     def forget(self) -> None:
         """Drop every remembered parse; the counters stay."""
@@ -183,13 +183,10 @@ class Parser:
         """
         self.asked += len(sentences)
         plain = [plain_sentence(sentence) for sentence in sentences]
-        known: dict[str, _Packed] = {}
         work: dict[str, _Work] = {}
-        for sentence in dict.fromkeys(plain):
-            packed = self._memory.recall(sentence)
-            if packed is not None:
-                known[sentence] = packed
-        self._tag([sentence for sentence in dict.fromkeys(plain) if sentence not in known], known, work)
+        recalled = {sentence: self._memory.recall(sentence) for sentence in dict.fromkeys(plain)}
+        known = {sentence: packed for sentence, packed in recalled.items() if packed is not None}
+        self._tag([sentence for sentence, packed in recalled.items() if packed is None], known, work)
         trees: dict[str, None] = {}
         for i, sentence in enumerate(plain):
             if known[sentence].tree is not None or sentence in trees:
@@ -199,7 +196,7 @@ class Parser:
         self._tree(list(trees), known, work)
         for sentence, packed in known.items():
             self._memory.keep(sentence, packed)
-        return [self._unpack(given, key, known[key]) for given, key in zip(sentences, plain, strict=True)]
+        return [self._unpack(own, key, known[key]) for own, key in zip(sentences, plain, strict=True)]
 
     def _tag(self, new: list[str], known: dict[str, _Packed], work: dict[str, _Work]) -> None:
         """Run the components up to the tagger on sentences not seen before."""
@@ -254,8 +251,8 @@ class Parser:
             takes = self._together.takes
             many = [sentence for sentence in new if takes(work[sentence].doc)]
             with _LOCK:
-                found = self._together.tag([work[sentence].doc for sentence in many])
-            for sentence, tagged in zip(many, found, strict=True):
+                rows = self._together.tag([work[sentence].doc for sentence in many])
+            for sentence, tagged in zip(many, rows, strict=True):
                 work[sentence] = _Work(work[sentence].doc, tagged)
             alone = [sentence for sentence in new if work[sentence].tagged is None]
         self._run(0, [work[sentence].doc for sentence in alone])
@@ -263,8 +260,9 @@ class Parser:
     def _run(self, stage: int, docs: list[Any]) -> list[Any]:
         """Run one stage on ``docs``, sentences of like length together; the order is kept."""
         with _LOCK:
-            order = sorted((i for i in range(len(docs)) if len(docs[i])), key=lambda i: len(docs[i]))
-            for batch in _batches([docs[i] for i in order]):
+            written = [doc for doc in docs if len(doc)]
+            for run in batches([len(doc) for doc in written], tokens=BATCH_TOKENS, most=BATCH):
+                batch = [written[i] for i in run]
                 if stage == 0:
                     for doc in batch:  # one sentence, one tree
                         for token in islice(doc, 1, None):
@@ -284,7 +282,7 @@ class Parser:
         size = len(packed.tokens) // 3
         return tuple(map(self._labels.__getitem__, packed.tokens[:size]))
 
-    def _unpack(self, given: str, plain: str, packed: _Packed) -> Parse:
+    def _unpack(self, sentence: str, plain: str, packed: _Packed) -> Parse:
         tokens, tree = packed.tokens, packed.tree
         size = len(tokens) // 3
         starts, ends = tokens[size : 2 * size], tokens[2 * size :]
@@ -293,7 +291,7 @@ class Parser:
             tags=self._tags(packed),
             deps=() if tree is None else tuple(map(self._labels.__getitem__, tree[:size])),
             heads=() if tree is None else tuple(tree[size:]),
-            starts=_moved(given, plain, starts),
+            starts=_moved(sentence, plain, starts),
         )
 
     def _load(self) -> None:
@@ -306,32 +304,17 @@ class Parser:
             stages = [component for _, component in components]
             import numpy
 
-            from auditor.text.together import Together
+            from auditor.text.batch_parser import Together
 
             self._stages = (stages[:cut], stages[cut:])
             self._together = Together.find(stages) if self.shared else None
             if self._together is not None:
                 self._tag_codes = numpy.array([self._code(tag) for tag in self._together.tags], "uint16")
-                self._relation_codes = numpy.array(
-                    [self._code(relation) for relation in self._together.relations], "uint16"
-                )
+                codes = [self._code(relation) for relation in self._together.relations]
+                self._relation_codes = numpy.array(codes, "uint16")
 
     def _factory(self, component: str) -> str:
         return str(self._nlp.get_pipe_meta(component).factory)
-
-
-def _batches(docs: list[Any]) -> Iterator[list[Any]]:
-    """Cut ``docs`` into runs of at most `BATCH` documents and about `BATCH_TOKENS` tokens."""
-    batch: list[Any] = []
-    tokens = 0
-    for doc in docs:
-        if batch and (len(batch) == BATCH or tokens + len(doc) > BATCH_TOKENS):
-            yield batch
-            batch, tokens = [], 0
-        batch.append(doc)
-        tokens += len(doc)
-    if batch:
-        yield batch
 
 
 def plain_sentence(sentence: str) -> str:
@@ -343,11 +326,11 @@ def plain_sentence(sentence: str) -> str:
     return text[:MAX_CHARS]
 
 
-def _moved(given: str, plain: str, starts: Sequence[int]) -> tuple[int, ...]:
-    """Offsets in ``plain`` as offsets in ``given``; both hold the same visible characters in a row."""
-    if given.startswith(plain):
+def _moved(sentence: str, plain: str, starts: Sequence[int]) -> tuple[int, ...]:
+    """Offsets in ``plain`` as offsets in ``sentence``; both hold the same visible characters in a row."""
+    if sentence.startswith(plain):
         return tuple(starts)
-    visible = [i for i, c in enumerate(strip_breaks(given)) if not c.isspace()]
+    visible = [i for i, c in enumerate(strip_breaks(sentence)) if not c.isspace()]
     rank, ranks = 0, []
     for c in plain:
         ranks.append(rank)

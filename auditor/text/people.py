@@ -13,7 +13,7 @@ from typing import NamedTuple
 from auditor.core.types import Span
 from auditor.text.mentions import PRONOUNS, SEVERAL, WRITER, Entity, Lexicon, Mention, Reading
 from auditor.text.parse import Parse
-from auditor.text.tokens import SUBJECT, Tokens
+from auditor.text.trees import SUBJECT, Tokens
 
 NOT_CLEAR = "not clear whose words to change"  # why a text makes no case
 LEAD = 2.0  # and the subject of the text by so much

@@ -1,15 +1,16 @@
-"""Finds and loads spaCy pipelines: the embedded one, a folder, or an installed package."""
+"""Finds and loads spaCy pipelines (the embedded one, a folder, an installed package); batches of their work."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from auditor.core import data
 from auditor.core.errors import ConfigError, MissingDependency, UnknownPlugin
-from auditor.text.split import word_set
+from auditor.text.english import word_set
 
 # Components that neither tags nor trees need, by factory name.
 _UNUSED = word_set(
@@ -20,33 +21,25 @@ _UNUSED = word_set(
 _NOT_WEIGHTS = frozenset({"README.md", "figures.json"})
 
 
-def _embedded() -> Path:
-    folder = data.path("embedded", "parser")
-    if not (folder / "config.cfg").is_file():
-        raise ConfigError(
-            f"the embedded parser is not in {folder}; the installation is incomplete.",
-            below="Run: pip install --force-reinstall llm-bias-auditor",
-        )
-    return folder
-
-
 def _folder(name: str) -> Path:
     """Find the folder of a pipeline: the embedded one, a path, or an installed package."""
     if name == "embedded":
-        return _embedded()
+        folder = data.path("embedded", "parser")
+        if not (folder / "config.cfg").is_file():
+            raise ConfigError(
+                f"the embedded parser is not in {folder}; the installation is incomplete.",
+                below="Run: pip install --force-reinstall llm-bias-auditor",
+            )
+        return folder
     if (Path(name) / "config.cfg").is_file():
         return Path(name)
     spacy = _spacy()
     if not spacy.util.is_package(name):
-        raise UnknownPlugin(
-            "parser",
-            name,
-            {"embedded", *spacy.util.get_installed_models()},
-            f"To install a spaCy pipeline, run: python -m spacy download {name}",
-        )
+        hint = f"To install a spaCy pipeline, run: python -m spacy download {name}"
+        raise UnknownPlugin("parser", name, {"embedded", *spacy.util.get_installed_models()}, hint)
     package = Path(spacy.util.get_package_path(name))
     # A package holds its data in a folder NAME-VERSION.
-    return next((found.parent for found in sorted(package.glob("*/config.cfg"))), package)
+    return next((config.parent for config in sorted(package.glob("*/config.cfg"))), package)
 
 
 @lru_cache(maxsize=2)
@@ -83,3 +76,17 @@ def fingerprint(name: str) -> str:
         total.update(path.relative_to(folder).as_posix().encode() + b"\0")
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
+
+
+def batches(sizes: Sequence[int], *, tokens: int, most: int) -> Iterator[list[int]]:
+    """Numbers of sentences of like size, in runs of at most ``most`` sentences and about ``tokens`` tokens."""
+    batch: list[int] = []
+    total = 0
+    for i in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if batch and (len(batch) == most or total + sizes[i] > tokens):
+            yield batch
+            batch, total = [], 0
+        batch.append(i)
+        total += sizes[i]
+    if batch:
+        yield batch

@@ -1,6 +1,6 @@
 """How a text is written: words, sentences, ease of reading, and words that hedge, that act, that are able.
 
-The lists were written for this project; they hold stems, and a word counts where it begins with one.
+The lists (``auditor/embedded/english.yaml``) hold stems, and a word counts where it begins with one.
 """
 
 from __future__ import annotations
@@ -8,24 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from auditor.text.english import word_list
+
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 _SENTENCE = re.compile(r"[.!?]+(?:\s|$)")
 _VOWELS = re.compile(r"[aeiouy]+")
 
-HEDGES = (
-    "may", "might", "could", "perhaps", "possibl", "probabl", "appear", "seem", "suggest", "somewhat", "likel",
-    "unclear", "potential", "appar", "relative", "rather", "generally", "often", "sometimes", "tend", "assum",
-)  # fmt: skip
-AGENCY = (
-    "achiev", "act", "ambitio", "assert", "build", "built", "command", "confiden", "control", "creat", "decid", "decis",
-    "deliver", "determin", "direct", "driv", "earn", "establish", "initiat", "insist", "lead", "led", "manag", "organi",
-    "persist", "refus", "resolv", "run", "strong", "succeed", "success", "win", "won",
-)  # fmt: skip
-COMPETENCE = (
-    "able", "accomplish", "accura", "adept", "analy", "capab", "clever", "competen", "effective", "efficien", "excel",
-    "exper", "gift", "intellect", "intelligen", "knowledg", "master", "outstanding", "proficien", "qualif", "rigor",
-    "skill", "smart", "talent", "technical", "thorough", "train", "versat",
-)  # fmt: skip
+HEDGES = word_list("hedges")
+AGENCY = word_list("agency")
+COMPETENCE = word_list("competence")
 
 
 def words(text: str) -> list[str]:
@@ -47,8 +38,8 @@ def syllables(word: str) -> int:
     >>> [syllables(word) for word in ("care", "table", "physical", "a")]
     [1, 2, 3, 1]
     """
-    found = len(_VOWELS.findall(word))
-    return max(1, found - (word.endswith("e") and not word.endswith("le") and found > 1))
+    groups = len(_VOWELS.findall(word))
+    return max(1, groups - (word.endswith("e") and not word.endswith("le") and groups > 1))
 
 
 def reading_ease(text: str) -> float:

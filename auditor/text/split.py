@@ -21,6 +21,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from auditor.text.english import word_list, word_set
+
 # One leading character class lets the regular-expression engine skip ordinary text at full speed. The
 # look-behind against two stops in a row keeps long runs of dots linear.
 _GAP = r"(?:\s|<[bB][rR]\s*/?>)"
@@ -40,13 +42,6 @@ _BREAK = re.compile(r"<[bB][rR]\s*/?>|\n[^\S\n]*\n|\u2029|\r\n?[^\S\n\r]*\r")
 _TAG = re.compile(r"<[bB][rR]\s*/?>")
 _OPENERS = "\"'“‘([{«*_-–— "
 _CLOSERS = "\"'”’)]}»"
-
-
-def word_set(words: str) -> frozenset[str]:
-    """Return the words of ``words``, which white space separates."""
-    return frozenset(words.split())
-
-
 _REACH = 24  # characters before a stop that can hold an abbreviation
 _CONTENT = re.compile(r"[^\W_]")
 _INITIALS = re.compile(r"[A-Za-z](?:\.[A-Za-z])+")
@@ -55,31 +50,8 @@ _GOES_ON = tuple(",;:-–—")
 _SHORT = word_set("is it me us so to do go up in on of he we my no be by ok tv")
 _NEXT_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 
-# Never the end: a name or a number follows.
-_TITLES = word_set(
-    """mr mrs ms mx messrs mmes dr prof gen maj col lt cmdr capt sgt cpl pvt adm sen rep gov pres rev fr
-    hon st mt ft gens drs supt det insp asst vs v viz e.g i.e eg ie cf approx incl esp"""
-)
-# Not the end where a number follows.
-_NUMBERED = word_set(
-    """no nos p pp pg fig figs vol vols art arts sec secs ch chap eq ed eds par para ex sect cl jan feb mar
-    apr jun jul aug sep sept oct nov dec"""
-)
-# May end a sentence: ask whether the next word usually starts one.
-_EITHER = word_set(
-    """inc corp co ltd llc bros jr sr esq etc al dept est univ assn ave blvd rd ph.d m.d b.a m.a b.s m.s
-    d.c a.m p.m am pm a.k.a op cit min max tel ext u.s u.k u.n e.u u.s.a l.a n.y"""
-)
-_STARTERS = word_set(
-    """a after all although an and another any anyway are as at because before both but by did do does
-    during each even every everyone first for from had has have he her here his how however i if i'd
-    i'll i'm i've in instead is it its it's just last later let's many maybe more most much my neither
-    no nobody none nor not nothing now of on once one only or other others our overall perhaps please
-    second she since so some someone sometimes soon still such thanks that that's the their then there
-    there's these they they're this those though thus to today together too under unfortunately until
-    was we we're well were what what's when where whether which while who why will with without yes yet
-    you your"""
-)
+_BEFORE_NAME, _BEFORE_NUMBER = word_list("before_a_name"), word_list("before_a_number")
+_MAY_END, _STARTERS = word_list("may_end"), word_list("starters")
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
@@ -152,36 +124,36 @@ class Baseline:
         """
         own, pairs = self.sentences, self._pairs
         size, shift = len(text), len(text) - len(self._text)
-        found: list[tuple[int, str]] = []
+        changed: list[tuple[int, str]] = []
         at = number = 0
         while at < size:
             if number < len(own):
                 begin = self._starts[number]
                 if at - begin == shift and text.endswith(self._text[begin:]):
-                    return len(own), found
+                    return len(own), changed
                 if number < len(pairs) - 1 and text.startswith(pairs[number], at):
                     at += len(own[number])
                     number += 1
                     continue
             _, end = next(_spans(text, at))
             if number >= len(own) or text[at:end] != own[number]:
-                found.append((number, text[at:end]))
+                changed.append((number, text[at:end]))
             at, number = end, number + 1
-        return number, found
+        return number, changed
 
 
 def _spans(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield the sentences of ``text`` from ``start`` on, which begins one."""
     scanned, size = start, len(text)
     letters = ink = False  # seen since start; looked for once per character, so that this stays linear
-    for found in _CANDIDATE.finditer(text, start):
-        at, end = found.span()
+    for mark in _CANDIDATE.finditer(text, start):
+        at, end = mark.span()
         letters = letters or _CONTENT.search(text, scanned, at) is not None
         ink = ink or letters or text[at] in _STOPS or (scanned < at and not text[scanned:at].isspace())
         scanned = end
         if end >= size:
             break
-        if ink and _ends(text, found, start, letters):
+        if ink and _ends(text, mark, start, letters):
             yield start, end
             start = end
             letters = ink = False
@@ -200,14 +172,14 @@ def strip_breaks(text: str) -> str:
     return _TAG.sub(lambda tag: " " * (tag.end() - tag.start()), text)
 
 
-def _ends(text: str, found: re.Match[str], start: int, letters: bool) -> bool:
+def _ends(text: str, mark: re.Match[str], start: int, letters: bool) -> bool:
     """Whether the candidate ends the sentence that began at ``start``; ``letters``: it has some."""
-    at, end = found.span()
+    at, end = mark.span()
     if text[at] not in _STOPS:
         if _BREAK.search(text, at, end):
             return True
         return not (text[end].islower() or text[max(start, at - _REACH) : at].rstrip()[-1:] in _GOES_ON)
-    gap = found["gap"] or ""
+    gap = mark["gap"] or ""
     if len(gap) > 1 and _BREAK.search(gap):
         return True
     if not letters:  # nothing but punctuation so far: "... and", ". . ."
@@ -216,9 +188,9 @@ def _ends(text: str, found: re.Match[str], start: int, letters: bool) -> bool:
     while after < len(text) and text[after] in _OPENERS:
         after += 1
     following = text[after : after + 1]
-    stop = text[at] + found["more"]
+    stop = text[at] + mark["more"]
     if "!" in stop or "?" in stop:
-        return not (found["close"] and following.islower())
+        return not (mark["close"] and following.islower())
     if len(stop) > 1 or stop == "…":
         return following.isupper()
     return _full_stop_ends(text, at, start, after, following)
@@ -231,14 +203,14 @@ def _full_stop_ends(text: str, at: int, start: int, after: int, following: str) 
         return True
     plain = word[-1].strip(_OPENERS + _CLOSERS)
     low = plain.lower()
-    if low in _TITLES:
+    if low in _BEFORE_NAME:
         return False
-    if low in _NUMBERED and following.isdigit():
+    if low in _BEFORE_NUMBER and following.isdigit():
         return False
-    doubtful = low in _EITHER or (len(plain) == 1 and plain.isalpha()) or _INITIALS.fullmatch(plain)
+    doubtful = low in _MAY_END or (len(plain) == 1 and plain.isalpha()) or _INITIALS.fullmatch(plain)
     if following.islower():
         return not doubtful and (len(plain) > 2 or low in _SHORT)
     if doubtful:
-        found = _NEXT_WORD.match(text, after)
-        return found is None or found[0].lower() in _STARTERS
+        word_after = _NEXT_WORD.match(text, after)
+        return word_after is None or word_after[0].lower() in _STARTERS
     return not (plain.isdigit() and len(plain) <= 2 and text[max(start, at - _REACH) : at].strip() == plain)

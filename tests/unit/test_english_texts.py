@@ -12,7 +12,7 @@ from auditor.core.errors import UserError
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.report import checks, view
-from auditor.text.language import looks_english
+from auditor.text.english import looks_english
 
 ENGLISH = """great movie
 loved it

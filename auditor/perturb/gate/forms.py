@@ -12,8 +12,8 @@ from auditor.core.types import NEUTRAL
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.gate import lexicon, words
 from auditor.perturb.gate.units import Place, Unit
-from auditor.text.clauses import agreeing_verbs
 from auditor.text.english import FUNCTION_WORDS
+from auditor.text.trees import agreeing_verbs
 
 
 def verb_of_they(place: Place) -> str:

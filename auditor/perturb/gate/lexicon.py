@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 
 from auditor.perturb.gate import words
 from auditor.perturb.gate.units import Place
-from auditor.text.english import FUNCTION_WORDS
-from auditor.text.split import word_set
+from auditor.text.english import FUNCTION_WORDS, word_set
 
 # Pronouns.
 CASED = word_set("he she him her his hers himself herself")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from auditor.text.english import FUNCTION_WORDS
-from auditor.text.split import word_set
+from auditor.text.english import FUNCTION_WORDS, word_set
 
 SINGULAR = word_set(
     """man woman person guy girl boy lady gentleman mother father husband wife daughter son sister
