@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import names
@@ -34,30 +33,11 @@ class EditTable:
         return len(self.case)
 
 
-class _Tables:
-    """The strings of a structure's columns as arrays."""
-
-    def __init__(self, structure: Structure) -> None:
-        columns = structure.columns
-        self.strings = [_objects(c.table) for c in columns]
-        self.lengths = [np.array([len(text) for text in c.table], dtype=np.int64) for c in columns]
-        # A number for each string of a column, equal where the strings are.
-        self.codes = [np.unique(np.array(c.table), return_inverse=True)[1].astype(np.int64) for c in columns]
-        self.template = "".join(c.table[0].replace("%", "%%") if c.cell < 0 else "%s" for c in columns)
-
-
-def _objects(table: Sequence[str]) -> npt.NDArray[np.object_]:
-    out = np.empty(len(table), dtype=object)
-    out[:] = table
-    return out
-
-
 class Batch:
     """Pairs of one structure: ``before`` and ``after`` are (n, cells) indices of terminals."""
 
-    def __init__(self, structure: Structure, tables: _Tables, before: Ints, after: Ints) -> None:
-        self.structure, self._tables = structure, tables
-        self.before, self.after = before, after
+    def __init__(self, structure: Structure, before: Ints, after: Ints) -> None:
+        self.structure, self.before, self.after = structure, before, after
 
     def __len__(self) -> int:
         return len(self.before)
@@ -71,7 +51,8 @@ class Batch:
         return self._texts(self.after)
 
     def _texts(self, index: Ints) -> list[str]:
-        tables, template = zip(self.structure.columns, self._tables.strings, strict=True), self._tables.template
+        arrays = self.structure.arrays
+        tables, template = zip(self.structure.columns, arrays.strings, strict=True), arrays.template
         columns = [table[index[:, c.cell]].tolist() for c, table in tables if c.cell >= 0]
         return [template % row for row in zip(*columns, strict=True)]
 
@@ -81,7 +62,7 @@ class Batch:
         at = np.zeros(len(self), dtype=np.int64)
         rows = [(np.empty(0, dtype=np.int64),) * 6]
         for number, column in enumerate(self.structure.columns):
-            lengths, codes = self._tables.lengths[number], self._tables.codes[number]
+            lengths, codes = self.structure.arrays.lengths[number], self.structure.arrays.codes[number]
             if column.cell < 0:
                 at = at + lengths[0]
                 continue
@@ -136,14 +117,10 @@ def stream(
     useful = np.array([bool(m.attributes) for m in mutators])
     if not sampler.shares[useful].sum() > 0:
         raise ConfigError(f"No sentence of the grammar {space.grammar.full_name} names a group to be replaced.")
-    tables: dict[int, _Tables] = {}
     left = n
     while left > 0:
         for number, _, index in sampler.block(min(block, left), rng):
             rows, after = mutators[number].pairs(index, rng)
             if len(rows):
                 left -= len(rows)
-                structure = space.structures[number]
-                if number not in tables:
-                    tables[number] = _Tables(structure)
-                yield Batch(structure, tables[number], index[rows], after)
+                yield Batch(space.structures[number], index[rows], after)
