@@ -14,9 +14,8 @@ from typing import Any
 
 from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Edit, Variant, draws_of
-from auditor.perturb.neutral_edits import is_irrelevant
 from auditor.perturb.name_lines import line_end
-from auditor.perturb.neutral_edits import unframed, worded
+from auditor.perturb.neutral_edits import is_irrelevant, unframed, worded
 
 PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
 TRIED = 40  # combinations of placebo edits that are tried for one joint edit

@@ -63,7 +63,7 @@ class Task:
     against_path : Path or None
         Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.beside.crossed`.
     irrelevant : mapping of str to tuple of tuple of str
-        What may be written for each other in a text without a bearing on the answer; see `auditor.perturb.neutral_edits.irrelevant`.
+        What may be written for each other without a bearing on the answer; see `auditor.perturb.neutral_edits`.
     turns, tools : tuple of Message, tuple of Tool
         Of a conversation (`auditor.tasks.conversation`); empty where one question is asked.
 
