@@ -103,7 +103,19 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
         "diagnoses": [],
         "models": {plan.model: {"fingerprint": fingerprint, **of_model}},
         "counts": counts | answered,
-        "estimates": [_estimate(plan.model, score) for score in (*result.scores, *result.minimal_sets)],
+        "estimates": [
+            {
+                "name": score.name,
+                "model": plan.model,
+                "format": "",
+                "attributes": list(score.columns),
+                "directions": None,
+                "kind": None,
+                "estimate": plain(score.estimate),
+                "population": score.population,
+            }
+            for score in (*result.scores, *result.minimal_sets)
+        ],
         "findings": plain(outcome.findings),
         "tabular": _section(outcome) | {"counts": counts},
     }
@@ -207,77 +219,49 @@ def finds_csv(schema: Schema, result: TabularResult) -> str:
     return csv_text(rows)
 
 
-def _estimate(model: str, score: Score) -> dict[str, object]:
-    return {
-        "name": score.name,
-        "model": model,
-        "format": "",
-        "attributes": list(score.columns),
-        "directions": None,
-        "kind": None,
-        "estimate": plain(score.estimate),
-        "population": score.population,
-    }
-
-
-def slice_findings(model: str, schema: Schema, subgroups: Slices, first: int) -> list[Finding]:
-    """The slices that are shown, as findings numbered from ``first``."""
-    every = (
-        f"{subgroups.tested:,} slices were looked at; the interval holds for all of them together at "
-        f"{subgroups.level * 100:g} %"
-    )
-    result = []
-    for number, one in enumerate(subgroups.shown, first):
-        where = " and ".join(f"{name} = {value}" for name, value in one.where)
-        finding = _claim(
-            model,
-            schema.protected,
-            number,
-            "slice",
-            f"the label of {one.changes:,} of {plural(one.n, 'row')} with {where} changes, {subgroups.population}",
-            (every, f"among all other rows the share is {one.rest:.2%}"),
-        )
-        result.append(replace(finding, verdict="shown", rate=one.estimate, p_adjusted=one.p))
-    return result
-
-
-def findings_of(model: str, delta: float | None, schema: Schema, result: TabularResult) -> list[Finding]:
-    """One claim for every score, and one for the finds of a directed search, which have no rate.
-
-    Parameters
-    ----------
-    delta : float, optional
-        The largest score that counts as bounded.
-    """
-    claims = [_of_score(model, delta, n, score) for n, score in enumerate((*result.scores, *result.minimal_sets), 1)]
+def findings_of(plan: TabularPlan, schema: Schema, result: TabularResult, slices: Slices | None) -> list[Finding]:
+    """One claim for every score, one for the finds of a directed search, which have no rate, one for every slice."""
+    claims = [_of_score(plan, score) for score in (*result.scores, *result.minimal_sets)]
     if result.sampling != "iid":
         n = int(result.counts["discriminatory"])
         cases = f"{plural(n, 'distinct case')} {verb(n, 'was', 'were')} found"
         text = f"{cases} whose label changes with {', '.join(schema.protected)}"
         note = "searched for, not sampled: the number says nothing about how often this happens"
-        claim = _claim(model, schema.protected, len(claims) + 1, "finds", text, (note,))
-        claims.append(replace(claim, verdict="shown") if n else claim)
-    return claims
+        verdict: ClaimVerdict = "shown" if n else "not_determined"
+        claims.append(_claim(plan, "finds", schema.protected, verdict, text, note))
+    for one in slices.shown if slices is not None else ():
+        assert slices is not None
+        where = " and ".join(f"{name} = {value}" for name, value in one.where)
+        text = f"the label of {one.changes:,} of {plural(one.n, 'row')} with {where} changes, {slices.population}"
+        notes = (
+            f"{slices.tested:,} slices were looked at; the interval holds for all of them together at "
+            f"{slices.level * 100:g} %",
+            f"among all other rows the share is {one.rest:.2%}",
+        )
+        claim = _claim(plan, "slice", schema.protected, "shown", text, *notes)
+        claims.append(replace(claim, rate=one.estimate, p_adjusted=one.p))
+    return [replace(claim, id=f"T{number}") for number, claim in enumerate(claims, 1)]
 
 
-def _claim(model: str, columns: tuple[str, ...], number: int, code: str, text: str, notes: tuple[str, ...]) -> Finding:
+def _claim(
+    plan: TabularPlan, code: str, columns: tuple[str, ...], verdict: ClaimVerdict, text: str, *notes: str
+) -> Finding:
     return Finding(
-        id=f"T{number}",
+        id="",
         kind="claim",
         code=f"tabular-{code}",
-        model=model,
+        model=plan.model,
         attributes=columns,
-        verdict="not_determined",
+        verdict=verdict,
         text=text,
         notes=notes,
     )
 
 
-def _of_score(model: str, delta: float | None, number: int, score: Score) -> Finding:
+def _of_score(plan: TabularPlan, score: Score) -> Finding:
     """One claim with its verdict: shown, bounded below δ, or not determined."""
-    rate = score.estimate
+    rate, delta = score.estimate, plan.delta
     few = rate.n < FEWEST_ROWS and not rate.method.startswith("enumeration")
-    notes = (f"{plural(rate.n, 'row')}: fewer than {FEWEST_ROWS} support no statement",) if few else ()
     verdict: ClaimVerdict = "not_determined"
     if NOTE in rate.note:  # the paper's own rule has no interval that a verdict could rest on
         verdict = "not_tested"
@@ -285,20 +269,19 @@ def _of_score(model: str, delta: float | None, number: int, score: Score) -> Fin
         verdict = "bounded"
     elif not few and rate.low > 0:
         verdict = "shown"
-    code = score.name.replace("_", "-")
+    notes = [f"{plural(rate.n, 'row')}: fewer than {FEWEST_ROWS} support no statement"] if few else []
     text = f"{NAMES.get(score.name, score.name + ' score')} of {', '.join(score.columns)}, {score.population}"
-    return replace(_claim(model, score.columns, number, code, text, notes), verdict=verdict, rate=rate)
+    return replace(_claim(plan, score.name.replace("_", "-"), score.columns, verdict, text, *notes), rate=rate)
 
 
 def inputs_of(plan: TabularPlan, schema: Schema, rows: int) -> dict[str, object]:
     """Hashes of what shapes the questions: rows, schema, profile, task with its prompts."""
     inputs: dict[str, object] = {"schema": {"name": schema.name, "sha256": digest(dump_schema(schema))}}
-    if plan.data:
-        inputs["rows"] = {"source": plan.data, "n": rows, "sha256": _sha256(plan.data)}
-    if plan.profile is not None:
-        inputs["profile"] = {"source": plan.profile, "sha256": _sha256(plan.profile)}
-    if plan.distance.endswith((".yaml", ".yml")):
-        inputs["distance"] = {"source": plan.distance, "sha256": _sha256(plan.distance)}
+    files = {"rows": plan.data, "profile": plan.profile}
+    files |= {"distance": plan.distance} if plan.distance.endswith((".yaml", ".yml")) else {}
+    for name, path in files.items():
+        if path:
+            inputs[name] = {"source": path} | ({"n": rows} if name == "rows" else {}) | {"sha256": _sha256(path)}
     if plan.task is not None:
         inputs["task_sha256"] = load_task(plan.task).sha256
     return inputs

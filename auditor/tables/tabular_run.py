@@ -30,7 +30,7 @@ from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
 from auditor.tables.row_schema import Schema, dump_schema, uniform
 from auditor.tables.tabular_plan import TabularPlan, TabularRun, read_settings
-from auditor.tables.tabular_record import Outcome, findings_of, plan_record, record_of, slice_findings, write
+from auditor.tables.tabular_record import Outcome, findings_of, plan_record, record_of, write
 
 if TYPE_CHECKING:
     from auditor.core.protocols import Model
@@ -182,9 +182,8 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
                 raise ConfigError("--retrain needs --data with the target column (--target NAME)")
             rng = np.random.default_rng(plan.seed)
             retrained = retrain(model.estimator, schema, rows, labels, rng, frame=model.frame)
-        findings = findings_of(plan.model, plan.delta, schema, result)
-        if (subgroups := slices_of(plan, evaluator, rows)) is not None:
-            findings += slice_findings(plan.model, schema, subgroups, len(findings) + 1)
+        subgroups = slices_of(plan, evaluator, rows)
+        findings = findings_of(plan, schema, result, subgroups)
         noise = None
         if asked is not None and not asked.model.deterministic:
             sets = [columns_of(finding, schema.protected) for finding in findings]
