@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -15,13 +16,14 @@ from auditor.cli import common, consent, frame
 from auditor.cli.consent import agree
 from auditor.cli.frame import invoke, option, takes
 from auditor.cli.screen import Draw, complain, say, screen
+from auditor.core import record as records
 from auditor.core.options import FILE, Group, Typed
 from auditor.core.shown import inline, quoted
 from auditor.core.types import names
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan, read_settings
 
 if TYPE_CHECKING:
-    from auditor.tables import TabularPlan
+    from auditor.tables.tabular_plan import TabularRun
 
 
 @takes("tabular", TabularPlan, MethodOptions)
@@ -148,22 +150,21 @@ def _check_rule(fail_on: str | None, method: str) -> None:
             )
 
 
-def _finish(run: Any, format: str, fail_on: str | None, *, full: bool) -> int:
+def _finish(run: TabularRun, format: str, fail_on: str | None, *, full: bool) -> int:
     """Print a run and return its exit code."""
     record = common.with_waivers(run.record)
     if format == "json":
         sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
     else:
-        run.record.update(record)
-        sys.stdout.write(run.to_text(**screen(), full=full))
+        sys.stdout.write(dataclasses.replace(run, record=record).to_text(**screen(), full=full))
     sys.stdout.flush()
     if run.path is not None:
         common.say_where(run.path)
     if not run.complete:
-        spec = run.record["spec"]
-        further, reason = "", run.record["status_reason"].rstrip(".")
-        if run.path is not None and (spec["task"] is not None or spec["model"].startswith("http:")):
-            named = consent.Named.of([spec["model"]], [spec["base_url"]]).options()
+        typed = records.read(run.record)
+        spec, reason, further = typed.spec, (typed.status_reason or "").rstrip("."), ""
+        if run.path is not None and (spec.task is not None or (spec.model or "").startswith("http:")):
+            named = consent.Named.of([spec.model], [spec.base_url]).options()
             further = f"Go on with: audit tabular resume {quoted(run.path)}{named} --max-calls N"
             further += " (or another limit)"
         complain(f"The search is incomplete: {reason}.", further)

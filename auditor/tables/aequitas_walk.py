@@ -27,18 +27,10 @@ class Stop(Exception):
 class Finds:
     """Counts every case once, by the exact key of its columns that are not protected.
 
-    Attributes
-    ----------
-    phases : dict
-        Phase → {"judged", "hits", "generated", "discriminatory"}: cases asked, discriminatory ones among
-        them, new cases, new finds; "not_judged": cases left undecided by rows without a label.
-    undecided : int
-        Distinct cases without a difference that were asked with some combinations only, or for which
-        some row got no label.
-    off_manifold : int
-        Distinct cases whose label differs only on rows that nobody could be.
-    patterns : set
-        Distinct label vectors over all combinations among the finds.
+    ``phases`` has for each phase cases asked (judged), discriminatory ones among them (hits), new cases (generated),
+    new finds (discriminatory), and cases left undecided by rows without a label (not_judged). ``undecided`` are
+    distinct cases without a difference of which not every row has a label, ``off_manifold`` those whose label differs
+    only on rows that nobody could be, ``patterns`` distinct label vectors among the finds.
     """
 
     def __init__(self, schema: Schema, evaluator: Evaluator, options: AequitasOptions) -> None:
@@ -81,10 +73,8 @@ class Finds:
 
         Raises
         ------
-        Stop
-            A termination rule is met.
-        BudgetExceeded
-            The limits of the evaluator allow none.
+        Stop, BudgetExceeded
+            A termination rule is met; the limits of the evaluator allow none.
         """
         options, cases, made = self.options, self.discriminatory, self.generated
         if options.max_found is not None and cases >= options.max_found:
@@ -137,13 +127,7 @@ class Finds:
 
 
 def spread(rows: Codes, pairs: int = 4000) -> float | None:
-    """Mean share of columns in which two rows differ, over evenly spaced pairs; None below two rows.
-
-    Examples
-    --------
-    >>> spread(np.array([[0, 0], [0, 1]], dtype=np.int32))
-    0.5
-    """
+    """Mean share of columns in which two rows differ, over evenly spaced pairs; None below two rows."""
     n = len(rows)
     if n < 2:
         return None
@@ -156,12 +140,7 @@ def spread(rows: Codes, pairs: int = 4000) -> float | None:
 class Probabilities:
     """σ_pr and σ_v of Algorithm 2, and their updates (Algorithms 3 and 4) for a batch of answers.
 
-    Attributes
-    ----------
-    column : array of float, shape (columns,)
-        σ_pr: probability that a column is chosen; sums to 1.
-    down : array of float, shape (columns,)
-        σ_v: probability that the chosen column is stepped down.
+    ``column`` has the probability that a column is chosen (sums to 1), ``down`` that the chosen one is stepped down.
     """
 
     def __init__(self, columns: int, options: AequitasOptions) -> None:
@@ -170,19 +149,11 @@ class Probabilities:
         self.down = np.full(columns, 0.5)
 
     def update(self, chosen: NDArray[np.intp], delta: NDArray[np.int64], hit: Mask) -> None:
-        """Learn from a batch of steps.
+        """Learn from a batch of steps: column, signed step, and whether the row it led to is discriminatory.
 
-        Parameters
-        ----------
-        chosen, delta, hit : arrays, shape (n,)
-            Column, signed step, and whether the row it led to is discriminatory.
-
-        Notes
-        -----
-        A batch is one update per answer in unknown order. For σ_v the sum does not depend on the order
-        (except at 0 and 1). For σ_pr, k times "add Δpr to one entry, then normalise" is
-        ``q^k σ + (1 − q^k) × (share of each column among the k)`` averaged over orders, with
-        ``q = 1 / (1 + Δpr)``.
+        A batch is one update per answer in unknown order. For σ_v the sum does not depend on the order (except at 0
+        and 1). For σ_pr, k times "add Δpr to one entry, then normalise" is ``q^k σ + (1 − q^k) × (share of each column
+        among the k)`` averaged over orders, with ``q = 1 / (1 + Δpr)``.
         """
         options, n = self._options, len(self.column)
         if options.mode in ("semi", "fully"):
@@ -248,12 +219,7 @@ def step(
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], Codes]:
     """Move one column of each row by one; a step out of the domain goes the other way.
 
-    Returns
-    -------
-    chosen, delta : arrays, shape (n,)
-        Position within ``columns`` and the signed step taken.
-    moved : array of int32, shape (n, d)
-        The rows after it.
+    The positions within ``columns`` that were chosen, the signed steps, and the rows after them.
     """
     n = len(rows)
     cumulative = np.cumsum(probabilities.column)

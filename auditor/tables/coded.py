@@ -136,22 +136,10 @@ def start_rows(options: Mapping[str, object]) -> Codes | None:
 
 
 def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64]) -> Keys:
-    """One key per row; two rows have equal keys if and only if they are equal.
+    """One key per row of codes, shape (n, k); two rows have equal keys if and only if they are equal.
 
-    Parameters
-    ----------
-    codes : array of int, shape (n, k)
-        Codes ``0 <= codes[:, j] < cards[j]``: pass the columns that matter (``codes[:, schema.free_index]``
-        for cases).
-    cards : sequence of int, length k
-        Codes per column.
-
-    Returns
-    -------
-    array, shape (n,)
-        int64 in mixed radix (order = lexicographic order of rows) where the domain has at most 2^63 rows;
-        otherwise fixed-width bytes of dtype void, big-endian, in the same order. Both sort, and go through
-        `numpy.unique`.
+    int64 in mixed radix (order = lexicographic order of rows) where the domain has at most 2^63 rows; otherwise
+    fixed-width bytes of dtype void, big-endian, in the same order. Both sort, and go through `numpy.unique`.
 
     Examples
     --------
@@ -176,29 +164,20 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
 
 
 def first_of_each(keys: Keys) -> NDArray[np.intp]:
-    """Positions of the first row of each distinct key, in row order.
-
-    Examples
-    --------
-    >>> first_of_each(np.array([5, 3, 5]))
-    array([0, 1])
-    """
+    """Positions of the first row of each distinct key, in row order."""
     return np.sort(np.unique(keys, return_index=True)[1])
 
 
 class Seen:
     """A growing set of keys.
 
-    Kept as sorted runs whose lengths at least double, so that adding ``n`` keys to ``N`` costs
-    O(n log N) on average, in NumPy.
+    Kept as sorted runs whose lengths at least double, so that adding ``n`` keys to ``N`` costs O(n log N) on average.
 
     Examples
     --------
     >>> seen = Seen()
-    >>> seen.add(np.array([5, 3, 5])), seen.add(np.array([3, 4]))
-    (array([ True,  True, False]), array([False,  True]))
-    >>> len(seen)
-    3
+    >>> seen.add(np.array([5, 3, 5])), seen.add(np.array([3, 4])), len(seen)
+    (array([ True,  True, False]), array([False,  True]), 3)
     """
 
     def __init__(self) -> None:

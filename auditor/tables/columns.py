@@ -108,13 +108,7 @@ class Column:
         return self.kind == "integer" or all(isinstance(v, int | float) for v in self.values)
 
     def raw(self, code: int) -> Raw:
-        """The raw value that ``code`` stands for; ``(missing)`` for a missing one.
-
-        Examples
-        --------
-        >>> Column(name="age", kind="integer", codes=9, low=1).raw(8)
-        9
-        """
+        """The raw value that ``code`` stands for; ``(missing)`` for a missing one."""
         if self.kind == "integer":
             return self.low + code * self.step
         return LACKING if self.may_lack and code == self.codes - 1 else self.values[code]
@@ -124,13 +118,7 @@ class Column:
         return [self.raw(code) for code in range(self.codes)] if self.kind == "integer" else list(self.values)
 
     def code_of(self, value: Raw) -> int | None:
-        """The code of a raw value; None if the column cannot hold it.
-
-        Examples
-        --------
-        >>> Column(name="sex", kind="category", codes=2, values=("Female", "Male")).code_of("Male")
-        1
-        """
+        """The code of a raw value; None if the column cannot hold it."""
         code = int(self.encode([value])[0])
         return None if code < 0 else code
 
@@ -224,13 +212,7 @@ Node = Among | Versus | Joined
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One rule, kept as its text.
-
-    Examples
-    --------
-    >>> Constraint("sex == Male").text
-    'sex == Male'
-    """
+    """One rule, kept as its text."""
 
     text: str
 

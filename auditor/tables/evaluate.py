@@ -32,12 +32,7 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """What the model says about a batch of cases.
-
-    Notes
-    -----
-    Where the model gave no label, ``labels`` holds `NOT_JUDGED` and ``possible`` is False.
-    """
+    """What the model says about a batch of cases. Where it gave no label, ``labels`` holds `NOT_JUDGED`."""
 
     labels: Labels  # the label of each case with each combination of protected values
     # which of these rows a person could have (all, if the schema has no constraints)
@@ -62,22 +57,17 @@ class Evaluator:
     Parameters
     ----------
     predict : callable
-        ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of shape (n,), of any
-        type. Labels become whole numbers: integers and booleans are their own code, text gets a code
-        in order of appearance (`label_name` says which). An object array may hold None for rows that got
-        no label; they become `NOT_JUDGED` and count neither as equal nor as different.
-    cache : bool or None
-        Whether the model is slow: rows already asked are remembered, by exact row key.
-    keep : bool
-        Whether they are remembered although the model is quick.
-    budget : Limit or None
-        When to stop: a call that would exceed it raises `BudgetExceeded` before asking.
+        ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of any type, shape (n,). They
+        become whole numbers: integers and booleans are their own code, text gets a code in order of appearance
+        (`label_name` says which). None in an object array, for rows that got no label, becomes `NOT_JUDGED`.
+    cache, keep : bool
+        Whether the model is slow; whether rows already asked are remembered although it is quick.
+    budget : Limit
+        A call that would exceed it raises `BudgetExceeded` before asking.
     batch : int
         Rows handed to the model at once; memory is proportional to it, not to the number of cases.
-    left : callable, optional
-        How many further rows the model may be asked about, for models with a budget of their own; None: no limit.
-    watch : callable, optional
-        Told after each batch how many rows the model was asked about so far.
+    left, watch : callable
+        How many further rows a model with a budget of its own may be asked about; told after each batch how many were.
     """
 
     def __init__(

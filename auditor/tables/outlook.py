@@ -48,14 +48,9 @@ def expected(
     *,
     deterministic: bool = True,
 ) -> ExpectedRows:
-    """Cases, questions and the smallest share of changes that the plan can show.
+    """Cases, questions and the smallest share of changes that the plan can show, with so many ``rows`` of data.
 
-    Parameters
-    ----------
-    rows : int
-        Rows of ``--data``.
-    deterministic : bool
-        Whether the model is declared to repeat itself. Where it is not, no effect is promised.
+    Where the model is not declared to repeat itself (``deterministic``), no effect is promised.
     """
     combos = len(schema.combos) if len(schema.protected_index) else 1
     if isinstance(options, ThemisOptions):

@@ -253,24 +253,13 @@ def augment_rows(
 ) -> RowAugmentation:
     """Collect retraining rows from the folder of a tabular run.
 
-    Parameters
-    ----------
-    path : Path
-        The run folder.
-    share : float or None
-        Cases in percent of the training rows (the paper's portions lie in [2^(i-2), 2^(i-1)], i = 2, 3, …); None
-        takes all there are.
-    train_rows : int or None
-        How many rows the training data have; default: the rows of the run's data.
-    seed : int
-        Fixes which cases a share draws, and the classifiers.
+    ``share`` is how many cases, in percent of ``train_rows`` (default: the rows of the run's data); the paper's
+    portions lie in [2^(i-2), 2^(i-1)], i = 2, 3, …; None takes all there are.
 
     Raises
     ------
-    RunFolderError
-        The run found nothing, or is not finished.
-    UserError
-        The data are not what they were, or a setting is out of range.
+    RunFolderError, UserError
+        The run found nothing or is not finished; the data are not what they were, or a setting is out of range.
     """
     plan = RunFolder.open(path).plan
     if not (path / "votes.npz").is_file():

@@ -94,12 +94,7 @@ class RowDecision:
 class Book:
     """Every row that was asked, and every answer to it; in a run folder they are journaled too.
 
-    Parameters
-    ----------
-    suite : str
-        By which search, for the journal.
-    folder : RunFolder, optional
-        Of a run that goes on: its answers are `known`, and not asked again.
+    The answers in the folder of a run that goes on are `known`, and not asked again.
     """
 
     def __init__(self, suite: str = "", sampling: Sampling = "iid", folder: RunFolder | None = None) -> None:
@@ -132,39 +127,10 @@ class Book:
 class RowClient:
     """Asks a model about rows through a task's prompts.
 
-    Parameters
-    ----------
-    model : Model
-        The adapter; of style "chat" it reads the task's prompt, of style "text" the bare lines.
-    task : Task
-        With one label per answer (kinds classification and decision).
-    columns : sequence of str
-        Names of the columns, in the order of the rows.
-    budget : Budget
-        Hard limits. Calls behind the answers of ``book`` are charged to it at once, so that a resumed run keeps the
-        limits of the whole run.
-    book : Book, optional
-        What is kept of rows and answers.
-    per_case : int
-        Rows that one case needs; a limit that leaves fewer is reached.
-    cache : Cache or None
-        Answers of earlier runs.
-    format : str, optional
-        The prompt format; default: the task's.
-    replicates : int
-        Times each row is asked; its label is then the answer of more than half of them.
-    concurrency : int
-        Calls in flight at most.
-    spell : callable
-        Columns and a row → the text that is sent.
-    observe : Observer
-        Gets progress events.
-
-    Attributes
-    ----------
-    rows : Counter
-        Rows by what came of them: ok, unparsed, refused, filtered, failed, divided (replicates without a majority).
-        All but ok are not judged.
+    Answers that are in ``book`` are charged to ``budget`` at once, so that a resumed run keeps the limits of the whole
+    run. ``per_case`` is how many rows one case needs: a limit that leaves fewer is reached. A row's label is the
+    answer of more than half of its replicates. ``rows`` counts rows by what came of them (`STATUSES`; divided:
+    replicates without a majority); all but ok are not judged.
 
     Raises
     ------
@@ -266,10 +232,8 @@ class RowClient:
 
         Raises
         ------
-        BudgetExceeded
-            A limit was reached, or the server was lost, before all rows were answered.
-        UserError
-            The server answered nothing at all.
+        BudgetExceeded, UserError
+            Not all rows were answered: a limit, or the server was lost. It answered nothing at all.
         """
         requests: list[Request] = []
         for row in rows.tolist():

@@ -134,11 +134,9 @@ def _sex(value: str) -> str | None:
 def implications(schema: Schema, codes: NDArray[np.int32]) -> list[tuple[str, int, int]]:
     """Rules of the form ``column == value implies protected == value`` that the rows suggest.
 
-    Returns
-    -------
-    list of (rule, rows for which it holds, rows with the first value)
-        At least 30 rows and 99.5 % of them, where the protected value is not as frequent anyhow. What the data
-        suggest need not be true: a rule is for a person to confirm.
+    With each rule the rows for which it holds, and those with the first value: at least 30, and 99.5 % of them, where
+    the protected value is not as frequent anyhow. What the data suggest need not be true: a rule is for a person to
+    confirm.
     """
     suggested = []
     few = [j for j, column in enumerate(schema.columns) if column.codes <= FEW]

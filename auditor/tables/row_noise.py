@@ -80,17 +80,9 @@ def measure(
 ) -> Noise:
     """The noise of repeated answers, and the tests of labels against it; nothing with one answer a row.
 
-    Parameters
-    ----------
-    schema : Schema
-        Names the protected columns; the other columns of a row are its case.
-    sets : iterable of tuple of str
-        Protected columns that are tested together, beside all of them. Dealt are blocks of rows that differ in these
-        columns alone, where every row of a block was asked.
-    seed : int
-        Of the permutations.
-    complete : bool
-        Whether all rows of a case were asked about, whatever the answers were; else nothing is tested.
+    ``sets`` are protected columns that are tested together, beside all of them. Dealt are blocks of rows that differ
+    in these columns alone, where every row of a block was asked. Nothing is tested unless the search was ``complete``:
+    asked about all rows of a case, whatever the answers were.
     """
     k = asked.replicates
     if k < 2:
@@ -140,16 +132,10 @@ def _label(response: Response | None, asked: RowClient, names: dict[str, int]) -
 def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: np.random.Generator) -> float:
     """P value of how much more alike the answers to one row are than those to the different rows of its case.
 
-    The statistic is the sum of squared counts of each label in each row. Under the null hypothesis the answers of a
-    case are exchangeable over its rows, so they are dealt anew within each case. (The number of changed majorities
-    would not do: three answers against three change it however they are dealt.)
-
-    Parameters
-    ----------
-    answers : array of int, shape (cases, combos * replicates)
-        Label codes from 0, row after row; -1 for none.
-    labels : int
-        Codes that there are.
+    ``answers`` are label codes, -1 for none, shape (cases, combos * replicates), row after row. The statistic is the
+    sum of squared counts of each label in each row. Under the null hypothesis the answers of a case are exchangeable
+    over its rows, so they are dealt anew within each case. (The number of changed majorities would not do: three
+    answers against three change it however they are dealt.)
     """
 
     def alike(grid: NDArray[np.int_]) -> int:

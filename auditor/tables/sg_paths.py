@@ -32,11 +32,6 @@ class Predicate:
     """One decision on a path: ``code[column] <= cut`` if ``below``, else ``code[column] > cut``.
 
     ``confidence`` is the share of the node's rows that take the same side, in (0, 1).
-
-    Examples
-    --------
-    >>> Predicate(2, True, 4, 0.75).toggled()
-    Predicate(column=2, below=False, cut=4, confidence=0.75)
     """
 
     column: int
@@ -264,13 +259,7 @@ class TimedOutError(Exception):
 
 
 class Z3Solver:
-    """Finds the row of a box that satisfies a schema's rules and stays closest to another row.
-
-    Attributes
-    ----------
-    columns : tuple of int
-        Columns that some rule mentions.
-    """
+    """Finds the row of a box that satisfies a schema's rules and stays closest to another row."""
 
     def __init__(self, schema: Schema) -> None:
         self._z3 = z3_module()
@@ -309,14 +298,9 @@ class Z3Solver:
 class PathSolver:
     """Turns boxes into rows.
 
-    A conjunction of path predicates is a box, whose solution nearest to a row is found column by column.
-    Only if that row breaks one of the schema's rules is Z3 asked. Columns that are protected or immutable
-    keep their value unless a rule forces a protected one to change.
-
-    Attributes
-    ----------
-    counts : collections.Counter
-        ``closed_form``, ``z3``, ``contradictory`` and ``timed_out``.
+    A conjunction of path predicates is a box, whose solution nearest to a row is found column by column. Only if that
+    row breaks one of the schema's rules is Z3 asked. Columns that are protected or immutable keep their value unless a
+    rule forces a protected one to change. `counts` says how boxes were solved.
 
     Raises
     ------
