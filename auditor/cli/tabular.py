@@ -152,7 +152,7 @@ def _check_rule(fail_on: str | None, method: str) -> None:
 
 def _finish(run: TabularRun, format: str, fail_on: str | None, *, full: bool) -> int:
     """Print a run and return its exit code."""
-    record = common.with_waivers(run.record)
+    record = common.with_waivers(dict(run.record))
     if format == "json":
         sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
     else:
