@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,10 +19,15 @@ from auditor.core.record import read
 from auditor.core.types import names
 from auditor.store.folder import RunFolder
 
-if TYPE_CHECKING:
-    from auditor.measure.compared import RowsComparison, TablesComparison
-
 WORSE, CHANGED = ("worse", "new", "never"), ("changed", "never")  # what --fail-on takes
+APART = (
+    "{} holds tables of recorded outcomes (impact), the other run a test of a model (treatment): they measure "
+    "different things, and no figure of one can be laid beside one of the other."
+)
+UNLIKE = (
+    "{} is a search over rows of a table, {} an audit of texts: they asked different questions, and no figure of one "
+    "can be laid beside one of the other. Compare two runs of one kind."
+)
 
 
 def compare(
@@ -36,65 +41,42 @@ def compare(
     ] = None,
 ) -> int:
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
-    from auditor.measure import compare as comparing
+    from auditor.contrib.ll144 import compare as of_outcomes
+    from auditor.measure import compare as of_texts
     from auditor.report import side_by_side
-    from auditor.run import observed
+    from auditor.run import observed, outcomes
+    from auditor.tables import tabular_compare as of_rows
 
     words = names(fail_on or ())
     for word in words:
         if word not in WORSE:
             raise ConfigError(f"--fail-on of compare takes {', '.join(WORSE)}; got {word!r}.")
     paths = [find_intact(run, outcomes=True) for run in (before, after)]
-    tables = _tables(paths)
-    if tables is not None:
+    folders = [RunFolder.open(path) for path in paths]
+    if _both(paths, [outcomes.is_outcomes(folder.record()) for folder in folders], APART):
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
+        tables = of_outcomes.compare(*(read(folder.record()) for folder in folders))
         put(dataclasses.asdict(tables), format, side_by_side.tables(tables), out, full=full)
         return 0
-    if (rows := _rows(paths)) is not None:
+    if _both(paths, [folder.plan.get("kind") == "tabular" for folder in folders], UNLIKE):
+        rows = of_rows.compare(*map(of_rows.read, paths))
         put(dataclasses.asdict(rows), format, side_by_side.searches(rows), out, full=full)
         # Which slices are kept hangs on the others, so a new one is none that was not there before.
         fresh = any(e.kind != "slice" and e.fate in words for e in rows.entries)
         return int(fresh or any(s.change in words for s in rows.scores))
     sides = [observed.side(path) for path in paths]
-    texts = comparing.compare(*sides)
+    texts = of_texts.compare(*sides)
     document = side_by_side.runs(texts, [side.record for side in sides])
     put(dataclasses.asdict(texts), format, document, out, full=full)
     return int(any(r.change in words for r in texts.rates) or any(f.fate in words for f in texts.findings))
 
 
-def _tables(paths: Sequence[Path]) -> TablesComparison | None:
-    """The comparison of two sets of tables of recorded outcomes; None where neither run holds any."""
-    from auditor.contrib.ll144 import compare as beside
-    from auditor.run import outcomes
-
-    records = [RunFolder.open(path).record() for path in paths]
-    kinds = [outcomes.is_outcomes(record) for record in records]
-    if not any(kinds):
-        return None
-    if not all(kinds):
-        which = paths[kinds.index(True)]
-        raise ConfigError(
-            f"{which} holds tables of recorded outcomes (impact), the other run a test of a model (treatment): they "
-            "measure different things, and no figure of one can be laid beside one of the other."
-        )
-    return beside.compare(*map(read, records))
-
-
-def _rows(paths: Sequence[Path]) -> RowsComparison | None:
-    """The comparison of two searches over rows; None where neither run is one."""
-    from auditor.tables import tabular_compare as beside
-
-    kinds = [RunFolder.open(path).plan.get("kind") == "tabular" for path in paths]
-    if not any(kinds):
-        return None
-    if not all(kinds):
-        rows, texts = (paths[kinds.index(kind)] for kind in (True, False))
-        raise ConfigError(
-            f"{rows} is a search over rows of a table, {texts} an audit of texts: they asked different questions, and "
-            "no figure of one can be laid beside one of the other. Compare two runs of one kind."
-        )
-    return beside.compare(*map(beside.read, paths))
+def _both(paths: Sequence[Path], are: Sequence[bool], why: str) -> bool:
+    """Whether both runs are of one kind; where only one is, they cannot be compared."""
+    if any(are) and not all(are):
+        raise ConfigError(why.format(paths[are.index(True)], paths[are.index(False)]))
+    return all(are)
 
 
 def watch(

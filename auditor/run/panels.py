@@ -71,7 +71,6 @@ def task_of(name: str, candidates: int) -> Task:
     return dataclasses.replace(
         task,
         labels=tuple(NAMES),
-        aliases=MappingProxyType(NAMES),
         favourable=None,
         examples=(),
         controls=(),

@@ -16,7 +16,7 @@ from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
 from auditor.tasks import kinds
-from auditor.tasks.answers import PARSER, Reader, Value
+from auditor.tasks.answers import Reader, Value
 from auditor.tasks.beside import control_texts
 from auditor.tasks.conversation import Conversation
 from auditor.tasks.phrases import bare, normalise
@@ -141,7 +141,6 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         kind=kind,
         description=part.description.strip(),
         labels=tuple(label.name for label in part.labels),
-        aliases=MappingProxyType({label.name: label.aliases for label in part.labels}),
         favourable=part.favourable,
         system=part.system.strip(),
         question=_with_labels(part.question, part),
@@ -164,7 +163,6 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         keep_characters=part.truncation.characters if part.truncation else None,
         keep_words=part.truncation.words if part.truncation else None,
         temperature=float(part.temperature),
-        parser=PARSER,
         sha256=digest(content),
         source=f"prompts/{path.name}" if builtin else str(path),
         subject=part.subject.strip(),

@@ -42,8 +42,6 @@ class Task:
     ----------
     labels : tuple of str
         Verbatim, in the file's order; empty for scores and free text.
-    aliases : mapping of str to tuple of str
-        Label to the other names it goes by.
     favourable : str or None
         The label that is good for the person concerned; None where no label is.
     default_format : str
@@ -81,7 +79,6 @@ class Task:
     kind: Kind
     description: str
     labels: tuple[str, ...]
-    aliases: Mapping[str, tuple[str, ...]]
     favourable: str | None
     system: str
     question: str
@@ -93,7 +90,6 @@ class Task:
     keep_characters: int | None
     keep_words: int | None
     temperature: float
-    parser: str
     sha256: str
     source: str
     seeds_path: Path | None = field(default=None, compare=False)
