@@ -32,8 +32,6 @@ def make(
 
     Parameters
     ----------
-    spec : str
-        As on the command line.
     base_url : str or None
         For adapters that talk to a server; the others do without it, so that one run can hold both.
     task : Task or None
@@ -63,22 +61,19 @@ def make(
     known = catalogue.BY_NAME.get(kind)
     if known is not None and ":" in known.spec and not argument:
         raise ConfigError(f"model {spec!r} is incomplete: {known.spec} is {known.what}, for example: {known.example}")
-    if known is not None and ":" not in known.spec and colon:
-        raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
     parameters = inspect.signature(plugin).parameters
-    given = dict(options)
-    if argument:
-        if not parameters:
-            raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
-        given[next(iter(parameters))] = argument
+    if (known is not None and ":" not in known.spec and colon) or (argument and not parameters):
+        raise ConfigError(f"model {spec!r}: {kind} takes nothing after its name. Write --model {kind}")
     shared = {"base_url": base_url, "task": task, "logprobs": logprobs, **(server or {})}
-    for name, value in shared.items():
-        if name in parameters and value is not None:
-            given[name] = value
-    for name in given:
+    keywords = {
+        **options,
+        **({next(iter(parameters)): argument} if argument else {}),
+        **{name: value for name, value in shared.items() if name in parameters and value is not None},
+    }
+    for name in keywords:
         if name not in parameters:
             raise ConfigError(f"model {kind!r} has no option {name!r}; options: {', '.join(sorted(parameters))}")
-    return plugin(**given)
+    return plugin(**keywords)
 
 
 def parts_of(spec: str) -> tuple[str, str, str]:
@@ -142,14 +137,8 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
 
     Taken as they are: a LangChain `Runnable`, a classifier of scikit-learn for texts, a pipeline of transformers.
 
-    Parameters
-    ----------
-    function : callable, Runnable, estimator or pipeline
-        The model.
-    name : str or None
-        Its name in reports.
-    **options
-        Further keywords of `auditor.models.python.PythonFunction` or `auditor.models.langchain.LangChain`.
+    ``options`` are further keywords of `auditor.models.python.PythonFunction` or
+    `auditor.models.langchain.LangChain`.
 
     Raises
     ------
@@ -169,8 +158,7 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
     from auditor.core.registry import MODELS
 
     plugin = MODELS.load("python")
-    given = options if name is None else {**options, "name": name}
-    return plugin(function, **given)
+    return plugin(function, **options, **({} if name is None else {"name": name}))
 
 
 def defaults(task: Any) -> list[str]:

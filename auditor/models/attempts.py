@@ -147,7 +147,7 @@ class Attempts(ABC, Generic[Queue]):
                 continue
             self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else bound)
             if isinstance(outcome, RateLimited):
-                self._limiter.slow_down(sent_at=sent_at, told=outcome.retry_after_s is not None)
+                self._limiter.slow_down(sent_at=sent_at, timed=outcome.retry_after_s is not None)
             self._judge(outcome, attempt)
             if self.stopped is not None and (outcome.transient or type(outcome) is type(self.stopped)):
                 self._give_up(queue, request)

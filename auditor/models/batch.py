@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,26 +63,14 @@ class Batched(Model):
     Parameters
     ----------
     model : OpenAIChat
-        The adapter that knows server, key, model and parameters.
+        Knows server, key, model and parameters.
     journal : Path
         Where the submissions of this model are written down; a file of the run folder.
     poll_s, longest_poll_s : float
         Seconds between the first two polls, and at most; the wait grows by half each time.
-    window : str
-        The time the provider has, as its API names it.
     left_s : callable
         Seconds that the run has left, or None without a limit: at its end a batch is looked at once more and left to
         a later run.
-    sleep : callable
-        For tests.
-
-    Attributes
-    ----------
-    price : Price or None
-        Half the list price; a price that the user gives is taken as it is.
-    patience_s : float
-        What the client's `RetryPolicy.ceiling_s` must be at least: a batch takes up to a day, and what expires is
-        submitted again.
 
     Raises
     ------
@@ -99,7 +88,7 @@ class Batched(Model):
 
     style: Literal["text", "chat"] = "chat"
     max_batch = MOST_REQUESTS
-    patience_s = 7 * 86_400.0
+    patience_s = 7 * 86_400.0  # a batch takes up to a day, and what expires is submitted again
 
     def __init__(
         self,
@@ -108,7 +97,6 @@ class Batched(Model):
         journal: Path,
         poll_s: float = 5.0,
         longest_poll_s: float = 300.0,
-        window: str = "24h",
         left_s: Callable[[], float | None] = lambda: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -116,10 +104,10 @@ class Batched(Model):
         self.changed = model.changed
         self.name, self.fingerprint = model.name, model.fingerprint
         self.price = half(model.price)
-        self._journal, self._window, self._sleep = journal, window, sleep
+        self._journal, self._sleep = journal, sleep
         self._poll_s, self._longest_s, self._left_s = poll_s, longest_poll_s, left_s
         self._batches = _read(journal, model.fingerprint)
-        self._given: dict[str, int] = {}  # request -> how many batches it was taken from
+        self._taken: dict[str, int] = {}  # request -> how many batches it was taken from
 
     async def aclose(self) -> None:
         """Close the connections; batches under way go on at the server."""
@@ -132,7 +120,7 @@ class Batched(Model):
     def left_before(self, request: Request) -> bool:
         """Whether a batch of this process or an earlier one holds the request, its answer still to come."""
         name = request_id(request)
-        return sum(name in b.ids for b in self._batches) > self._given.get(name, 0)
+        return sum(name in b.ids for b in self._batches) > self._taken.get(name, 0)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer ``batch`` from batches that were submitted before, and submit the rest; in order.
@@ -144,7 +132,7 @@ class Batched(Model):
         source: dict[str, _Batch] = {}
         for i in bodies:
             holders = [b for b in self._batches if i in b.ids]
-            if (n := self._given.get(i, 0)) < len(holders):
+            if (n := self._taken.get(i, 0)) < len(holders):
                 source[i] = holders[n]
         fresh = {i: body for i, body in bodies.items() if i not in source}
         for part in _parts(fresh):
@@ -156,15 +144,15 @@ class Batched(Model):
         for wanted in {id(b): b for b in source.values()}.values():
             mine = [i for i, b in source.items() if b is wanted]
             try:
-                found = await self._collect(wanted, bodies)
+                collected = await self._collect(wanted, bodies)
             except CallError as error:
                 # The batch stays in the journal: the next attempt, or the next run, looks at it again.
                 wanted.left = True
                 outcomes.update((i, error) for i in mine)
                 continue
             for i in mine:
-                self._given[i] = self._given.get(i, 0) + 1
-                outcomes[i] = found.get(i) or CallTimeout("the batch ended without an answer to this request")
+                self._taken[i] = self._taken.get(i, 0) + 1
+                outcomes[i] = collected.get(i) or CallTimeout("the batch ended without an answer to this request")
         self.under_way = tuple(b.batch_id for b in self._batches if b.batch_id is not None and b.left)
         return [outcomes[i] for i in ids]
 
@@ -205,21 +193,19 @@ class Batched(Model):
                     return str(batch.id)
             return None
 
-        found: str | None = await self._call(look)
-        return found
+        batch_id: str | None = await self._call(look)
+        return batch_id
 
     async def _submit(self, wanted: _Batch, bodies: Mapping[str, Mapping[str, object]]) -> str:
-        missing = [i for i in wanted.ids if i not in bodies]
-        if missing:
-            # It was never sent, and this run no longer asks all of it: what it asks goes into a new batch.
-            wanted.ids = tuple(i for i in wanted.ids if i in bodies)
+        # It was never sent, and this run may no longer ask all of it: what it asks goes into a new batch.
+        wanted.ids = tuple(i for i in wanted.ids if i in bodies)
         lines = [_line(i, bodies[i]) for i in wanted.ids]
         name = f"audit-{wanted.mark}.jsonl"
 
         async def send(client: Any) -> str:
             file = await client.files.create(file=(name, b"".join(lines)), purpose="batch", timeout=UPLOAD_S)
             made = await client.batches.create(
-                input_file_id=file.id, endpoint=ENDPOINT, completion_window=self._window, metadata={MARK: wanted.mark}
+                input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={MARK: wanted.mark}
             )
             return str(made.id)
 
@@ -227,13 +213,7 @@ class Batched(Model):
         return made
 
     async def _wait(self, batch_id: str) -> Any:
-        """Poll until the batch has ended.
-
-        Raises
-        ------
-        CallTimeout
-            The run's time is over before that.
-        """
+        """Poll until the batch has ended, or the run's time is over."""
         pause, faults = self._poll_s, 0
         while True:
             try:
@@ -256,8 +236,7 @@ class Batched(Model):
         self, wanted: _Batch, batch: Any, bodies: Mapping[str, Mapping[str, object]]
     ) -> dict[str, Reply | CallError]:
         if batch.status == "failed":
-            why = _refused(batch)
-            return dict.fromkeys(wanted.ids, why)
+            return dict.fromkeys(wanted.ids, _refused(batch))
         outcomes: dict[str, Reply | CallError] = {}
         for file_id in (batch.error_file_id, batch.output_file_id):
             if not file_id:
@@ -267,10 +246,8 @@ class Batched(Model):
                 return bytes((await client.files.content(file_id, timeout=UPLOAD_S)).content)
 
             for line in (await self._call(fetch)).splitlines():
-                key, outcome, told = _outcome(line)
-                if key is None:
-                    continue
-                if isinstance(outcome, BadRequest) and key in bodies and self._chat.changed_by(told, bodies[key]):
+                key, outcome, body = _outcome(line)
+                if isinstance(outcome, BadRequest) and key in bodies and self._chat.changed_by(body, bodies[key]):
                     outcome = ParameterChanged(str(outcome))
                 outcomes[key] = outcome
         for i in wanted.ids:
@@ -279,8 +256,6 @@ class Batched(Model):
 
     def _note(self, row: Mapping[str, object]) -> None:
         """Append one line to the journal, on disk when this returns."""
-        import os
-
         self._journal.parent.mkdir(parents=True, exist_ok=True)
         with self._journal.open("ab") as file:
             file.write(json.dumps({**row, "at": round(time.time(), 3)}).encode() + b"\n")
@@ -312,14 +287,14 @@ def _parts(bodies: Mapping[str, Mapping[str, object]]) -> list[list[str]]:
     return parts
 
 
-def _outcome(line: bytes) -> tuple[str | None, Reply | CallError, object]:
+def _outcome(line: bytes) -> tuple[str, Reply | CallError, object]:
     """The name and the outcome that one line of an output or error file holds, and what the server said."""
     try:
         row = from_json(line)
     except ValueError:
-        return None, BadResponse("a line of the batch's output is not valid JSON"), None
+        row = None
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
-        return None, BadResponse("a line of the batch's output names no request"), None
+        return "", BadResponse("a line of the batch's output names no request"), None
     key, response, error = row["custom_id"], row.get("response"), row.get("error")
     if not isinstance(response, dict):
         text = said(error)[:DETAIL] or "no response"
@@ -346,11 +321,9 @@ def half(price: Price | None) -> Price | None:
     """The price of a batch, for the list price ``price``."""
     if price is None:
         return None
+    input_usd, output_usd = price.input_usd * DISCOUNT, price.output_usd * DISCOUNT
     return replace(
-        price,
-        input_usd=price.input_usd * DISCOUNT,
-        output_usd=price.output_usd * DISCOUNT,
-        source=f"{price.source}; half of it, as batches cost",
+        price, input_usd=input_usd, output_usd=output_usd, source=f"{price.source}; half of it, as batches cost"
     )
 
 
@@ -359,7 +332,7 @@ def _read(path: Path, fingerprint: str) -> list[_Batch]:
 
     A torn last line is cut off.
     """
-    found: dict[str, _Batch] = {}
+    batches: dict[str, _Batch] = {}
     if not path.exists():
         return []
     lines = path.read_bytes().splitlines(keepends=True)
@@ -372,12 +345,12 @@ def _read(path: Path, fingerprint: str) -> list[_Batch]:
             row = from_json(line)
             if "ids" in row:
                 if row["fingerprint"] == fingerprint:
-                    found[row["mark"]] = _Batch(mark=row["mark"], ids=tuple(row["ids"]))
-            elif row["mark"] in found:
-                found[row["mark"]].batch_id = str(row["batch_id"])
+                    batches[row["mark"]] = _Batch(mark=row["mark"], ids=tuple(row["ids"]))
+            elif row["mark"] in batches:
+                batches[row["mark"]].batch_id = str(row["batch_id"])
         except (ValueError, KeyError, TypeError) as error:
             raise DataFileError(
                 f"{path}: line {number} is no entry of a journal of batches. If you changed it, restore it; "
                 "without it the batches under way would be submitted again."
             ) from error
-    return list(found.values())
+    return list(batches.values())

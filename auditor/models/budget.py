@@ -36,12 +36,7 @@ _WIDTH = 160  # bytes of a book: each state overwrites the one before in one wri
 
 
 class Book:
-    """What a run used so far, in a file of its own: one line, always as long.
-
-    Parameters
-    ----------
-    path : Path
-        The file; made if it is not there.
+    """What a run used so far, in a file of its own, made if it is not there: one line, always as long.
 
     Raises
     ------
@@ -60,9 +55,7 @@ class Book:
 
     @staticmethod
     def read(path: Path) -> tuple[int, float] | None:
-        """Calls that left and the most that they cost in US dollars, those in flight at a kill among them.
-
-        None where there is no book.
+        """Calls that left and the most that they cost in US dollars, those in flight at a kill too; None: no book.
 
         Raises
         ------
@@ -117,8 +110,6 @@ class Budget:
         Wall time from `start`, which the first reservation calls if nobody did.
     price_in, price_out : float or None
         US dollars per million tokens, for all models with a price; overrides the price table.
-    clock : callable
-        Seconds, monotonic.
 
     Examples
     --------
@@ -162,14 +153,9 @@ class Budget:
         self.spent_usd += usd
 
     def keep(self, path: Path) -> None:
-        """Write down in ``path`` what is used before it is used, and count what stands there.
+        """Write down in ``path`` what is used before it is used, and count what stands there (`Book`).
 
         Calls that were in flight when an earlier process was killed count with the most that they can have cost.
-
-        Raises
-        ------
-        UserError
-            The file is not a book, or cannot be written.
         """
         self._book = Book(path)
         self.calls = max(self.calls, self._book.calls)
@@ -252,9 +238,9 @@ class Budget:
             if granted:
                 self._write()
                 return granted
-            if self.max_calls is not None and self.calls >= self.max_calls:
+            if self._out_of_calls:
                 raise BudgetExceeded(
-                    f"the limit of {plural(self.max_calls, 'call')} (--max-calls) is reached", limit="max_calls"
+                    f"the limit of {plural(self.max_calls or 0, 'call')} (--max-calls) is reached", limit="max_calls"
                 )
             if not self._in_flight or self._over(bounds_usd[0], held=0.0):
                 raise BudgetExceeded(
@@ -283,21 +269,18 @@ class Budget:
         for bound, counted in zip_longest(bounds_usd, left_before[: len(bounds_usd)], fillvalue=0.0):
             if counted:
                 self.spent_usd = max(0.0, self.spent_usd - bound)
-                self._take(bound)
-                granted += 1
-                continue
-            if self.max_calls is not None and self.calls >= self.max_calls:
+            elif self._out_of_calls or self._over(bound, held=self.held_usd):
                 break
-            if self._over(bound, held=self.held_usd):
-                break
-            self.calls += 1
-            self._take(bound)
+            else:
+                self.calls += 1
+            self._in_flight += 1
+            self.held_usd += bound
             granted += 1
         return granted
 
-    def _take(self, bound: float) -> None:
-        self._in_flight += 1
-        self.held_usd += bound
+    @property
+    def _out_of_calls(self) -> bool:
+        return self.max_calls is not None and self.calls >= self.max_calls
 
     def _over(self, bound: float, *, held: float) -> bool:
         # A free call fits into any budget, also one that is used up to the last cent.
@@ -305,13 +288,7 @@ class Budget:
 
 
 def own_price(price_in: float | None, price_out: float | None) -> Price | None:
-    """The price that the user named, or None.
-
-    Raises
-    ------
-    ConfigError
-        Only one of the two was given.
-    """
+    """The price that the user named, or None; `ConfigError` where only one of the two was."""
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:

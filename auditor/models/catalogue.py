@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 import msgspec
 
-_OPENAI_KEYS = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "AZURE_OPENAI_ENDPOINT",
-    "AZURE_OPENAI_API_KEY",
-    "AZURE_OPENAI_AD_TOKEN",
-    "OPENAI_API_VERSION",
-)
+from auditor.core import data
+
 # Providers of LangChain that many use: package that is imported, and the variable of its key.
 LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
     "anthropic": ("langchain_anthropic", "ANTHROPIC_API_KEY"),
@@ -27,8 +20,7 @@ LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of spec.
 
     ``packages`` must be importable; ``extra`` of this project brings them. ``environment`` are variables that it
@@ -45,87 +37,7 @@ class Kind:
     rows: bool = False
 
 
-KINDS = (
-    Kind(
-        spec="reviews",
-        what="embedded n-gram classifier of film reviews (sentiment)",
-        example="audit --task sentiment --model reviews",
-    ),
-    Kind(
-        spec="vader",
-        what="lexicon classifier (sentiment)",
-        example="audit --task sentiment --model vader",
-        packages=("vaderSentiment",),
-    ),
-    Kind(
-        spec="textblob",
-        what="lexicon classifier (sentiment)",
-        example="audit --task sentiment --model textblob",
-        packages=("textblob",),
-        extra="textblob",
-    ),
-    Kind(
-        spec="rules",
-        what="embedded rules that choose the first or the second person (coreference)",
-        example="audit --task coreference --model rules",
-    ),
-    Kind(
-        spec="openai:NAME",
-        what="OpenAI, Azure, or any OpenAI-compatible server",
-        example="audit --task hiring --model openai:gpt-4o-mini --max-calls 500",
-        packages=("openai",),
-        environment=_OPENAI_KEYS,
-        network=True,
-    ),
-    Kind(
-        spec="langchain:PROVIDER:NAME",
-        what="chat models of LangChain's integration packages",
-        example="audit --task hiring --model langchain:anthropic:claude-sonnet-4-5 --max-calls 500",
-        packages=("langchain", "langchain_core"),
-        extra="langchain",
-        environment=tuple(sorted(key for _, key in LANGCHAIN.values() if key)),
-        network=True,
-    ),
-    Kind(
-        spec="http:FILE.yaml",
-        what="any JSON service, described in a file",
-        example="audit --task hiring --model http:service.yaml",
-        packages=("httpx",),
-        network=True,
-    ),
-    Kind(
-        spec="hf:ID-or-PATH",
-        what="Hugging Face models on this machine",
-        example="audit --task sentiment --model hf:./my-model",
-        packages=("torch", "transformers"),
-        extra="local",
-    ),
-    Kind(
-        spec="sklearn:FILE",
-        what="scikit-learn models of tables (audit tabular)",
-        example="audit tabular --data loans.csv --target approved --model sklearn:model.skops --protected sex",
-        packages=("sklearn", "skops"),
-        extra="tabular",
-        rows=True,
-    ),
-    Kind(
-        spec="python:MODULE:FUNCTION",
-        what="a Python function, text to label or list to list",
-        example="audit --task sentiment --model python:mymodel:classify",
-    ),
-    Kind(
-        spec="exec:COMMAND",
-        what="a program that reads JSON lines and writes answers",
-        example='audit --task sentiment --model "exec:./classify --fast"',
-    ),
-    Kind(
-        spec="recorded:FILE",
-        what="answers that were recorded before",
-        example="audit --task sentiment --model recorded:responses.jsonl",
-    ),
-)
-
-
+KINDS = msgspec.json.decode(data.path("embedded", "models.json").read_bytes(), type=tuple[Kind, ...])
 BY_NAME = {one.spec.partition(":")[0]: one for one in KINDS}
 
 

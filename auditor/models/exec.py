@@ -71,8 +71,6 @@ class Exec(Model):
 
     Parameters
     ----------
-    command : str
-        The command line, e.g. ``"python my_model.py --fast"``.
     style : {"text", "chat"}
         Whether it gets ``input`` (the bare text, default) or ``messages`` (the rendered prompt).
     deterministic : bool
@@ -81,8 +79,6 @@ class Exec(Model):
         A name for the exact state of the model behind the program; only with one are answers cached.
     timeout_s : float
         Seconds to wait for one answer.
-    max_restarts : int
-        How often it is started again after it ended by itself.
 
     Raises
     ------

@@ -29,8 +29,6 @@ class HttpTemplate(Model):
 
     Parameters
     ----------
-    file : str
-        The file.
     task : Task or None
         Gives ``{{temperature}}`` and ``{{max_tokens}}``.
     price : Price or None

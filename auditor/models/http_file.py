@@ -117,12 +117,7 @@ class Template:
 def read(file: str, *, rows: bool = False) -> Template:
     """Read and check a file; ``rows``: of a service that decides on rows.
 
-    Raises
-    ------
-    DataFileError
-        Malformed; the message names file and line.
-    ConfigError
-        An environment variable that it names is not set.
+    Raises `DataFileError`, with file and line, and `ConfigError` where an environment variable is not set.
     """
     return _Reader(file, rows).template()
 

@@ -51,16 +51,8 @@ class LangChain(Model):
     task : Task or None
         Gives the temperature and the most tokens that an answer needs, for models made from a spec. An object
         keeps its own settings.
-    max_tokens : int or None
-        Overrides the task's limit; 256 where neither says.
-    temperature : float or "task" or "server"
-        "task" (default) is the task's, or 0 without a task; "server" sends none.
-    timeout_s : float
-        Seconds for one whole call.
-    price : Price or None
-        Overrides the list price; None where there is none.
-    name : str or None
-        The name in reports.
+    max_tokens, temperature, timeout_s, price
+        As of `auditor.models.openai.OpenAIChat`.
     fingerprint : str or None
         For objects: names their exact state (model, prompt, parameters). An object without one is cached only
         where it is a model of an integration package, whose fields tell it apart.

@@ -53,13 +53,7 @@ class Spec:
 
     @classmethod
     def read(cls, text: str, **settings: Any) -> Self:
-        """The spec that ``PROVIDER:NAME`` names.
-
-        Raises
-        ------
-        ConfigError
-            It is not of this form.
-        """
+        """The spec that ``PROVIDER:NAME`` names; `ConfigError` where it is not of this form."""
         provider, colon, name = text.partition(":")
         if not (provider and colon and name):
             raise ConfigError(
@@ -75,13 +69,8 @@ class Spec:
     def facts(self) -> dict[str, object]:
         """What shapes the answers."""
         address = self.base_url and re.sub(r"//[^/@]*@", "//", self.base_url).partition("?")[0].rstrip("/")
-        return {
-            "provider": self.provider,
-            "name": self.name,
-            "base_url": address,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-        }
+        names = ("provider", "name", "max_tokens", "temperature")
+        return {"base_url": address, **{name: getattr(self, name) for name in names}}
 
     def refused(self, body: object, own_temperature: bool) -> dict[str, str]:
         """Which of our settings a server says that it does not know, and what becomes of them; see `without`."""

@@ -55,13 +55,6 @@ class Limiter:
     Where the server says how much is left (`headers`), no more calls are in flight than that: if each of them still
     has to be let in, there is room for it. So a limit that is this client's alone is met without a refusal.
 
-    Parameters
-    ----------
-    concurrency : int
-        The ceiling, at least 1.
-    clock : callable
-        Seconds, monotonic.
-
     Examples
     --------
     >>> limiter = Limiter(8)
@@ -91,8 +84,8 @@ class Limiter:
     @property
     def room(self) -> int:
         """How many calls may be in flight now."""
-        told = self._left if self._clock() < self._left_until else self.size
-        return max(1, min(self.size, told))
+        left = self._left if self._clock() < self._left_until else self.size
+        return max(1, min(self.size, left))
 
     def wait_s(self) -> float:
         """Seconds until calls may be sent again, as the server asked or the pace has it; 0 if now."""
@@ -102,9 +95,9 @@ class Limiter:
         """Send nothing for ``seconds``."""
         self._closed_until = max(self._closed_until, self._clock() + seconds)
 
-    def slow_down(self, *, sent_at: float, told: bool = True) -> None:
-        """A call sent at ``sent_at`` was rate limited; ``told``: the server said for how long."""
-        if self._any and not told:
+    def slow_down(self, *, sent_at: float, timed: bool = True) -> None:
+        """A call sent at ``sent_at`` was rate limited; ``timed``: the server said for how long."""
+        if self._any and not timed:
             self.pace.refused(sent_at=sent_at)
             return
         self._successes = 0
@@ -127,14 +120,11 @@ class Limiter:
             self.size = min(self.concurrency, self.size + 1)
             self._wake()
 
-    def headers(self, told: Mapping[str, str]) -> None:
+    def headers(self, values: Mapping[str, str]) -> None:
         """Take note of the rate-limit headers of an answer: with none left, wait for the reset; with few, ask few.
 
-        Parameters
-        ----------
-        told : mapping
-            Names in lower case, as OpenAI-compatible servers send them: ``x-ratelimit-remaining-requests``,
-            ``x-ratelimit-reset-requests`` and the same for tokens. What cannot be read is passed over.
+        Names in lower case, as OpenAI-compatible servers send them: ``x-ratelimit-remaining-requests``,
+        ``x-ratelimit-reset-requests`` and the same for tokens. What cannot be read is passed over.
 
         Examples
         --------
@@ -147,11 +137,11 @@ class Limiter:
         62.5
         """
         for what, per_call in (("requests", 1.0), ("tokens", self._tokens_per_call)):
-            stated = told.get(f"x-ratelimit-remaining-{what}", "").strip()
+            stated = values.get(f"x-ratelimit-remaining-{what}", "").strip()
             if not _COUNT.fullmatch(stated):
                 continue
             left = int(stated)
-            seconds = duration_s(told.get(f"x-ratelimit-reset-{what}", ""))
+            seconds = duration_s(values.get(f"x-ratelimit-reset-{what}", ""))
             if left == 0 and seconds:
                 self.close_for(min(seconds, MAX_CLOSED_S))
             if per_call:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from auditor.core.decoded import from_json
 
@@ -21,12 +20,8 @@ AMBIGUOUS = 0.01  # share of the labels' mass that may begin several of them
 ENOUGH = 5  # alternatives that bound how likely a token is that is none of them
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Token:
-    """One token of an answer.
-
-    ``alternatives`` are (text, log-probability) pairs, the written token among them.
-    """
+class Token(NamedTuple):
+    """One token of an answer; ``alternatives`` are (text, log-probability) pairs, the written token among them."""
 
     text: str
     alternatives: tuple[tuple[str, float], ...]
@@ -51,8 +46,8 @@ def read_tokens(body: bytes) -> list[Token]:
         own = _pair(entry)
         if own is None:
             return []
-        given = entry.get("top_logprobs")
-        others = [_pair(other) for other in given] if isinstance(given, list) else []
+        top = entry.get("top_logprobs")
+        others = [_pair(other) for other in top] if isinstance(top, list) else []
         pairs = dict(p for p in others if p is not None)
         tokens.append(Token(text=own[0], alternatives=tuple((pairs | {own[0]: own[1]}).items())))
     return tokens
@@ -73,19 +68,9 @@ def can_score(task: Any) -> bool:
 
 
 def scores(task: Any, tokens: Sequence[Token]) -> Mapping[str, float] | None:
-    """Shares of the labels at the token where the answer's label begins.
+    """Every label's share of the labels' probability where the answer's label begins; None where it cannot be told.
 
-    Parameters
-    ----------
-    task : Task or None
-        Has the labels, and reads the answer.
-    tokens : sequence of Token
-        The answer.
-
-    Returns
-    -------
-    mapping of str to float, or None
-        Every label's share of the labels' probability, in [0, 1], summing to 1; None where it cannot be told.
+    In [0, 1], summing to 1.
     """
     if not can_score(task):
         return None
@@ -116,19 +101,9 @@ def shares(labels: Sequence[str], alternatives: Sequence[tuple[str, float]]) -> 
     """What part of the labels' probability each of them has at one token.
 
     A token counts for the one label that it begins, or that begins it; case, and marks around it, do not matter.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Two or more.
-    alternatives : sequence of (str, float)
-        Tokens with their natural log-probabilities.
-
-    Returns
-    -------
-    mapping of str to float, or None
-        None where a label is not among fewer than `ENOUGH` alternatives, more than a hundredth of the mass begins
-        several labels, or the labels have less than half of the probability.
+    ``alternatives`` are tokens with their natural log-probabilities. None where a label is not among fewer than
+    `ENOUGH` alternatives, more than a hundredth of the mass begins several labels, or the labels have less than half of
+    the probability.
 
     Examples
     --------

@@ -56,10 +56,8 @@ class OpenAIChat(Model):
 
     Parameters
     ----------
-    name : str
-        The model's name at the server.
     base_url : str or None
-        The server; None means ``OPENAI_BASE_URL``, else the provider.
+        The server; None: see the module.
     task : Task or None
         Gives the temperature, and for each prompt format the most tokens that an answer needs.
     max_tokens : int or None
@@ -69,15 +67,13 @@ class OpenAIChat(Model):
     seed : int or None
         Sent if given. Servers promise best effort only, so the model never counts as deterministic.
     reasoning_effort : str or None
-        Sent if given, as ``low``.
+        Sent if given.
     extra_body : path, mapping or None
         Further fields of every request, or the JSON file that holds them.
     headers : sequence of str
         ``NAME=VARIABLE``: further headers, their values from the environment. They are never written.
     timeout_s : float
         Seconds for one whole call: a server that drips bytes does not extend it.
-    price : Price or None
-        Overrides the list price.
     api_key : str or None
         None means ``OPENAI_API_KEY``, at Azure ``AZURE_OPENAI_API_KEY`` or the token in ``AZURE_OPENAI_AD_TOKEN``. A
         server given by URL needs none.
@@ -90,10 +86,6 @@ class OpenAIChat(Model):
 
     Attributes
     ----------
-    rate_headers : mapping of str to str
-        What the latest response said about limits (``x-ratelimit-…``, ``retry-after…``), names in lower case.
-    on_headers : callable or None
-        Gets them after each response.
     changed : mapping of str to str
         Parameters that the server refused as unsupported, and what became of them: the limit on tokens goes by its
         other name, the task's temperature is left out. What the user asked for is never left out.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.protocols import Model
 from auditor.core.types import Prompt, Request, Response
 from auditor.models.outcome import definitive
@@ -53,17 +54,13 @@ class PairJudge:
 
     Parameters
     ----------
-    model : Model
-        The judge.
     task : Task
         How it is asked and read: labels ``first``, ``second`` and ``equal``; its control texts are the pairs
         with known answers, the better text first, and the same with the order swapped.
     client : Client
         Around ``model``; its ``on_response`` is `take`.
-    note : callable, optional
-        Writes down (id, prompt) of what is asked, before it is asked.
-    keep : callable, optional
-        Writes down what was answered.
+    note, keep : callables, optional
+        Write down (id, prompt) of what is asked, before it is asked, and what was answered.
 
     Attributes
     ----------
@@ -106,8 +103,8 @@ class PairJudge:
         """
         called = names or [str(n) for n in range(len(pairs))]
         asked = [(both(a, b), both(b, a), name) for (a, b), name in zip(pairs, called, strict=True) if a != b]
-        told = iter(await self._both(asked, self.tallied))
-        return [0.0 if a == b else next(told) for a, b in pairs]
+        preferences = iter(await self._both(asked, self.tallied))
+        return [0.0 if a == b else next(preferences) for a, b in pairs]
 
     async def calibrate(self) -> Calibration:
         """Ask the control pairs once; later calls return what was found."""
@@ -117,12 +114,9 @@ class PairJudge:
         # The better text stands first, so a right answer prefers the "original".
         controls = [(*pair, f"control-{number}") for number, pair in enumerate(self.task.controls)]
         tallied = Tallied()
-        for value in await self._both(controls, tallied):
-            found = self.calibration
-            found.right += value == -1.0
-            found.wrong += value == 1.0
-            found.undecided += value == 0.0
-        self.calibration.n, self.calibration.unreadable = tallied.pairs, tallied.unreadable
+        values = await self._both(controls, tallied)
+        right, wrong, undecided = map(values.count, (-1.0, 1.0, 0.0))
+        self.calibration = Calibration(tallied.pairs, right, wrong, undecided, tallied.unreadable)
         return self.calibration
 
     @property
@@ -157,10 +151,10 @@ class PairJudge:
                     self._note(named, prompt)
                 requests.append(Request(prompt=prompt, replicate=0, variant_id=named))
         answers = [self._read(response) for response in await self.client.ask(requests)]
-        told: list[float | None] = []
-        for (plain, came), (swapped, came_too) in zip(answers[::2], answers[1::2], strict=True):
-            told.append(count(plain, swapped, tallied) if came and came_too else None)
-        return told
+        return [
+            count(plain, swapped, tallied) if came and came_too else None
+            for (plain, came), (swapped, came_too) in zip(answers[::2], answers[1::2], strict=True)
+        ]
 
     def _read(self, response: Response) -> tuple[str | None, bool]:
         """The label that was read, and whether the question was asked at all; counts each question once."""
@@ -222,12 +216,8 @@ def count(plain: str | None, swapped: str | None, tallied: Tallied) -> float | N
 class Embedder:
     """Unit vectors of texts from a transformers encoder: the mean of the last hidden states of its tokens.
 
-    The model is loaded when the first text comes. Texts that were seen are kept, up to ``kept``.
-
-    Parameters
-    ----------
-    name : str
-        Of the model, as transformers knows it, or its folder.
+    The model is loaded, by its name or from its folder, when the first text comes. Texts that were seen are kept, up
+    to ``kept``.
     """
 
     name: str
@@ -259,8 +249,6 @@ class Embedder:
 
     def _load(self) -> Any:
         if self._parts is None:
-            from auditor.core.errors import ConfigError, MissingDependency
-
             try:
                 from transformers import AutoModel, AutoTokenizer
             except ImportError:
@@ -277,15 +265,7 @@ class Embedder:
 
 
 def embedder(spec: str) -> Embedder:
-    """The embedder that ``--embedding`` names.
-
-    Raises
-    ------
-    ConfigError
-        It is no ``hf:NAME``.
-    """
-    from auditor.core.errors import ConfigError
-
+    """The embedder that ``--embedding`` names; `ConfigError` where it is no ``hf:NAME``."""
     kind, _, name = spec.partition(":")
     if kind != "hf" or not name:
         raise ConfigError(f"--embedding takes hf:NAME, an encoder of transformers; got {spec!r}.")

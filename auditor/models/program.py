@@ -21,10 +21,9 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
-from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from auditor.core import userfile
 from auditor.core.decoded import from_json
@@ -93,10 +92,6 @@ class Program:
 
     Parameters
     ----------
-    name : str
-        What messages call it.
-    argv : sequence of str
-        The command.
     strict : bool
         Whether one line that is no answer fails everything that is open.
 
@@ -130,20 +125,11 @@ class Program:
         except OSError as error:
             raise ConfigError(f"model {name} could not be started: {error.strerror or error}") from error
         self._keeper = Keeper(self.process.pid)
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        self._logs = self._thread(self._note, self.process.stderr)
-        self._threads = (
-            self._logs,
-            self._thread(self._write, self.process.stdin),
-            self._thread(self._listen, self.process.stdout),
-        )
-
-    def _thread(self, work: Any, stream: Any) -> threading.Thread:
-        thread = threading.Thread(target=work, args=(stream,), daemon=True)
-        thread.start()
-        return thread
+        process = self.process
+        streams = ((self._note, process.stderr), (self._write, process.stdin), (self._listen, process.stdout))
+        self._threads = [threading.Thread(target=work, args=(stream,), daemon=True) for work, stream in streams]
+        for thread in self._threads:
+            thread.start()
 
     def send(self, payloads: Iterable[Mapping[str, object]]) -> dict[int, Promise]:
         """Hand over requests; what is returned, by id, gets their answers."""
@@ -225,7 +211,7 @@ class Program:
                 too_long = not whole
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=GRACE_S)
-            self._logs.join(timeout=GRACE_S)
+            self._threads[0].join(timeout=GRACE_S)  # what it wrote to standard error
         self.kill()
         code = self.process.wait()
         how = f"signal {-code}" if code < 0 else f"exit status {code}"
@@ -284,13 +270,7 @@ def _keep(promise: Promise, outcome: Entry | CallError) -> None:
 
 
 def split(command: str) -> list[str]:
-    """The words of a command.
-
-    Raises
-    ------
-    ConfigError
-        There are none, quotes are not closed, or there is no such program.
-    """
+    """The words of a command; `ConfigError` where there are none, quotes are open, or there is no such program."""
     try:
         argv = shlex.split(command)
     except ValueError as error:
@@ -304,7 +284,7 @@ def split(command: str) -> list[str]:
 
 def digests(argv: Sequence[str]) -> list[str | None]:
     """SHA-256 of each argument that names a file: a script that changes is another model."""
-    return [_digest(part) for part in islice(argv, 1, None)]
+    return [_digest(part) for part in argv[1:]]
 
 
 def _digest(part: str) -> str | None:

@@ -73,8 +73,6 @@ class PythonFunction(Model):
     fingerprint : str, optional
         A name for the exact state of the model (weights, prompt, version). Only a model with one is
         cached: source code alone does not tell two sets of weights apart.
-    name : str, optional
-        The name in reports; ``python:MODULE:FUNCTION`` by default.
 
     Raises
     ------

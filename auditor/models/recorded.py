@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from auditor.core import userfile
 from auditor.core.decoded import from_json
@@ -46,8 +45,7 @@ class RecordedFailure(CallError):
         self.code = code
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One recorded answer."""
 
     number: int
@@ -55,6 +53,12 @@ class Line:
     reply: Reply | RecordedFailure
     variant_id: str | None
     input: str | None
+
+    def same(self, other: Line) -> bool:
+        """Whether both hold the same answer; failures are alike."""
+        if isinstance(self.reply, Reply) and isinstance(other.reply, Reply):
+            return self.reply.text == other.reply.text
+        return type(self.reply) is type(other.reply)
 
 
 class Recorded(Model):
@@ -82,7 +86,7 @@ class Recorded(Model):
     recorded = True  # asking for the rest costs nothing
 
     def __init__(self, path: str | Path, *, style: Literal["text", "chat"] | None = None) -> None:
-        file = Path(path)
+        self._file = file = Path(path)
         self.name = f"recorded:{path}"
         try:
             content = userfile.content(file)
@@ -93,11 +97,18 @@ class Recorded(Model):
                 "audit generate --help"
             ) from error
         self.fingerprint = f"recorded:{hashlib.sha256(content).hexdigest()[:32]}"
-        lines, has_messages, has_input = _read(content, file)
-        self._table = _index(lines, file)
-        self._unused = {line.number for line in lines}
-        self.size = len(lines)
-        self.style: Literal["text", "chat"] = style or ("text" if has_input and not has_messages else "chat")
+        self._table: dict[Key, Line] = {}
+        self._unused: set[int] = set()
+        present: set[str] = set()
+        for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+            if raw.strip():
+                entry = _entry(raw, f"{file}, line {number}")
+                present |= {name for name in ("messages", "input") if entry.get(name) is not None}
+                self._add(_line(entry, number, f"{file}, line {number}"))
+        if not self._unused:
+            raise DataFileError(f"{file}: holds no recorded answers")
+        self.size = len(self._unused)
+        self.style: Literal["text", "chat"] = style or ("text" if present == {"input"} else "chat")
 
     @property
     def unused(self) -> tuple[int, ...]:
@@ -106,9 +117,23 @@ class Recorded(Model):
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Look up the recorded answers; `NotRecorded` where there is none."""
-        return [self._find(request) for request in batch]
+        return [self._look_up(request) for request in batch]
 
-    def _find(self, request: Request) -> Reply | CallError:
+    def _add(self, line: Line) -> None:
+        self._unused.add(line.number)
+        earlier = self._table.setdefault(line.key, line)
+        # A gateway that answered each line of prompts.jsonl may have answered one prompt for two variants;
+        # the audit asks it once, so the first answer stands.
+        twice = line.key[0] == "prompt_sha256" and earlier.variant_id != line.variant_id
+        if not (earlier is line or earlier.same(line) or twice):
+            kind, value, _, replicate = line.key
+            raise DataFileError(
+                f"{self._file}, line {line.number}: a second, different answer for {kind} {value[:40]!r},"
+                f" replicate {replicate} (the first is on line {earlier.number})."
+                " Number repeats with the field replicate: 0, 1, 2"
+            )
+
+    def _look_up(self, request: Request) -> Reply | CallError:
         prompt, replicate = request.prompt, request.replicate
         text = user_text(prompt)
         keys: tuple[Key, ...] = (
@@ -118,11 +143,8 @@ class Recorded(Model):
             ("input", text, prompt.format, replicate),
             ("input", text, "", replicate),
         )
-        for key in keys:
-            line = self._table.get(key)
-            if line is None:
-                continue
-            if prompt.text is not None and line.input is not None and line.input != prompt.text:
+        for line in map(self._table.get, keys):
+            if line is None or (prompt.text is not None and line.input not in (None, prompt.text)):
                 continue
             self._unused.discard(line.number)
             return line.reply
@@ -132,59 +154,49 @@ class Recorded(Model):
         )
 
 
-def _read(content: bytes, file: Path) -> tuple[list[Line], bool, bool]:
-    """All lines; whether any holds messages, and whether any holds an input."""
-    lines: list[Line] = []
-    has_messages = has_input = False
-    for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if not raw.strip():
-            continue
-        where = f"{file}, line {number}"
-        try:
-            entry = from_json(raw.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
-        except ValueError as error:
-            raise DataFileError(f"{where}: not a JSON object ({error})") from error
-        if not isinstance(entry, dict):
-            raise DataFileError(f"{where}: expected a JSON object, found {type(entry).__name__}")
-        has_messages |= entry.get("messages") is not None
-        has_input |= entry.get("input") is not None
-        lines.append(_line(entry, number, where))
-    if not lines:
-        raise DataFileError(f"{file}: holds no recorded answers")
-    return lines, has_messages, has_input
+def _entry(raw: bytes, where: str) -> dict[str, object]:
+    try:
+        entry = from_json(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
+    except ValueError as error:
+        raise DataFileError(f"{where}: not a JSON object ({error})") from error
+    if not isinstance(entry, dict):
+        raise DataFileError(f"{where}: expected a JSON object, found {type(entry).__name__}")
+    return entry
 
 
 def _line(entry: dict[str, object], number: int, where: str) -> Line:
     replicate = entry.get("replicate", 0)
     if isinstance(replicate, bool) or not isinstance(replicate, int) or replicate < 0:
         raise DataFileError(f"{where}: field replicate is {replicate!r}; expected a whole number from 0")
-    fields = {
-        name: _text(entry, name, where)
-        for name in ("prompt_sha256", "variant_id", "input", "format", "output", "error", "detail")
-    }
-    if (fields["output"] is None) == (fields["error"] is None):
+    names = ("prompt_sha256", "variant_id", "input", "format", "output", "error", "detail")
+    sha, variant, text, format_, output, error, detail = (_text(entry, name, where) for name in names)
+    if (output is None) == (error is None):
         raise DataFileError(f"{where}: expected exactly one of the fields output and error")
-    sha = fields["prompt_sha256"]
     if sha is None and entry.get("messages") is not None:
         sha = _messages_sha(entry["messages"], where)
-    format_ = fields["format"] or ""
     if sha is not None:
         key: Key = ("prompt_sha256", sha.lower(), "", replicate)
-    elif fields["variant_id"] is not None:
-        key = ("variant_id", fields["variant_id"], format_, replicate)
-    elif fields["input"] is not None:
-        key = ("input", fields["input"], format_, replicate)
+    elif variant is not None:
+        key = ("variant_id", variant, format_ or "", replicate)
+    elif text is not None:
+        key = ("input", text, format_ or "", replicate)
     else:
         raise DataFileError(f"{where}: needs one of the fields prompt_sha256, messages, variant_id, input")
-    return Line(
-        number=number,
-        key=key,
-        reply=_reply(fields, entry, where),
-        variant_id=fields["variant_id"],
-        input=fields["input"],
-    )
+    if output is None:
+        return Line(number, key, RecordedFailure(error or "call-failed", detail or ""), variant, text)
+    scores = entry.get("scores")
+    if scores is not None:
+        if not isinstance(scores, dict):
+            raise DataFileError(f"{where}: field scores is not an object")
+        try:
+            scores = read_scores(scores, "scores")
+        except BadResponse as problem:
+            raise DataFileError(f"{where}: {problem}") from problem
+    reported = entry.get("model_reported")
+    reply = Reply(output, scores=scores, model_reported=reported if isinstance(reported, str) else None)
+    return Line(number, key, reply, variant, text)
 
 
 def _text(entry: dict[str, object], name: str, where: str) -> str | None:
@@ -200,45 +212,3 @@ def _messages_sha(messages: object, where: str) -> str:
     ):
         raise DataFileError(f"{where}: field messages is not a list of objects with role and content")
     return digest({"messages": [{"role": m["role"], "content": m["content"]} for m in messages]})
-
-
-def _reply(fields: dict[str, str | None], entry: dict[str, object], where: str) -> Reply | RecordedFailure:
-    if fields["error"] is not None:
-        return RecordedFailure(fields["error"] or "call-failed", fields["detail"] or "")
-    scores = entry.get("scores")
-    if scores is not None:
-        if not isinstance(scores, dict):
-            raise DataFileError(f"{where}: field scores is not an object")
-        try:
-            scores = read_scores(scores, "scores")
-        except BadResponse as error:
-            raise DataFileError(f"{where}: {error}") from error
-    reported = entry.get("model_reported")
-    return Reply(
-        text=fields["output"] or "", scores=scores, model_reported=reported if isinstance(reported, str) else None
-    )
-
-
-def _index(lines: Sequence[Line], file: Path) -> dict[Key, Line]:
-    table: dict[Key, Line] = {}
-    for line in lines:
-        earlier = table.setdefault(line.key, line)
-        if earlier is line or _same(earlier, line):
-            continue
-        # A gateway that answered each line of prompts.jsonl may have answered one prompt for two variants;
-        # the audit asks it once, so the first answer stands.
-        if line.key[0] == "prompt_sha256" and earlier.variant_id != line.variant_id:
-            continue
-        kind, value, _, replicate = line.key
-        raise DataFileError(
-            f"{file}, line {line.number}: a second, different answer for {kind} {value[:40]!r},"
-            f" replicate {replicate} (the first is on line {earlier.number})."
-            " Number repeats with the field replicate: 0, 1, 2"
-        )
-    return table
-
-
-def _same(a: Line, b: Line) -> bool:
-    if isinstance(a.reply, Reply) and isinstance(b.reply, Reply):
-        return a.reply.text == b.reply.text
-    return isinstance(a.reply, RecordedFailure) and isinstance(b.reply, RecordedFailure)

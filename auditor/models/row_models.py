@@ -38,33 +38,15 @@ HARMLESS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableModel:
-    """A model of rows.
-
-    Parameters
-    ----------
-    name : str
-        Its spec.
-    predict : callable
-        Rows of shape (n, d) → labels of shape (n,).
-    fingerprint : str
-        What identifies it in the record.
-    frame : bool
-        Whether it wants a data frame with column names instead of an array.
-    slow : bool
-        Whether each row costs so much that answers are kept and rows are spared.
-    close : callable
-        Releases what it holds.
-    estimator : object, optional
-        The scikit-learn estimator, for retraining.
-    """
+    """A model of rows; ``name`` is its spec."""
 
     name: str
-    predict: Callable[[Any], Any]
+    predict: Callable[[Any], Any]  # rows of shape (n, d) → labels of shape (n,)
     fingerprint: str
-    frame: bool = False
-    slow: bool = False
+    frame: bool = False  # whether it wants a data frame with column names instead of an array
+    slow: bool = False  # whether each row costs so much that answers are kept and rows are spared
     close: Callable[[], None] = lambda: None
-    estimator: object = None
+    estimator: object = None  # of scikit-learn, for retraining
 
 
 def load_table_model(
@@ -74,8 +56,6 @@ def load_table_model(
 
     Parameters
     ----------
-    spec : str
-        ``sklearn:FILE``, ``python:MODULE:FUNCTION`` or ``exec:COMMAND``.
     columns : sequence of str
         The input columns in the order of the schema; the model must read as many.
     trust_pickle : bool
@@ -135,9 +115,8 @@ def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) 
         if lacking := [name for name in wanted if name not in columns]:
             raise ConfigError(
                 f"model {spec} reads the column {lacking[0]!r} ({plural(len(wanted), 'column')} in all), "
-                "which the schema does "
-                f"not have. Its columns: {', '.join(columns)}. Edit the schema (a derived column may stand in place of "
-                f"its source), or give --data with all columns"
+                f"which the schema does not have. Its columns: {', '.join(columns)}. Edit the schema (a derived column "
+                f"may stand in place of its source), or give --data with all columns"
             )
         inner = model.predict
 

@@ -84,10 +84,10 @@ class _Play:
         request, usages = self.request, [r.usage for r in self.new if r.usage is not None]
         costs = [r.cost_usd for r in self.new if r.cost_usd is not None]
         usage = Usage(tokens_in=sum(u.tokens_in for u in usages), tokens_out=sum(u.tokens_out for u in usages))
-        told = failed or self.last
-        assert told is not None
+        end = failed or self.last
+        assert end is not None
         return replace(
-            told,
+            end,
             variant_id=request.variant_id,
             prompt_sha256=request.prompt.sha256,
             output=None if failed else talk.whole(self.said),
@@ -126,6 +126,7 @@ class Talks:
             **layers,
         )
         self.model, self.budget, self.counts = model, self._client.budget, self._client.counts
+        self.stop, self.aclose = self._client.stop, self._client.aclose
         self.first = First()
         self._readable, self._give_up_early = keep, give_up and not model.recorded
         self._good: set[Key] = set()  # answers within conversations that could be read
@@ -141,24 +142,16 @@ class Talks:
         """Why no further call is made."""
         return self._client.stopped
 
-    def stop(self, reason: BudgetExceeded | CallError) -> None:
-        """Make no further call; ``reason`` says why."""
-        self._client.stop(reason)
-
-    async def aclose(self) -> None:
-        """Release cache and adapter."""
-        await self._client.aclose()
-
     async def ask(self, requests: Sequence[Request]) -> list[Response]:
         """One conversation for each request, in their order; equal ones are held once."""
-        found: dict[Key, Response] = {}
+        responses: dict[Key, Response] = {}
         todo: dict[Key, Request] = {}
         for request in requests:
             key = (request.prompt.sha256, request.replicate)
             known = self._memory.get(key) or self._answered.get(key)
             if known is not None:
-                self.counts.replayed += key not in found
-                found[key] = known
+                self.counts.replayed += key not in responses
+                responses[key] = known
             else:
                 todo.setdefault(key, request)
         # Those that were begun are ended first, so that a run that is cut off has whole ones in its journal.
@@ -168,7 +161,7 @@ class Talks:
             while waiting:
                 some = [waiting.popleft() for _ in range(min(self._together, len(waiting)))]
                 for response in await self._play([_Play(request) for request in some]):
-                    found[response.prompt_sha256, response.replicate] = response
+                    responses[response.prompt_sha256, response.replicate] = response
 
         workers = [asyncio.create_task(work()) for _ in range(min(self._at_once, len(waiting)))]
         try:
@@ -178,7 +171,7 @@ class Talks:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
         return [
-            replace(found[r.prompt.sha256, r.replicate], variant_id=r.variant_id, format=r.prompt.format)
+            replace(responses[r.prompt.sha256, r.replicate], variant_id=r.variant_id, format=r.prompt.format)
             for r in requests
         ]
 
@@ -198,8 +191,7 @@ class Talks:
                     play.hear(response)
                     plays.append(play)
                 elif new is None and self.stopped is not None:  # about the run: asked again when it is resumed
-                    told = failure(self.model.name, play.request, response.error, response.detail)
-                    over.append(told)
+                    over.append(failure(self.model.name, play.request, response.error, response.detail))
                 else:
                     over.append(self._finish(play, play.response(response)))
         return over
