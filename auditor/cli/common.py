@@ -169,7 +169,7 @@ def say_where(path: Path) -> None:
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
     from auditor.cli.consent import Named
-    from auditor.report import checks, proposed
+    from auditor.report import proposed, run_checks
 
     record = with_waivers(result.record)
     if "waivers" in record:
@@ -181,7 +181,7 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     if not result.complete:
         typed = read(result.record)
         reason = f"The run is incomplete: {result.run.status_reason}"
-        if variant := checks.variant(typed):
+        if variant := run_checks.variant(typed):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         else:
             raised = proposed.raised(typed)

@@ -9,7 +9,7 @@ from auditor.core.record import RunRecord
 from auditor.core.record.base import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import checks, claimed, tabular_report, view, words
+from auditor.report import claimed, run_checks, tabular_report, view, words
 from auditor.report.compliance_fill import Form
 from auditor.report.compliance_frameworks import Framework
 
@@ -64,7 +64,7 @@ def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
     if f.noise is not None:
         noise = words.interval(f.noise)
     else:
-        noise = "not applicable" if rows else checks.noise(view.noise_of(record, subject, f.attributes))
+        noise = "not applicable" if rows else run_checks.noise(view.noise_of(record, subject, f.attributes))
     placebo = "–"
     if not rows and not f.directions:
         placebo = words.interval(view.find(record, "placebo_rate", subject, f.attributes))
@@ -118,7 +118,7 @@ GATE_WORDS = {
     "not_needed": "– not needed",
     "measured": "· measured",
 }
-NAMES = checks.CONTROLS | {"human_readers": "Human readers"}
+NAMES = run_checks.CONTROLS | {"human_readers": "Human readers"}
 GATES = ("noise_floor", "placebo", "positive_control", "canary", "validity", "human_readers")
 MAX_LINES = 4  # results of one control that are spelled out
 
@@ -151,7 +151,7 @@ def _gates(record: RunRecord, kind: str) -> Iterator[Gate]:
     )
     lost = counts.lost | ({} if counts.not_judged is None else {"not_judged": counts.not_judged})
     if lost:
-        result = checks.lost(counts)
+        result = run_checks.lost(counts)
         if counts.rows_asked is not None:
             listed = ", ".join(f"{name} {words.count(n)}" for name, n in lost.items()).replace("_", " ")
             result = f"{listed} of {words.count(counts.rows_asked)} rows"
@@ -165,7 +165,7 @@ def _gate(key: str, value: Control | None, record: RunRecord) -> tuple[str, str]
     """(state, result) of one control."""
     if value is None:
         return "not_run", "the record holds no result"
-    lines = list(checks.control(NAMES[key], "", value))
+    lines = list(run_checks.control(NAMES[key], "", value))
     result = "; ".join(f"{line.scope}: {line.result}" if line.scope else line.result for line in lines)
     if len(lines) > MAX_LINES:
         result = f"{words.plural(len(lines), 'rate')}; they stand beside the claims"

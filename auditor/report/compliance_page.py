@@ -11,10 +11,10 @@ from auditor.core.provenance import head
 from auditor.core.record import RunRecord
 from auditor.core.types import digest
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import checks, ll144_words, planned, view, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
+from auditor.report import ll144_words, planned, run_checks, view, words
 
 Pairs = tuple[tuple[str, str], ...]
 FORMAT = "legal-page.v1"
@@ -69,7 +69,7 @@ class Page:
     def banners(self) -> tuple[str, ...]:
         """What has to be known before any figure."""
         if self.kind == "texts":
-            return checks.banners(self.record)
+            return run_checks.banners(self.record)
         return (ll144_words.banner(self.record),) if self.kind == "outcomes" else ()
 
     @property

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from auditor.report.answer import Screen
     from auditor.report.cards import Card
     from auditor.report.exchange import Row
+    from auditor.report.first_screen import Screen
 
 TO_FILL = "to be filled in"
 
@@ -38,14 +38,12 @@ class Cell:
 
 
 Line = tuple["str | Cell", ...]
-Lines = tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
     """A paragraph or a heading within a section; ``link`` is a relative address of what it is about."""
 
-    kind: ClassVar = "text"
     text: str
     tone: Literal["plain", "lead", "meta", "note", "heading"] = "plain"
     link: str = ""
@@ -55,7 +53,6 @@ class Text:
 class Items:
     """A list; items that are lists belong to the item before."""
 
-    kind: ClassVar = "items"
     lines: tuple[str | Items, ...]
 
 
@@ -63,7 +60,6 @@ class Items:
 class Facts:
     """Names with values; those of a ``grid`` stand beside each other where there is room."""
 
-    kind: ClassVar = "facts"
     caption: str
     pairs: tuple[tuple[str, str], ...]
     grid: bool = False
@@ -87,7 +83,6 @@ class Entry:
 class Form:
     """Fields below each other; ``name`` is unique in the document."""
 
-    kind: ClassVar = "form"
     caption: str
     name: str
     entries: tuple[Entry, ...]
@@ -97,7 +92,6 @@ class Form:
 class Sheet:
     """The same fields on several lines."""
 
-    kind: ClassVar = "sheet"
     caption: str
     lines: tuple[tuple[Entry, ...], ...]
 
@@ -110,12 +104,11 @@ class Table:
     and for several.
     """
 
-    kind: ClassVar = "table"
     caption: str
     columns: tuple[str, ...]
-    lines: Lines
+    lines: tuple[Line, ...]
     right: frozenset[str] = frozenset()
-    more: Lines = ()
+    more: tuple[Line, ...] = ()
     left: tuple[str, str] = ("further line", "further lines")
 
 
@@ -123,7 +116,6 @@ class Table:
 class Chart:
     """A drawing (SVG, safe) with what its marks mean; only pages have it."""
 
-    kind: ClassVar = "chart"
     drawing: str
     caption: str
 
@@ -132,7 +124,6 @@ class Chart:
 class Commands:
     """Commands to copy, with what each gives."""
 
-    kind: ClassVar = "commands"
     lines: tuple[tuple[str, str], ...]
 
 
@@ -140,7 +131,6 @@ class Commands:
 class Evidence:
     """One finding with its texts and answers."""
 
-    kind: ClassVar = "evidence"
     card: Card
 
 
@@ -148,7 +138,6 @@ class Evidence:
 class Findings:
     """Findings in a sentence each, without their texts."""
 
-    kind: ClassVar = "findings"
     title: str
     rows: tuple[Row, ...]
 
@@ -157,7 +146,6 @@ class Findings:
 class Fold:
     """Parts that a page opens on a click."""
 
-    kind: ClassVar = "fold"
     title: str
     blocks: tuple[Block, ...]
 

@@ -16,7 +16,7 @@ from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, Waived, read
 from auditor.core.types import Finding
-from auditor.report import checks, claimed, words
+from auditor.report import claimed, run_checks, words
 from auditor.report.cards import Brief
 from auditor.report.planned import deviations
 
@@ -111,7 +111,7 @@ class JunitReport(Renderer):
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the document."""
         record = read(record)
-        every, partial = rows(record), checks.partial(record)
+        every, partial = rows(record), run_checks.partial(record)
         ended = ["error"] if partial else []
         top = Element("testsuites", _counted(title(record), [*map(_state, every), *ended], len(every) + 1))
         run = SubElement(top, "testsuite", _counted("run", ended, 1))
@@ -202,7 +202,7 @@ class SarifReport(Renderer):
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the log; ASCII only."""
         record = read(record)
-        every, partial = rows(record), checks.partial(record)
+        every, partial = rows(record), run_checks.partial(record)
         codes = list(dict.fromkeys(row.finding.code for row in every))
         seen: Counter[str] = Counter()
         version, rules = _plain(record.tool_version or "0"), [_rule(code) for code in codes]
@@ -293,7 +293,7 @@ def workflow_commands(plain: Plain | RunRecord) -> list[str]:
     ['::error title=Audit incomplete::Partial run: Interrupted. The figures cover what was answered until then.']
     """
     record = read(plain)
-    lines = [_command("error", "Audit incomplete", partial)] if (partial := checks.partial(record)) else []
+    lines = [_command("error", "Audit incomplete", partial)] if (partial := run_checks.partial(record)) else []
     shown = [row for row in rows(record) if row.counts]
     kept = shown if len(shown) <= MAX_ANNOTATIONS else shown[: MAX_ANNOTATIONS - 1]
     for row in kept:

@@ -96,6 +96,7 @@ def _template() -> Template:
         "attributes": words.attributes,
         "excerpt": diff.excerpt,
         "glue": words.glue,
+        "kind": lambda block: type(block).__name__.lower(),
     }
     environment.globals |= {
         "chunk": CHUNK,

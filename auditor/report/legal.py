@@ -8,24 +8,10 @@ from auditor.core.provenance import head
 from auditor.report import cards, ll144_report, ll144_words, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said
+from auditor.report import document as doc
 from auditor.report import legal_measured as measured
 from auditor.report.compliance_facts import Claim
 from auditor.report.compliance_page import Page
-from auditor.report.document import (
-    Block,
-    Cell,
-    Document,
-    Evidence,
-    Facts,
-    Fold,
-    Form,
-    Items,
-    Section,
-    Sheet,
-    Table,
-    Text,
-    table,
-)
 from auditor.report.legal_measured import MAX_LISTED
 from auditor.report.view import MIN_SEEDS
 
@@ -33,11 +19,11 @@ LEVELS = {"direct": "bounded", "input": "", "not_covered": "not_tested"}  # what
 MAX_CARDS = 6
 
 
-def build(page: Page) -> Document:
+def build(page: Page) -> doc.Document:
     """Lay a legal page out."""
     framework = page.framework
     title = "Rates of recorded outcomes" if page.kind == "outcomes" else "Bias test report"
-    return Document(
+    return doc.Document(
         title=f"{title}, laid beside {framework.within}",
         name=f"Report {page.report}",
         meta=f"{framework.text} · text consulted {framework.consulted}",
@@ -48,27 +34,27 @@ def build(page: Page) -> Document:
     )
 
 
-def _sections(page: Page) -> Iterator[Section]:
+def _sections(page: Page) -> Iterator[doc.Section]:
     short = words.named("legal_short")
     for id, title in page.sections.items():
-        yield Section(id=id, title=title, short=short.get(id, ""), blocks=tuple(BUILDERS[id](page)))
+        yield doc.Section(id=id, title=title, short=short.get(id, ""), blocks=tuple(BUILDERS[id](page)))
         if id == "provenance":
-            glossary = Facts("Words, each used in one sense", tuple(words.named("glossary").items()))
-            yield Section(id="glossary", title="Glossary", blocks=(glossary,))
+            glossary = doc.Facts("Words, each used in one sense", tuple(words.named("glossary").items()))
+            yield doc.Section(id="glossary", title="Glossary", blocks=(glossary,))
 
 
-def _says(page: Page) -> Iterator[Block]:
-    yield from (Items(page.says), Text("Not tested here", "heading"), Items(page.not_tested))
+def _says(page: Page) -> Iterator[doc.Block]:
+    yield from (doc.Items(page.says), doc.Text("Not tested here", "heading"), doc.Items(page.not_tested))
 
 
-def _status(page: Page) -> Iterator[Block]:
-    yield Facts("", page.status, grid=True)
+def _status(page: Page) -> Iterator[doc.Block]:
+    yield doc.Facts("", page.status, grid=True)
 
 
 # -- claims ---------------------------------------------------------------------------------------------
 
 
-def _claims(page: Page) -> Iterator[Block]:
+def _claims(page: Page) -> Iterator[doc.Block]:
     rows, delta = page.kind == "rows", page.record.spec.delta
     if page.claims:
         level = "" if rows else " at 95 %"
@@ -84,31 +70,31 @@ def _claims(page: Page) -> Iterator[Block]:
             more = "Any change of the answer, by attribute; verdicts as above"
             yield _table_of(page, others, more if directed else caption)
     elif page.kind == "outcomes":
-        yield Text("This record makes no claim: it holds rates of outcomes, which stand under Impact.")
+        yield doc.Text("This record makes no claim: it holds rates of outcomes, which stand under Impact.")
     else:
-        yield Text("This record makes no claim.")
+        yield doc.Text("This record makes no claim.")
     meaning = words.named("row_verdicts" if rows else "verdicts")
-    yield Items(tuple(f"{words.verdict(name)}: {text}" for name, text in meaning.items()))
+    yield doc.Items(tuple(f"{words.verdict(name)}: {text}" for name, text in meaning.items()))
     if page.more_claims:
         further = words.plural(len(page.more_claims), "further claim")
-        yield Text(f"{further} about one group and another: in the statistical appendix.")
+        yield doc.Text(f"{further} about one group and another: in the statistical appendix.")
     if page.few:
-        yield Text(f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta")
+        yield doc.Text(f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta")
 
 
-def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
+def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> doc.Table:
     """Claims, then what the same prompt asked again did to each model; placebo edits where they were asked."""
     units = "Rows" if page.kind == "rows" else "Texts"
     placebo = any(c.placebo != "–" for c in claims)
     middle = ("Placebo",) if placebo else ()
     columns = ("Claim", "What was measured", "Model", "Measured", *middle, units, "p, adjusted", "Verdict")
-    lines: list[tuple[str | Cell, ...]] = [
+    lines: list[tuple[str | doc.Cell, ...]] = [
         (
             c.id,
             c.what,
             c.model,
-            Cell(text=c.effect),
-            *((Cell(text=c.placebo),) if placebo else ()),
+            doc.Cell(text=c.effect),
+            *((doc.Cell(text=c.placebo),) if placebo else ()),
             words.count(c.texts),
             c.p,
             measured.verdict(c.verdict),
@@ -118,74 +104,78 @@ def _table_of(page: Page, claims: Sequence[Claim], caption: str) -> Table:
     blank = ("",) * (len(columns) - 4)
     again = dict.fromkeys((c.model, c.noise) for c in claims)
     lines += [("", "same prompt again", model, noise, *blank) for model, noise in again]
-    return table(caption, columns, lines, right=(units, "p, adjusted"))
+    return doc.table(caption, columns, lines, right=(units, "p, adjusted"))
 
 
 # -- system, plan, materials, controls ------------------------------------------------------------------
 
 
-def _system(page: Page) -> Iterator[Block]:
-    yield Text("What the record knows comes first. The rest is for the responsible person; nothing of it was checked.")
+def _system(page: Page) -> Iterator[doc.Block]:
+    yield doc.Text(
+        "What the record knows comes first. The rest is for the responsible person; nothing of it was checked."
+    )
     if known := said.system(page.record):
-        yield Facts("From the record: what was asked for, and what answered", known)
-    yield Form(words.text("legal_fields"), "field", page.form.fields)
+        yield doc.Facts("From the record: what was asked for, and what answered", known)
+    yield doc.Form(words.text("legal_fields"), "field", page.form.fields)
 
 
-def _plan(page: Page) -> Iterator[Block]:
+def _plan(page: Page) -> Iterator[doc.Block]:
     intro, settings = said.plan(page.record)
-    yield from (Text(intro), Facts("Settings", settings, grid=True))
-    yield table("What each measure is, and what it says", "Measure | Is | Says", words.rows(f"{page.kind}_measures"))
-    yield Text("Deviations from the plan", "heading")
+    yield from (doc.Text(intro), doc.Facts("Settings", settings, grid=True))
+    yield doc.table(
+        "What each measure is, and what it says", "Measure | Is | Says", words.rows(f"{page.kind}_measures")
+    )
+    yield doc.Text("Deviations from the plan", "heading")
     if deviations := said.deviations(page.record):
-        yield table("What was done otherwise than planned", "What | As planned | As run", deviations)
+        yield doc.table("What was done otherwise than planned", "What | As planned | As run", deviations)
     elif page.record.frozen:
-        yield Text("None was recorded.")
+        yield doc.Text("None was recorded.")
     else:
-        yield Text("No plan was frozen beforehand, so a deviation could not be seen.")
+        yield doc.Text("No plan was frozen beforehand, so a deviation could not be seen.")
 
 
-def _controls(page: Page) -> Iterator[Block]:
+def _controls(page: Page) -> Iterator[doc.Block]:
     if page.gates:
         lines = ((g.name, facts.GATE_WORDS[g.state], g.result, g.depends) for g in page.gates)
         caption = "Each control, whether it held, and what hangs on it"
-        yield table(caption, "Control | State | Result | What hangs on it", lines)
+        yield doc.table(caption, "Control | State | Result | What hangs on it", lines)
     else:
-        yield Text(words.text("legal_no_gates"))
+        yield doc.Text(words.text("legal_no_gates"))
 
 
 # -- treatment and impact -------------------------------------------------------------------------------
 
 
-def _impact(page: Page) -> Iterator[Block]:
+def _impact(page: Page) -> Iterator[doc.Block]:
     if (outcomes := page.outcomes) is None:
-        yield Text(words.text("no_impact"))
+        yield doc.Text(words.text("no_impact"))
         return
-    yield from (Text(words.text("impact_note")), Text(ll144_words.banner(outcomes), "note"))
+    yield from (doc.Text(words.text("impact_note")), doc.Text(ll144_words.banner(outcomes), "note"))
     if outcomes.warnings:
-        yield Items(outcomes.warnings)
-    yield Items(tuple(ll144_words.sentences(outcomes)))
+        yield doc.Items(outcomes.warnings)
+    yield doc.Items(tuple(ll144_words.sentences(outcomes)))
     yield from ll144_report.impact(outcomes)
     if page.framework.id == "ll144":
-        yield Text("Draft of the published summary (6 RCNY 5-303)", "heading")
+        yield doc.Text("Draft of the published summary (6 RCNY 5-303)", "heading")
         yield from ll144_report.draft(outcomes)
 
 
 # -- what people do with it -----------------------------------------------------------------------------
 
 
-def _evidence(page: Page) -> Iterator[Block]:
+def _evidence(page: Page) -> Iterator[doc.Block]:
     if chosen := list(_examples(page)):
-        yield Text(
+        yield doc.Text(
             "Examples, those first that were shown. They illustrate and prove no rate. All prompts and answers lie in "
             f"the run folder; audit verify {words.run_name(page.record)} finds any line that was changed, taken out or "
             "moved."
         )
         yield from chosen
     else:
-        yield from measured.of_rows(page, "pairs") or [Text("No example was recorded.")]
+        yield from measured.of_rows(page, "pairs") or [doc.Text("No example was recorded.")]
 
 
-def _examples(page: Page) -> Iterator[Evidence]:
+def _examples(page: Page) -> Iterator[doc.Evidence]:
     """Hidden findings, claims that were shown, and single examples, in this order."""
     if (shown := page.view) is None or page.evidence is None:
         return
@@ -193,24 +183,24 @@ def _examples(page: Page) -> Iterator[Evidence]:
     claims = [f for f in claims if facts.own(f) and f.exemplars]
     chosen = [*shown.hidden[: MAX_CARDS // 2], *claims[: MAX_CARDS // 2], *shown.violations]
     for f in chosen[:MAX_CARDS]:
-        yield Evidence(cards.build(f, page.evidence, record=page.record))
+        yield doc.Evidence(cards.build(f, page.evidence, record=page.record))
 
 
-def _response(page: Page) -> Iterable[Block]:
-    return Text(words.text("legal_response")), Sheet("What was decided about each finding", page.form.measures)
+def _response(page: Page) -> Iterable[doc.Block]:
+    return doc.Text(words.text("legal_response")), doc.Sheet("What was decided about each finding", page.form.measures)
 
 
-def _crosswalk(page: Page) -> Iterator[Block]:
+def _crosswalk(page: Page) -> Iterator[doc.Block]:
     framework, short = page.framework, words.named("legal_short")
-    yield Text(f"{framework.text}; consulted {framework.consulted}. {framework.how}")
-    yield Items(framework.notes)
+    yield doc.Text(f"{framework.text}; consulted {framework.consulted}. {framework.how}")
+    yield doc.Items(framework.notes)
     lines = (
         (
             c.clause.ref,
             c.clause.asks,
-            Cell(mark=c.word, kind=LEVELS[c.level]),
+            doc.Cell(mark=c.word, kind=LEVELS[c.level]),
             c.gives,
-            Cell(links=tuple((id, short.get(id, title)) for id, title in c.links)) if c.links else "–",
+            doc.Cell(links=tuple((id, short.get(id, title)) for id, title in c.links)) if c.links else "–",
             c.read,
         )
         for c in page.crossings
@@ -219,38 +209,38 @@ def _crosswalk(page: Page) -> Iterator[Block]:
         "Per clause: direct evidence, input to somebody's own assessment, or not covered. What a clause "
         "asks is put in our own words"
     )
-    yield table(caption, "Clause | Asks | This report | What it gives | Where | Read from", lines)
-    yield Facts("Sources", tuple(framework.sources.items()))
+    yield doc.table(caption, "Clause | Asks | This report | What it gives | Where | Read from", lines)
+    yield doc.Facts("Sources", tuple(framework.sources.items()))
 
 
-def _statistics(page: Page) -> Iterator[Block]:
-    yield Items(words.lines(f"{page.kind}_statistics"))
+def _statistics(page: Page) -> Iterator[doc.Block]:
+    yield doc.Items(words.lines(f"{page.kind}_statistics"))
     if page.claims:
         claims = tuple(
             f"{c.id} {words.verdict(c.verdict)}: {c.sentence}" + (f" {'; '.join(c.notes)}." if c.notes else "")
             for c in page.claims
         )
-        yield Fold("Claims in words", (Items(claims),))
+        yield doc.Fold("Claims in words", (doc.Items(claims),))
     if of := len(page.more_claims):
         left = f"; the first {MAX_LISTED} of {words.count(of)}, the others are in run.json" if of > MAX_LISTED else ""
         more = _table_of(page, page.more_claims[:MAX_LISTED], f"Signed differences{left}")
-        yield Fold(f"Further claims ({words.count(of)})", (more,))
+        yield doc.Fold(f"Further claims ({words.count(of)})", (more,))
     made = page.record.provenance
     versions = [(name, value) for name, value in (("Python", made.python), ("Platform", made.platform)) if value]
     versions += [(name, version or "not installed") for name, version in made.packages.items()]
     if versions:
-        yield Facts("Versions of what computed the figures", tuple(versions), grid=True)
+        yield doc.Facts("Versions of what computed the figures", tuple(versions), grid=True)
 
 
-def _provenance(page: Page) -> Iterator[Block]:
-    yield Facts("SHA-256 of what shaped the run", said.hashes(page.record))
-    yield Text(
+def _provenance(page: Page) -> Iterator[doc.Block]:
+    yield doc.Facts("SHA-256 of what shaped the run", said.hashes(page.record))
+    yield doc.Text(
         f"To check: audit verify {words.run_name(page.record)} recomputes the chain of every journal from the plan on "
         "and names any line that was changed, is missing, or stands elsewhere."
     )
 
 
-BUILDERS: dict[str, Callable[[Page], Iterable[Block]]] = {
+BUILDERS: dict[str, Callable[[Page], Iterable[doc.Block]]] = {
     "status": _status,
     "says": _says,
     "claims": _claims,
@@ -267,8 +257,11 @@ BUILDERS: dict[str, Callable[[Page], Iterable[Block]]] = {
     "evidence": _evidence,
     "response": _response,
     "crosswalk": _crosswalk,
-    "limits": lambda page: (Items(page.limits),),
+    "limits": lambda page: (doc.Items(page.limits),),
     "statistics": _statistics,
     "provenance": _provenance,
-    "signature": lambda page: (Text(words.text("legal_signed")), Form("Signature", "signature", page.form.signature)),
+    "signature": lambda page: (
+        doc.Text(words.text("legal_signed")),
+        doc.Form("Signature", "signature", page.form.signature),
+    ),
 }

@@ -11,25 +11,10 @@ from auditor.core.record import RunRecord
 from auditor.core.record.outcome_tables import Pool
 from auditor.core.shown import csv_text
 from auditor.report import charts, ll144_words, words
-from auditor.report.document import (
-    TO_FILL,
-    Block,
-    Cell,
-    Chart,
-    Document,
-    Entry,
-    Facts,
-    Form,
-    Items,
-    Section,
-    Table,
-    Text,
-    section,
-    table,
-)
+from auditor.report import document as doc
 from auditor.report.ll144_words import TITLES
 
-EMPTY = f"[{TO_FILL}]"
+EMPTY = f"[{doc.TO_FILL}]"
 CAPTIONS = {**TITLES, "intersectional": "Race/ethnicity and sex"}
 CSV_COLUMNS = (
     "group", "table", "category", "n", "x", "rate", "impact_ratio", "impact_ratio_exact", "low", "high", "p_value",
@@ -38,54 +23,54 @@ CSV_COLUMNS = (
 )  # fmt: skip
 
 
-def build(record: RunRecord) -> Document:
+def build(record: RunRecord) -> doc.Document:
     """Lay out a record of ``audit ll144``."""
-    computed: list[Block] = [Facts("", ll144_words.facts(record), grid=True)]
-    computed += [Text("Take note", "heading"), Items(tuple(record.warnings))] if record.warnings else []
+    computed: list[doc.Block] = [doc.Facts("", ll144_words.facts(record), grid=True)]
+    computed += [doc.Text("Take note", "heading"), doc.Items(tuple(record.warnings))] if record.warnings else []
     title = "Rates and impact ratios by category"
     if record.kind == "ranking":
         title = "First places in recorded rankings, by group (test data)"
-    return Document(
+    return doc.Document(
         title=title,
         banners=(ll144_words.banner(record),),
         sections=(
-            section("result", "Result", Items(tuple(ll144_words.sentences(record)))),
-            section("computed", "What was computed", computed, short="Computed"),
+            doc.section("result", "Result", doc.Items(tuple(ll144_words.sentences(record)))),
+            doc.section("computed", "What was computed", computed, short="Computed"),
             *(
-                Section(id=f"part-{i + 1}", title=title or "Tables", blocks=tuple(_pool(record, title, pool, i)))
+                doc.Section(id=f"part-{i + 1}", title=title or "Tables", blocks=tuple(_pool(record, title, pool, i)))
                 for i, (title, pool) in enumerate(ll144_words.pools(record))
             ),
             *_sensitivity(record),
             *_published(record),
             *_draft(record),
-            section("how", "How", Items(ll144_words.how(record))),
-            section("not", "What this is not", Items(words.lines("ll144_not_this"))),
+            doc.section("how", "How", doc.Items(ll144_words.how(record))),
+            doc.section("not", "What this is not", doc.Items(words.lines("ll144_not_this"))),
         ),
         footer=f"SHA-256 of the record (canonical JSON): {head(record.raw)}",
         inert=True,
     )
 
 
-def impact(record: RunRecord) -> Iterator[Block]:
+def impact(record: RunRecord) -> Iterator[doc.Block]:
     """The tables of a record as part of another report."""
     for i, (title, pool) in enumerate(ll144_words.pools(record)):
-        yield from [Text(title, "heading")] if title else []
+        yield from [doc.Text(title, "heading")] if title else []
         yield from _pool(record, title, pool, i)
-    yield Items(ll144_words.how(record))
+    yield doc.Items(ll144_words.how(record))
 
 
-def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[Block]:
+def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Block]:
     """Chart and table of each kind of category, then what people of unknown category could change."""
     for name, rows, facts in ll144_words.tables(pool, TITLES):
         about = f"{TITLES[name]}{', ' + title if title else ''}"
-        yield Text(TITLES[name], "heading")
+        yield doc.Text(TITLES[name], "heading")
         drawn = charts.ratios(
             [(row, ll144_words.ratio(row)) for row in rows if row.impact_ratio is not None],
             name=f"dots-{i}-{name}",
             title=f"Impact ratios, {about}",
         )
         if drawn:
-            yield Chart(drawn, "As in the first chart." if i or name != "sex" else words.text("ll144_chart"))
+            yield doc.Chart(drawn, "As in the first chart." if i or name != "sex" else words.text("ll144_chart"))
         rate = ll144_words.rate_name(record)
         left_out = ("To left out",) if facts.excluded_reference else ()
         numbers = (rate, "Ratio", "95 %", *left_out, "p", "p (Holm)", "Z")
@@ -94,7 +79,7 @@ def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[Block]:
                 row.category,
                 ll144_words.rate(row),
                 row.impact_ratio_text or "–",
-                Cell(text=ll144_words.limits(row)),
+                doc.Cell(text=ll144_words.limits(row)),
                 *((row.ratio_to_excluded_text or "–",) if left_out else ()),
                 ll144_words.p_value(row.fisher_p),
                 ll144_words.p_value(row.fisher_p_holm),
@@ -104,32 +89,34 @@ def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[Block]:
             for row in rows
         )
         columns, right = ("Category", *numbers, "Remarks"), [name for name in numbers if name != "95 %"]
-        yield table(f"{rate} and impact ratio: {about}", columns, lines, right=right)
-        yield Text(ll144_words.table_note(facts, ll144_words.unit(record)), "meta")
+        yield doc.table(f"{rate} and impact ratio: {about}", columns, lines, right=right)
+        yield doc.Text(ll144_words.table_note(facts, ll144_words.unit(record)), "meta")
     if pool.unknown_bounds:
-        yield Text("People of unknown category", "heading")
-        yield Text(words.text("ll144_bounds").format(unknown=f"{pool.unknown_count:,}"))
+        yield doc.Text("People of unknown category", "heading")
+        yield doc.Text(words.text("ll144_bounds").format(unknown=f"{pool.unknown_count:,}"))
         bounds = ((b.category, TITLES[b.table], b.reference, b.low_text, b.high_text) for b in pool.unknown_bounds)
         caption = "Lowest and highest ratio that people of unknown category could make true"
-        yield table(caption, "Category | Table | Against | #Lowest | #Highest", bounds)
+        yield doc.table(caption, "Category | Table | Against | #Lowest | #Highest", bounds)
     else:
-        yield Text(f"No bounds for people of unknown category: {pool.unknown_bounds_reason}.")
+        yield doc.Text(f"No bounds for people of unknown category: {pool.unknown_bounds_reason}.")
 
 
-def _sensitivity(record: RunRecord) -> Iterator[Section]:
+def _sensitivity(record: RunRecord) -> Iterator[doc.Section]:
     if (other := record.outcomes.sensitivity) is not None:
         tables = [
-            table(
+            doc.table(
                 f"{title}, with the other median",
                 "Category | #Scoring rate | #Impact ratio",
                 ((r.category, ll144_words.rate(r), r.impact_ratio_text or "–") for r in other.tables[name] if r.n),
             )
             for name, title in TITLES.items()
         ]
-        yield section("other", "With the other median", ll144_words.sensitivity_sentence(other), tables, short="Median")
+        yield doc.section(
+            "other", "With the other median", ll144_words.sensitivity_sentence(other), tables, short="Median"
+        )
 
 
-def _published(record: RunRecord) -> Iterator[Section]:
+def _published(record: RunRecord) -> Iterator[doc.Section]:
     if published := record.outcomes.published:
         lines = (
             (
@@ -142,19 +129,19 @@ def _published(record: RunRecord) -> Iterator[Section]:
             for row in published.rows
         )
         columns = "Table | Category | Published | Computed | Comes out"
-        rows = table("Published impact ratios and those computed here", columns, lines)
-        yield Section(id="published", title="Against the published ratios", short="Published", blocks=(rows,))
+        rows = doc.table("Published impact ratios and those computed here", columns, lines)
+        yield doc.Section(id="published", title="Against the published ratios", short="Published", blocks=(rows,))
 
 
 # -- the summary ------------------------------------------------------------------------------------------
 
 
-def _draft(record: RunRecord) -> Iterator[Section]:
+def _draft(record: RunRecord) -> Iterator[doc.Section]:
     if record.kind != "ranking":
-        yield section("summary", "Draft of the published summary", draft(record), short="Draft summary")
+        yield doc.section("summary", "Draft of the published summary", draft(record), short="Draft summary")
 
 
-def draft(record: RunRecord) -> tuple[Block, ...]:
+def draft(record: RunRecord) -> tuple[doc.Block, ...]:
     """The fields of the summary, with what is left out and where the tables stand."""
     left_out = (
         f"{row.category}: {row.n:,} people, rate {row.rate_text or '–'}; {row.justification}"
@@ -168,18 +155,18 @@ def draft(record: RunRecord) -> tuple[Block, ...]:
         *(("Left out of the ratios (5-301(d))", text) for text in left_out),
         ("Tables", "Number of people, rates and impact ratios of all categories: as above."),
     )
-    return Text(words.text("ll144_summary")), Facts("Fields of the summary", pairs)
+    return doc.Text(words.text("ll144_summary")), doc.Facts("Fields of the summary", pairs)
 
 
-def summary(record: RunRecord) -> Document:
+def summary(record: RunRecord) -> doc.Document:
     """The sheet: what was not given is a field."""
     own, listed = _own(record), items(record)
     missing = [e.label for e in listed if e.value is None]
     parts = []
     for i, (title, pool) in enumerate(ll144_words.pools(record)):
-        form = Form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
-        parts.append(Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
-    return Document(
+        form = doc.Form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
+        parts.append(doc.Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
+    return doc.Document(
         title="Summary of the results of the bias audit",
         meta=" · ".join(own[key] for key in ("tool", "employer") if own.get(key)),
         banners=(f"Not ready to publish. To be filled in: {'; '.join(missing)}.",) if missing else (),
@@ -194,17 +181,17 @@ def _own(record: RunRecord) -> dict[str, str]:
     return {} if record.responsible is None else record.responsible.pages.get("ll144", {})
 
 
-def _left_out(record: RunRecord, pool: Pool) -> Iterator[Entry]:
+def _left_out(record: RunRecord, pool: Pool) -> Iterator[doc.Entry]:
     """The categories that stand in no ratio (5-301(d))."""
     for _, rows, _ in ll144_words.tables(pool):
         for row in rows:
             if row.excluded:
                 rate = f"{ll144_words.rate_name(record).lower()} {row.rate_text or '–'}"
                 text = f"{row.category}: {row.n:,} applicants, {rate}. {row.justification}"
-                yield Entry("left_out", "Left out of the impact ratios", text)
+                yield doc.Entry("left_out", "Left out of the impact ratios", text)
 
 
-def _sheets(record: RunRecord, pool: Pool) -> Iterator[Table]:
+def _sheets(record: RunRecord, pool: Pool) -> Iterator[doc.Table]:
     for name, rows, _ in ll144_words.tables(pool, TITLES):
         lines = (
             (
@@ -216,26 +203,26 @@ def _sheets(record: RunRecord, pool: Pool) -> Iterator[Table]:
             for row in rows
         )
         columns = f"Category | #Applicants | #{ll144_words.rate_name(record)} | #Impact ratio"
-        yield table(CAPTIONS[name], columns, lines)
+        yield doc.table(CAPTIONS[name], columns, lines)
 
 
-def items(record: RunRecord) -> tuple[Entry, ...]:
+def items(record: RunRecord) -> tuple[doc.Entry, ...]:
     """What the rule asks for beside the tables; None where it was not given."""
     block = record.outcomes
     test = (
-        Entry("test_data_reason", "Why no historical data were used", block.test_data_reason),
-        Entry("test_data_generation", "How the test data were made and obtained", block.test_data_generation),
+        doc.Entry("test_data_reason", "Why no historical data were used", block.test_data_reason),
+        doc.Entry("test_data_generation", "How the test data were made and obtained", block.test_data_generation),
     )
     unknown = f"{block.unknown_count:,} people with an unknown sex or race/ethnicity are not included"
     if block.partly_known:
         unknown += " in the intersectional table; who has one known attribute is in the table of that one"
     return (
-        Entry("audit_date", "Date of the bias audit", block.audit_date),
-        Entry("distribution_date", "Distribution date", block.distribution_date),
-        Entry("source", "Source and explanation of the data", record.data.source),
-        Entry("data_kind", "Historical or test data", f"{block.data_kind} data" if block.data_kind else None),
+        doc.Entry("audit_date", "Date of the bias audit", block.audit_date),
+        doc.Entry("distribution_date", "Distribution date", block.distribution_date),
+        doc.Entry("source", "Source and explanation of the data", record.data.source),
+        doc.Entry("data_kind", "Historical or test data", f"{block.data_kind} data" if block.data_kind else None),
         *(test if block.data_kind == "test" else ()),
-        Entry("unknown", "Unknown category", f"{unknown}."),
+        doc.Entry("unknown", "Unknown category", f"{unknown}."),
     )
 
 

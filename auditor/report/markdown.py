@@ -8,25 +8,8 @@ from typing import Any
 
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
-from auditor.report import answer, diff, words
-from auditor.report.document import (
-    TO_FILL,
-    Block,
-    Chart,
-    Commands,
-    Document,
-    Entry,
-    Evidence,
-    Facts,
-    Findings,
-    Fold,
-    Form,
-    Items,
-    Sheet,
-    Table,
-    Text,
-    plain,
-)
+from auditor.report import diff, first_screen, words
+from auditor.report import document as doc
 from auditor.report.exchange import Row
 
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
@@ -80,7 +63,7 @@ class GithubSummary(Renderer):
         return kept[: kept.rfind("\n")] + CUT
 
 
-def write(document: Document, *, full: bool = True) -> str:
+def write(document: doc.Document, *, full: bool = True) -> str:
     """A document as Markdown; without ``full`` only what is brief."""
     lines = [f"# {escape(document.title)}", ""]
     lines += [line for banner in document.banners for line in (f"> **Note** {escape(banner)}", "")]
@@ -96,39 +79,41 @@ def write(document: Document, *, full: bool = True) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _block(part: Block, full: bool, heading: str = "") -> Iterable[str]:
+def _block(part: doc.Block, full: bool, heading: str = "") -> Iterable[str]:
     match part:
-        case Text(tone="heading"):
+        case doc.Text(tone="heading"):
             yield from (f"### {escape(part.text)}", "")
-        case Text():
+        case doc.Text():
             yield ("> " * (part.tone == "note") + block(part.text) + (f" ([report]({part.link}))" if part.link else ""))
             yield ""
-        case Items():
+        case doc.Items():
             yield from _items(part)
             yield ""
-        case Facts():
+        case doc.Facts():
             yield from table(("", ""), part.pairs, part.caption)
-        case Form():
+        case doc.Form():
             yield from _rows(("", ""), ((escape(e.label), _filled(e)) for e in part.entries), part.caption)
-        case Sheet():
+        case doc.Sheet():
             heads = [escape(e.label) for e in part.lines[0]]
             yield from _rows(heads, (map(_filled, line) for line in part.lines), part.caption)
-        case Table():
+        case doc.Table():
             rows = (*part.lines, *part.more) if full else part.lines
             caption = None if part.caption == heading else part.caption
-            yield from table(list(map(escape, part.columns)), [[plain(cell) for cell in row] for row in rows], caption)
-        case Commands():
+            yield from table(
+                list(map(escape, part.columns)), [[doc.plain(cell) for cell in row] for row in rows], caption
+            )
+        case doc.Commands():
             yield from (f"- <code>{escape(command)}</code>: {escape(what)}" for command, what in part.lines)
             yield ""
-        case Evidence() if full:
+        case doc.Evidence() if full:
             yield from _card(part)
-        case Evidence():
+        case doc.Evidence():
             f = part.card.finding
             yield from (f"- {escape(f'{f.id} {words.finding_verdict(f)}: {part.card.sentence}')}", "")
-        case Findings():
+        case doc.Findings():
             cells = [(_mark(r), r.finding.id, r.finding.code, r.sentence) for r in part.rows]
             yield from table(("Verdict", "Finding", "Code", "What was measured"), cells, part.title)
-        case Fold() if full and not all(isinstance(inner, Chart) for inner in part.blocks):
+        case doc.Fold() if full and not all(isinstance(inner, doc.Chart) for inner in part.blocks):
             for inner in part.blocks:
                 yield from _block(inner, full)
 
@@ -137,15 +122,15 @@ def _mark(row: Row) -> str:
     return words.finding_verdict(row.finding) + (" (waived)" if row.waiver else "")
 
 
-def _items(part: Items, depth: int = 0) -> Iterable[str]:
+def _items(part: doc.Items, depth: int = 0) -> Iterable[str]:
     for line in part.lines:
-        if isinstance(line, Items):
+        if isinstance(line, doc.Items):
             yield from _items(line, depth + 1)
         else:
             yield "  " * depth + f"- {block(line)}"
 
 
-def _card(part: Evidence) -> Iterable[str]:
+def _card(part: doc.Evidence) -> Iterable[str]:
     card = part.card
     finding = card.finding
     place = words.direction(finding.directions) or words.attributes(finding.attributes)
@@ -201,18 +186,18 @@ def _rows(columns: Sequence[str], rows: Iterable[Iterable[str]], caption: str | 
     return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 
-def _filled(entry: Entry) -> str:
+def _filled(entry: doc.Entry) -> str:
     """What somebody filled in; what nobody did stands out."""
-    return f"**{TO_FILL}**" if entry.value is None else escape(entry.value)
+    return f"**{doc.TO_FILL}**" if entry.value is None else escape(entry.value)
 
 
-def _first(screen: answer.Screen) -> list[str]:
+def _first(screen: first_screen.Screen) -> list[str]:
     """The answer: who, how much, how sure, what next."""
     mark = words.SYMBOLS[screen.kind]
     lines = ["## Answer", "", block(screen.ran), ""]
     lines += [f"**{mark} {escape(words.sentence(screen.claim + screen.between + screen.figures))}**", ""]
     lines += [block(" · ".join(screen.support)), ""] if screen.support else []
-    lines += [line for also in screen.also_of(answer.ALSO) for line in (f"Also: {escape(also)}", "")]
+    lines += [line for also in screen.also_of(first_screen.ALSO) for line in (f"Also: {escape(also)}", "")]
     if (one := screen.example) is not None:
         lines += [f"> “{escape(one.text)}”: {escape(one.before)} → {escape(one.after)}", ""]
     lines += [f"- Checks: {escape(line)}" for line in screen.checked]

@@ -12,8 +12,8 @@ from auditor.core.record.base import Part, Provenance, Spec
 from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
 from auditor.report import charts, claimed, words
-from auditor.report.answer import FAMILIES, Row, Screen, subjects
 from auditor.report.document import Block, Cell, Chart, Fold, Line, Section, Table, Text, section, table
+from auditor.report.first_screen import FAMILIES, Row, Screen, subjects
 
 Names = Mapping[tuple[str, str], str]
 TITLES = {
@@ -34,7 +34,7 @@ def _blocks(record: RunRecord, screen: Screen) -> Iterator[Block]:
     claims = [c for c in record.claims or () if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
     yield _table(record, screen)
     yield from _chart(record, screen)
-    kinds = {row.kind for row in screen.rows}
+    kinds = {row.claim.verdict for row in screen.rows}
     for kind in (kind for kind in words.VERDICTS if kind in kinds):
         yield Text(f"{words.verdict(kind)}: {words.named('verdicts')[kind]}", tone="meta")
     yield from _folds(record, claims, subjects(claims))
@@ -76,7 +76,7 @@ def _table(record: RunRecord, screen: Screen) -> Table:
             (
                 Cell(text=_about(row.claim), sub=pair(record, row.claim)),
                 *screen.cells(row)[1:-1],
-                Cell(mark=row.verdict, kind=row.kind, sub=row.reason),
+                Cell(mark=claimed.verdict(row.claim), kind=row.claim.verdict, sub=claimed.reason(row.claim)),
             )
             for row in screen.rows
         )
@@ -94,7 +94,7 @@ def _cell(record: RunRecord, row: Row | None) -> Cell:
     if row is None:
         return Cell(text="–", sub="too few texts")
     sub = f"{pair(record, row.claim)}, {words.plural(row.claim.texts, 'text')}"
-    return Cell(text=row.net, sub=f"{sub}: {row.reason}" if row.reason else sub, mark=row.verdict, kind=row.kind)
+    return cell(row.claim, ": ".join(filter(None, (sub, claimed.reason(row.claim)))))
 
 
 def _chart(record: RunRecord, screen: Screen) -> Iterator[Chart]:
@@ -103,7 +103,8 @@ def _chart(record: RunRecord, screen: Screen) -> Iterator[Chart]:
         effect = claimed.effect(row.claim)
         if row.claim.family == "net" and effect is not None and not effect.vague:
             label = f"{_about(row.claim)}: {pair(record, row.claim)}"
-            strips.append((label, row.model, effect, row.kind, f"{row.net}, {row.verdict}"))
+            figures = f"{claimed.net(row.claim)}, {claimed.verdict(row.claim)}"
+            strips.append((label, row.model, effect, row.claim.verdict, figures))
     labels = [label for label, *_ in strips]
     strips.sort(key=lambda strip: labels.index(strip[0]))
     if len({(effect.scale, effect.unit) for _, _, effect, _, _ in strips}) == 1:

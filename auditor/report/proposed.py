@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
 from auditor.measure.claims import USUAL_DELTA, Claim
-from auditor.report import checks, words
+from auditor.report import run_checks, words
 from auditor.report.cards import Example
 
 Commands = tuple[tuple[str, str], ...]  # (command, what it gives)
@@ -44,7 +44,7 @@ def _look(record: RunRecord, id: str, what: str) -> Commands:
 
 def _looked_at(record: RunRecord, findings: Iterable[Finding]) -> Commands:
     """The answers that could not be read, where they are why a run stopped, else a finding with an example."""
-    if variant := checks.variant(record):
+    if variant := run_checks.variant(record):
         command = f"audit show {words.run_name(record)} {variant}"
         return ((command, "a prompt and the answers that could not be read"),)
     first = min((f for f in findings if f.exemplars), key=lambda f: f.verdict != "shown", default=None)
@@ -52,7 +52,7 @@ def _looked_at(record: RunRecord, findings: Iterable[Finding]) -> Commands:
 
 
 def _resumed(record: RunRecord) -> Iterator[tuple[str, str]]:
-    if record.status == "partial" and not checks.variant(record):
+    if record.status == "partial" and not run_checks.variant(record):
         command = f"audit resume {words.run_name(record)}{raised(record)}"
         yield command, "go on; no answered prompt is asked twice"
 

@@ -9,21 +9,10 @@ from msgspec.structs import asdict
 
 from auditor.core.provenance import head
 from auditor.core.record import RunRecord
-from auditor.core.record.rows import GroupRate, RowPair, Score, Tabular
-from auditor.report import conditional, exchange, tabular_methods, words
-from auditor.report.document import (
-    Block,
-    Cell,
-    Commands,
-    Document,
-    Findings,
-    Items,
-    Section,
-    Text,
-    facts,
-    section,
-    table,
-)
+from auditor.core.record.rows import Details, GroupRate, Retraining, RowAnswers, RowPair, Score, Slices, Tabular
+from auditor.core.types import Estimate
+from auditor.report import conditional, exchange, words
+from auditor.report import document as doc
 
 TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
 SCORES = {
@@ -35,22 +24,17 @@ SCORES = {
 }
 PAIRS = "Pairs that differ in protected columns only"
 MAX_PAIRS = 10
-ROWS = {  # what a population is called in a sentence
-    "domain (uniform)": "rows drawn uniformly from the domain",
-    "domain (all rows)": "rows, all that the domain has",
-    "given rows": "given rows",
-    "profile": "rows drawn from the profile",
-}
+SOLVER = {"closed_form": "by closed form", "z3": "by Z3"}
 
 
-def build(record: RunRecord) -> Document:
+def build(record: RunRecord) -> doc.Document:
     """Lay out a run over rows: summary, scores, sets of columns, pairs, what the method adds, method, provenance."""
     search = record.rows
     banners = [f"Incomplete: {record.status_reason}"] if record.status != "complete" else []
     if search.sampling == "directed":
         banners.append("Cases were searched for; their number is not a rate.")
     started = record.provenance.started
-    return Document(
+    return doc.Document(
         title=f"Tabular search: {TITLES.get(search.method, search.method)}",
         name=f"Run {record.id or '–'}",
         meta=f"status: {record.status} · {started} · version {record.tool_version} · {exchange.summary(record)}",
@@ -61,7 +45,7 @@ def build(record: RunRecord) -> Document:
             *_lattice(search),
             *_findings(record),
             *_pairs(search),
-            *tabular_methods.sections(search),
+            *_methods(search),
             *conditional.build(record),
             *_next(record),
             _method(record, search),
@@ -71,44 +55,44 @@ def build(record: RunRecord) -> Document:
     )
 
 
-def _answer(record: RunRecord, search: Tabular) -> Section:
+def _answer(record: RunRecord, search: Tabular) -> doc.Section:
     lead = (
         f"Rows of {search.schema.name} were given to {record.spec.model}; only "
         f"{words.listing(list(search.varied) or ['the columns'])} changed, all else stayed as it was. "
         f"A case is everything else in a row."
     )
-    return section("summary", "Answer", Text(lead, "lead"), Items(tuple(_summary(search))), brief=True)
+    return doc.section("summary", "Answer", doc.Text(lead, "lead"), doc.Items(tuple(_summary(search))), brief=True)
 
 
-def _scores(record: RunRecord, search: Tabular) -> Iterator[Section]:
+def _scores(record: RunRecord, search: Tabular) -> Iterator[doc.Section]:
     meaning, lines, notes = words.named("rows_scores"), [], []
     for s in search.measured:
         name, verdict = SCORES.get(s.name, s.name), _verdict(record, s)
         line = (
-            Cell(text=name, sub=s.population),
+            doc.Cell(text=name, sub=s.population),
             ", ".join(s.columns),
             words.rate_text(s.estimate),
             f"{s.estimate.n:,}",
             s.estimate.method,
-            Cell(mark=words.verdict(verdict), kind=verdict),
+            doc.Cell(mark=words.verdict(verdict), kind=verdict),
         )
         lines.append(line)
         details = "; ".join(filter(None, (meaning.get(s.name), _detail(s), s.estimate.note)))
         notes.append(f"{name}, {s.population}: {details}.")
     if lines:
         caption = "Each score with its interval, the rows behind it, and how it was obtained"
-        scores = table(caption, "Score | Columns | Value | #Rows | Interval by | Verdict", lines)
+        scores = doc.table(caption, "Score | Columns | Value | #Rows | Interval by | Verdict", lines)
         title = "Minimal sets" if search.mode == "search" else "Scores"
-        yield section("scores", title, scores, Items(tuple(notes)), brief=True)
+        yield doc.section("scores", title, scores, doc.Items(tuple(notes)), brief=True)
 
 
-def _findings(record: RunRecord) -> Iterator[Section]:
+def _findings(record: RunRecord) -> Iterator[doc.Section]:
     if rows := tuple(exchange.rows(record)):
-        block = Findings(f"{words.plural(len(rows), 'finding')}, in a sentence each", rows)
-        yield section("findings", "Findings", block, brief=True)
+        block = doc.Findings(f"{words.plural(len(rows), 'finding')}, in a sentence each", rows)
+        yield doc.section("findings", "Findings", block, brief=True)
 
 
-def _lattice(search: Tabular) -> Iterator[Section]:
+def _lattice(search: Tabular) -> Iterator[doc.Section]:
     lines = (
         (
             " + ".join(s.columns),
@@ -126,18 +110,20 @@ def _lattice(search: Tabular) -> Iterator[Section]:
     columns = "Changed together | #Rows looked at | #Label changes | #Share | #No smaller set does"
     note = words.text("lattice_finds" if search.sampling == "directed" else "lattice_first")
     if search.lattice:
-        yield section("lattice", "Sets of protected columns", table(caption, columns, lines), note, short="Sets")
+        yield doc.section(
+            "lattice", "Sets of protected columns", doc.table(caption, columns, lines), note, short="Sets"
+        )
 
 
-def _pairs(search: Tabular) -> Iterator[Section]:
+def _pairs(search: Tabular) -> Iterator[doc.Section]:
     caption = "No smaller change of the protected columns changes the label of the first row"
     columns, left = "Changed | Label | The same in both rows", ("further pair", "further pairs")
-    pairs = table(caption, columns, map(pair, _varied(search.pairs)), most=MAX_PAIRS, left=left)
+    pairs = doc.table(caption, columns, map(pair, _varied(search.pairs)), most=MAX_PAIRS, left=left)
     if pairs.lines:
-        yield section("pairs", PAIRS, pairs, short="Pairs")
+        yield doc.section("pairs", PAIRS, pairs, short="Pairs")
 
 
-def _next(record: RunRecord) -> Iterator[Section]:
+def _next(record: RunRecord) -> Iterator[doc.Section]:
     """What to look at: the first finding that was shown."""
     run, first = words.run_name(record), min(record.findings, key=lambda f: f.verdict != "shown", default=None)
     lines = (
@@ -146,23 +132,23 @@ def _next(record: RunRecord) -> Iterator[Section]:
         (f"audit report {run} --format html", "the full report, one file"),
     )
     if record.id:
-        yield section("next", "Next", Commands(lines))
+        yield doc.section("next", "Next", doc.Commands(lines))
 
 
-def _method(record: RunRecord, search: Tabular) -> Section:
+def _method(record: RunRecord, search: Tabular) -> doc.Section:
     raw = record.raw.get("tabular") or {}
-    details = [facts(name.capitalize(), raw.get(name)) for name in ("counts", "options", "details")]
-    content: tuple[Block, ...] = (Items(words.lines("rows_limits")), *details)
-    return section("method", "Method and limits", search.notes, content, short="Method", folded=True)
+    details = [doc.facts(name.capitalize(), raw.get(name)) for name in ("counts", "options", "details")]
+    content: tuple[doc.Block, ...] = (doc.Items(words.lines("rows_limits")), *details)
+    return doc.section("method", "Method and limits", search.notes, content, short="Method", folded=True)
 
 
-def _provenance(record: RunRecord, search: Tabular) -> Section:
+def _provenance(record: RunRecord, search: Tabular) -> doc.Section:
     blocks = (
-        facts("Versions and hashes", record.raw.get("provenance")),
-        facts("Schema", asdict(search.schema)),
-        facts("The plan", record.raw.get("spec")),
+        doc.facts("Versions and hashes", record.raw.get("provenance")),
+        doc.facts("Schema", asdict(search.schema)),
+        doc.facts("The plan", record.raw.get("spec")),
     )
-    return section("provenance", "Provenance", blocks, folded=True)
+    return doc.section("provenance", "Provenance", blocks, folded=True)
 
 
 def _verdict(record: RunRecord, score: Score) -> str:
@@ -235,7 +221,7 @@ def _summary(search: Tabular) -> Iterator[str]:
         asked = counts.evaluations_in_all or counts.evaluations or 0
         yield f"The model was asked about {asked:,} rows; the whole run took {counts.seconds or 0.0:.3g} s."
         return
-    yield tabular_methods.answered(search.answers)
+    yield _answered(search.answers)
     if search.noise is not None and (noise := search.noise.same_row) is not None:
         yield (
             f"Asked {search.answers.replicates} times, the model gave answers that differ to one and the same row for "
@@ -246,7 +232,7 @@ def _summary(search: Tabular) -> Iterator[str]:
 def _changes(search: Tabular, score: Score, named: str) -> Iterator[str]:
     """How often the label changed, of how many rows, and which rows are in no score."""
     rate = score.estimate
-    rows = ROWS.get(score.population, f"rows ({score.population})")
+    rows = words.named("row_populations").get(score.population, f"rows ({score.population})")
     binned = search.schema.binned if score.population.startswith("domain") else ()
     only = f" (one value for each bin of {words.listing(binned)})" if binned else ""
     yield f"The label changed with {named} in {words.rate_text(rate)} of {rate.n:,} {rows}{only}."
@@ -271,3 +257,138 @@ def pair(pair: RowPair) -> tuple[str, str, str]:
     changed = ", ".join(f"{c}: {pair.row[c]} → {pair.other[c]}" for c in pair.changed)
     rest = ", ".join(f"{k} = {v}" for k, v in pair.row.items() if k not in pair.changed)
     return changed, f"{pair.label} → {pair.other_label}", rest
+
+
+# -- what the methods report beside scores ----------------------------------------------------------------
+
+
+def _methods(search: Tabular) -> list[doc.Section]:
+    """What a method reports beside scores, lattice and pairs."""
+    details = search.details
+    return [*_slices(search.slices), *_phases(details), *_symbolic(details), *_retraining(search.retraining)]
+
+
+def _answered(answers: RowAnswers) -> str:
+    """How a language model was asked, and how many rows got no label."""
+    lost = {key: n for key, n in answers.rows.items() if key != "ok" and n}
+    total = sum(answers.rows.values())
+    times = "" if answers.replicates == 1 else f", each {answers.replicates} times"
+    through = f" through the task {answers.task} (format {answers.format}{times})" if answers.task else times
+    text = (
+        f"{words.plural(total, 'row')} {words.verb(total, 'was', 'were')} asked{through}: "
+        f"{words.plural(answers.calls, 'call')}, {words.plural(answers.cached, 'answer')} from the cache. "
+    )
+    if not lost:
+        return text + "Every row got a label."
+    listed = ", ".join(f"{n:,} {key}" for key, n in lost.items())
+    count = words.plural(sum(lost.values()), "row")
+    return f"{text}{count} got no label ({listed}): they are not judged, and count neither as equal nor as different."
+
+
+def _slices(slices: Slices | None) -> list[doc.Section]:
+    """Subgroups with high rates."""
+    if slices is None or not slices.n:
+        return []
+    where = "given rows" if slices.population == "given rows" else "rows drawn uniformly from the domain"
+    judged = (
+        f"{slices.n:,} {where} were judged for this, with {slices.evaluations:,} further questions to the model: "
+        f"the label of {slices.changes:,} changes ({words.percent(slices.changes / slices.n, 2)}). "
+        f"{slices.tested:,} slices of one or two columns were looked at."
+    )
+    shown = words.text("slices").format(level=f"{slices.level * 100:g}")
+    none = "In none of them is the share shown to be above that of the other rows."
+    rows = [
+        (
+            " and ".join(f"{name} = {value}" for name, value in s.where),
+            f"{s.changes:,} of {s.n:,}",
+            words.interval(s.estimate),
+            words.percent(s.rest, 2),
+            f"{s.p:.2g}" if s.p >= 1e-6 else "< 1e-6",
+        )
+        for s in slices.shown
+    ]
+    columns = "Slice | #Label changes | #Share (interval) | #Other rows | #P"
+    lines = doc.table("Slices by the lower end of their interval", columns, rows)
+    return [doc.section("slices", "Where labels change most often", judged, shown if slices.shown else none, lines)]
+
+
+def _phases(details: Details) -> list[doc.Section]:
+    notes = []
+    if details.start_rows is not None:
+        notes.append(f"Local search began at {words.plural(details.start_rows, 'row')} that the global search found.")
+    if chosen := details.column_probability:
+        most = sorted(chosen.items(), key=lambda item: (-item[1], item[0]))[:3]
+        named = ", ".join(f"{name} {words.percent(p)}" for name, p in most)
+        notes.append(f"Columns that it came to change most often: {named}.")
+    if details.ended:
+        notes.append(f"The search ended because {details.ended}.")
+    rows = (
+        (
+            words.named("search_phases").get(name, name),
+            f"{entry.generated:,}",
+            f"{entry.discriminatory:,}",
+            words.percent(entry.discriminatory / entry.generated if entry.generated else None),
+        )
+        for name, entry in (details.phases or {}).items()
+    )
+    caption = "What each phase of the search contributed; cases were searched for, so the shares are not rates"
+    lines = doc.table(caption, "Phase | #New cases | #Label changes | #Share of new", rows)
+    return [doc.section("phases", "Phases", notes, lines)] if details.phases else []
+
+
+def _symbolic(details: Details) -> list[doc.Section]:
+    coverage, solver = details.path_coverage, details.solver
+    if coverage is None and solver is None:
+        return []
+    note, rows = "No surrogate tree was fitted, so path coverage and distinct faults are not known.", []
+    if coverage is not None:
+        note = (
+            f"A surrogate tree was fitted to {words.plural(coverage.fitted_rows, 'row')}; on rows held out it agrees "
+            f"with the model on {words.percent(coverage.fidelity)}. The cases took {coverage.paths:,} of its "
+            f"{coverage.of:,} paths ({words.percent(coverage.paths / coverage.of)})."
+        )
+        rows.append(("paths of the surrogate tree taken", f"{coverage.paths:,} of {coverage.of:,}"))
+    solved = {f"path constraints solved: {SOLVER.get(k, k.replace('_', ' '))}": n for k, n in (solver or {}).items()}
+    counts = {
+        "distinct faults (paths of a case with their labels)": details.distinct_faults,
+        **solved,
+        "paths visited before": details.visited_paths_skipped,
+        "cases made before": details.repeated_cases_skipped,
+    }
+    rows += [(what, f"{n:,}") for what, n in counts.items() if n is not None]
+    lines = doc.table("Counts of the symbolic search", "What | #Count", rows)
+    return [doc.section("paths", "Paths and solver", note, lines)]
+
+
+def _retraining(retraining: Retraining | None) -> list[doc.Section]:
+    if (r := retraining) is None:
+        return []
+
+    def rate(value: Estimate) -> str:
+        return f"{words.interval(value)} at {value.level * 100:g} %"
+
+    kept = sum(p.kept for p in r.portions)
+    notes = [
+        f"Share of discriminatory cases on {r.before.n:,} uniform rows held out: {rate(r.before)} before, "
+        f"{rate(r.after)} after.",
+        f"Accuracy on {words.plural(r.accuracy_before.n, 'given row')} held out: {rate(r.accuracy_before)} before, "
+        f"{rate(r.accuracy_after)} after.",
+        f"{words.plural(r.available, 'discriminatory case')} {words.verb(r.available, 'was', 'were')} there to add; "
+        f"{kept} of {len(r.portions)} portions were kept. It ended because {r.stopped}.",
+        words.text("retrained"),
+        *(f"{note[0].upper()}{note[1:]}." for note in r.notes),
+    ]
+    rows = (
+        (
+            f"{p.percent:.3g} %",
+            f"{p.cases:,}",
+            f"{p.rows:,}",
+            f"{p.ties:,}",
+            words.percent(p.share),
+            "yes" if p.kept else "no",
+        )
+        for p in r.portions
+    )
+    caption = "Portions that were added, in order; the share is on the sample that decides"
+    lines = doc.table(caption, "Portion | #Cases | #Rows added | #Ties | #Share | Kept", rows)
+    return [doc.section("retraining", "Retraining", notes, lines)]

@@ -9,26 +9,9 @@ from typing import Any
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
 from auditor.report import claimed, words
-from auditor.report.answer import Screen
-from auditor.report.document import (
-    Block,
-    Cell,
-    Chart,
-    Commands,
-    Document,
-    Evidence,
-    Facts,
-    Findings,
-    Fold,
-    Form,
-    Items,
-    Section,
-    Sheet,
-    Table,
-    Text,
-    plain,
-)
+from auditor.report import document as doc
 from auditor.report.finding import card
+from auditor.report.first_screen import Screen
 from auditor.report.page import Page
 
 MAX_CARDS = 3  # findings with their texts
@@ -73,18 +56,18 @@ class TerminalReport(Renderer):
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the report as text that ends in a line break."""
-        from auditor.report import answer, build
+        from auditor.report import build, first_screen
 
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
         record = read(record)
-        first = None if self.full else answer.build(record, evidence)
+        first = None if self.full else first_screen.build(record, evidence)
         if first is not None:  # the rest of the document is not needed
             answer_screen(page, first)
             return page.value()
         return write(page, build.document(record, evidence), full=self.full)
 
 
-def write(page: Page, document: Document, *, full: bool = True) -> str:
+def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
     """Lay a document out: every part but drawings, those within folds too.
 
     Below an answer stands what a reader goes on to: the first lines of each table, without what the answer said, and
@@ -101,7 +84,7 @@ def write(page: Page, document: Document, *, full: bool = True) -> str:
     for banner in () if answered else document.banners:
         page.paragraph(banner, first="!! ", indent="   ")
     page.paragraph(" · ".join(filter(None, (document.name, document.meta))))
-    left: list[Section] = []
+    left: list[doc.Section] = []
     for section in document.sections:
         if full:
             if not (answered and section.id in LOOKED_UP):
@@ -119,14 +102,14 @@ def write(page: Page, document: Document, *, full: bool = True) -> str:
     return page.value()
 
 
-def _fits(page: Page, section: Section) -> bool:
+def _fits(page: Page, section: doc.Section) -> bool:
     """Whether a section has room on the screen below what stands there."""
     trial = Page(width=page.width, encoding=page.encoding, color=False)
     _section(trial, section, answered=False, short=True)
     return page.value().count("\n") + trial.value().count("\n") + 1 + NAMED <= MOST
 
 
-def _begun(page: Page, section: Section) -> list[Section]:
+def _begun(page: Page, section: doc.Section) -> list[doc.Section]:
     """Lay out what has room of a section that is too long, if anything has; it is still to be named."""
     for n in range(len(section.blocks) - 1, 0, -1):
         part = replace(section, blocks=section.blocks[:n])
@@ -136,14 +119,14 @@ def _begun(page: Page, section: Section) -> list[Section]:
     return [section]
 
 
-def _section(page: Page, section: Section, *, answered: bool, short: bool) -> None:
+def _section(page: Page, section: doc.Section, *, answered: bool, short: bool) -> None:
     page.heading(section.title)
     blocks = [b for b in section.blocks if not (answered and _said(section, b))]
-    cards = [block for block in blocks if isinstance(block, Evidence)]
+    cards = [block for block in blocks if isinstance(block, doc.Evidence)]
     left = cards[1 if short else MAX_CARDS :]
     for block in blocks:
         if block not in left:
-            named = isinstance(block, Table) and block.caption == section.title
+            named = isinstance(block, doc.Table) and block.caption == section.title
             if named and block is not blocks[0]:
                 page.line()
             _put(page, block, FEW_LINES if short else MAX_LINES, short=short, inside=named)
@@ -151,56 +134,56 @@ def _section(page: Page, section: Section, *, answered: bool, short: bool) -> No
         page.paragraph(f"{words.plural(len(left), 'further example')}: see the HTML report.")
 
 
-def _said(section: Section, block: Block) -> bool:
+def _said(section: doc.Section, block: doc.Block) -> bool:
     """Whether the answer above, or the first paragraph of a section that a page folds, says enough of a part."""
     if section.id == "matrix":
-        return not isinstance(block, Fold)
-    return section.folded and isinstance(block, Text) and block is not section.blocks[0]
+        return not isinstance(block, doc.Fold)
+    return section.folded and isinstance(block, doc.Text) and block is not section.blocks[0]
 
 
-def _put(page: Page, block: Block, most: int = MAX_LINES, *, short: bool = False, inside: bool = False) -> None:
+def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = False, inside: bool = False) -> None:
     match block:
-        case Text(tone="heading"):
+        case doc.Text(tone="heading"):
             page.title(block.text)
-        case Text():
+        case doc.Text():
             page.paragraph(block.text, first="! " if block.tone == "note" else None)
             if block.link:
                 page.line(f"  {block.link}")
-        case Items():
+        case doc.Items():
             _items(page, block.lines)
-        case Facts():
+        case doc.Facts():
             _facts(page, block.caption, block.pairs)
-        case Form():
+        case doc.Form():
             _facts(page, block.caption, [(e.label, e.said) for e in block.entries])
-        case Sheet():
+        case doc.Sheet():
             for line in block.lines:
                 _facts(page, block.caption, [(e.label, e.said) for e in line])
-        case Table():
+        case doc.Table():
             if not inside:
                 page.title(block.caption)
             rows = (*block.lines, *block.more)
-            lines = ([_short(cell) if short else plain(cell, "\n") for cell in line] for line in rows[:most])
+            lines = ([_short(cell) if short else doc.plain(cell, "\n") for cell in line] for line in rows[:most])
             page.table(block.columns, lines, block.right)
             if (left := len(rows) - most) > 0:
                 page.paragraph(f"{words.plural(left, *block.left)}: see the HTML report.")
-        case Commands():
+        case doc.Commands():
             page.commands(block.lines)
-        case Evidence():
+        case doc.Evidence():
             card(page, block.card)
-        case Findings():
+        case doc.Findings():
             page.title(block.title)
             kept = block.rows[:most] if short else block.rows
             for row in kept:
                 page.paragraph(f"{row.finding.id} {words.finding_verdict(row.finding)}: {row.sentence}", indent="  ")
             if left := len(block.rows) - len(kept):
                 page.paragraph(f"{words.plural(left, 'further finding')}: see the CSV (--format csv).")
-        case Fold() if not all(isinstance(inner, Chart) for inner in block.blocks):
+        case doc.Fold() if not all(isinstance(inner, doc.Chart) for inner in block.blocks):
             page.title(block.title)
             for inner in block.blocks if not (short and "none shown" in block.title) else ():
                 _put(page, inner, MAX_FOLDED if not short else FEW_LINES, short=short, inside=short)
 
 
-def _short(cell: str | Cell) -> str:
+def _short(cell: str | doc.Cell) -> str:
     """The figure and the mark of a cell, without what stands below."""
     return cell if isinstance(cell, str) else " ".join(filter(None, (cell.text, cell.mark)))
 
@@ -212,9 +195,9 @@ def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str]]) -> None:
         page.paragraph(value, first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
 
 
-def _items(page: Page, lines: Iterable[str | Items], depth: int = 0) -> None:
+def _items(page: Page, lines: Iterable[str | doc.Items], depth: int = 0) -> None:
     for line in lines:
-        if isinstance(line, Items):
+        if isinstance(line, doc.Items):
             _items(page, line.lines, depth + 1)
         else:
             page.paragraph(line, first="    " * depth + "· ", indent="    " * depth + "  ")
@@ -301,9 +284,9 @@ def _rows_of(page: Page, screen: Screen, detail: Detail) -> None:
         if row.model != model:
             model = row.model
             page.line(page.cut(f"  {model}"), "bold")
-        page.line(page.cut(_line_of(page, cell, widths, gap)), STYLES[row.kind])
+        page.line(page.cut(_line_of(page, cell, widths, gap)), STYLES[row.claim.verdict])
         more = f"+ {row.left}: --full" if row.left else ""
-        if below := "; ".join(filter(None, (more, row.reason if detail.reasons else ""))):
+        if below := "; ".join(filter(None, (more, claimed.reason(row.claim) if detail.reasons else ""))):
             _note(page, below, "      ", "dim", whole=detail.whole)
     if (hidden := len(screen.rows) - len(rows)) > 0:
         page.line(f"  + {words.plural(hidden, 'more row')}: --full", "dim")

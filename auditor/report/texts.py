@@ -12,35 +12,19 @@ from auditor.core.record.base import GroupAnswers
 from auditor.core.types import SHOWN
 from auditor.report import (
     also_measured,
-    answer,
     cards,
     charts,
-    checks,
     claimed,
     conditional,
     exchange,
+    first_screen,
     matrix,
     proposed,
+    run_checks,
     view,
     words,
 )
-from auditor.report.document import (
-    Block,
-    Cell,
-    Chart,
-    Commands,
-    Document,
-    Evidence,
-    Facts,
-    Findings,
-    Items,
-    Section,
-    Table,
-    Text,
-    facts,
-    section,
-    table,
-)
+from auditor.report import document as doc
 
 MAX_CARDS = 16  # findings with their texts; the others are listed
 MAX_GROUPS = 12  # groups whose lost answers are listed
@@ -49,10 +33,10 @@ STYLES = {"text": "the bare text", "chat": "a chat prompt"}
 FEW = "on fewer than six texts"
 
 
-def build(record: RunRecord, evidence: object) -> Document:
+def build(record: RunRecord, evidence: object) -> doc.Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
     shown = view.build(record)
-    first = answer.build(record, evidence)
+    first = first_screen.build(record, evidence)
     started = record.provenance.started
     meta = (
         f"status: {record.status}",
@@ -62,11 +46,11 @@ def build(record: RunRecord, evidence: object) -> Document:
     )
     further = list(_further(record, shown))
     texts = [] if first else [made for made in further if made.id == "texts"]  # who gets other texts
-    return Document(
+    return doc.Document(
         title=exchange.title(record),
         name=f"Run {record.id}",
         meta=" · ".join(meta),
-        banners=checks.banners(record),
+        banners=run_checks.banners(record),
         first=first,
         sections=(
             *matrix.sections(record, first),
@@ -85,7 +69,7 @@ def build(record: RunRecord, evidence: object) -> Document:
     )
 
 
-def _further(record: RunRecord, shown: view.View) -> Iterator[Section]:
+def _further(record: RunRecord, shown: view.View) -> Iterator[doc.Section]:
     names = {(s.model, s.format): s.name for s in shown.subjects}
     yield from conditional.build(record)
     yield from also_measured.generated(record, names)
@@ -95,61 +79,63 @@ def _further(record: RunRecord, shown: view.View) -> Iterator[Section]:
     yield from also_measured.performance(record, names, shown.noun)
 
 
-def _next(record: RunRecord, shown: view.View) -> Iterator[Section]:
+def _next(record: RunRecord, shown: view.View) -> Iterator[doc.Section]:
     if commands := proposed.commands(record, (*shown.hidden, *record.findings)):
-        yield section("next", "Next", Commands(commands))
+        yield doc.section("next", "Next", doc.Commands(commands))
 
 
 # -- rates ----------------------------------------------------------------------------------------------
 
 
-def _rates(shown: view.View, *, folded: bool) -> Section:
+def _rates(shown: view.View, *, folded: bool) -> doc.Section:
     """How often answers changed at all, whoever got the better one."""
-    blocks: list[Block] = [Text(f"{name} {said}", "plain" if folded else "lead") for name, said in view.answer(shown)]
+    blocks: list[doc.Block] = [
+        doc.Text(f"{name} {said}", "plain" if folded else "lead") for name, said in view.answer(shown)
+    ]
     rows = [r for r in shown.rows if r.seeds is None or r.seeds >= view.MIN_SEEDS] or list(shown.rows)
     if rows:
         blocks += [_comparison(shown, rows), *_forest(shown, rows, "rates", f"How often the {shown.noun} changed")]
         if any(c.placebo for r in rows for c in r.cells):
-            blocks.append(Text(words.text("placebo_note")))
+            blocks.append(doc.Text(words.text("placebo_note")))
     else:
-        blocks.append(Text("No rate could be estimated."))
+        blocks.append(doc.Text("No rate could be estimated."))
     if few := len(shown.rows) - len(rows):
-        blocks.append(Text(f"{words.plural(few, 'attribute set')} {FEW}: see report.csv.", "meta"))
+        blocks.append(doc.Text(f"{words.plural(few, 'attribute set')} {FEW}: see report.csv.", "meta"))
     blocks += _paper(shown.record)
     if not folded:
         meaning, verdicts = words.named("verdicts"), dict.fromkeys(c.verdict for r in rows for c in r.cells)
-        blocks += [Text(f"{words.verdict(name)}: {meaning[name]}", "meta") for name in verdicts if name in meaning]
-        blocks.append(Facts("What was asked", view.asked(shown.record)))
+        blocks += [doc.Text(f"{words.verdict(name)}: {meaning[name]}", "meta") for name in verdicts if name in meaning]
+        blocks.append(doc.Facts("What was asked", view.asked(shown.record)))
     title = f"How often the {shown.noun} changed" + (" at all" if folded else "")
-    return Section(id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded)
+    return doc.Section(id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded)
 
 
-def _comparison(shown: view.View, rows: Sequence[view.Row]) -> Table:
+def _comparison(shown: view.View, rows: Sequence[view.Row]) -> doc.Table:
     counts = ("Texts", "Variants", "Discarded")
-    lines: list[tuple[str | Cell, ...]] = [
+    lines: list[tuple[str | doc.Cell, ...]] = [
         (r.label, *map(words.count, (r.seeds, r.valid, r.discarded)), *map(_cell, r.cells)) for r in rows
     ]
-    lines.append(("same prompt again", *("" for _ in counts), *(checks.noise(c.noise) for c in rows[0].cells)))
+    lines.append(("same prompt again", *("" for _ in counts), *(run_checks.noise(c.noise) for c in rows[0].cells)))
     level = words.confidence(next((c.rate.level for r in rows for c in r.cells if c.rate), None))
     caption = f"Share of valid variants whose {shown.noun} differs from that for their original"
     columns = ("Changed", *counts, *(s.name for s in shown.subjects))
-    return table(f"{caption}, with the {level} interval by text", columns, lines, right=counts)
+    return doc.table(f"{caption}, with the {level} interval by text", columns, lines, right=counts)
 
 
-def _cell(cell: view.Cell) -> Cell:
+def _cell(cell: view.Cell) -> doc.Cell:
     sub = [f"hidden {words.interval(cell.hidden)}"] if cell.hidden is not None else []
     sub += [f"placebo {words.interval(cell.placebo)}"] if cell.placebo is not None else []
     mark = words.verdict(cell.verdict)
-    return Cell(text=words.interval(cell.rate), sub="; ".join(sub), mark=mark, kind=cell.verdict)
+    return doc.Cell(text=words.interval(cell.rate), sub="; ".join(sub), mark=mark, kind=cell.verdict)
 
 
-def _forest(shown: view.View, rows: Sequence[view.Row], name: str, title: str) -> Iterator[Chart]:
+def _forest(shown: view.View, rows: Sequence[view.Row], name: str, title: str) -> Iterator[doc.Chart]:
     drawn = charts.forest(rows, shown.subjects, name=name, title=title, delta=shown.record.spec.delta)
     if drawn:
-        yield Chart(drawn, words.text("forest"))
+        yield doc.Chart(drawn, words.text("forest"))
 
 
-def _paper(record: RunRecord) -> Iterator[Block]:
+def _paper(record: RunRecord) -> Iterator[doc.Block]:
     """The paper's own counting, and its tables and figures."""
     lines = [
         (
@@ -166,14 +152,14 @@ def _paper(record: RunRecord) -> Iterator[Block]:
     if not lines:
         return
     columns = "Model | Pair | Joint errors | Atomic errors | Hidden | Valid, joint"
-    yield table("The paper's own counting: every mutant alike, no intervals", columns, lines)
+    yield doc.table("The paper's own counting: every mutant alike, no intervals", columns, lines)
     for figure, drawn in hinter.drawn(record):
         title = f"HInter, {figure.title}"
-        yield Text(f"{title}: {figure.note}")
+        yield doc.Text(f"{title}: {figure.note}")
         if drawn:
-            yield Chart(drawn, title)
+            yield doc.Chart(drawn, title)
         if figure.lines:
-            yield table(title, figure.columns, figure.lines, right=hinter.RIGHT)
+            yield doc.table(title, figure.columns, figure.lines, right=hinter.RIGHT)
 
 
 def _share(part: int, whole: int) -> str:
@@ -184,7 +170,7 @@ def _share(part: int, whole: int) -> str:
 # -- examples ---------------------------------------------------------------------------------------------
 
 
-def _examples(record: RunRecord, shown: view.View, evidence: object, first: answer.Screen | None) -> Section:
+def _examples(record: RunRecord, shown: view.View, evidence: object, first: first_screen.Screen | None) -> doc.Section:
     claims = claimed.index(record)
 
     def strength(row: exchange.Row) -> tuple[object, ...]:
@@ -197,19 +183,19 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: answ
     rows = sorted(exchange.rows(record), key=strength)
     with_texts = [r for r in rows if r.finding.exemplars and (r.finding.kind != "claim" or r.finding.verdict in SHOWN)]
     made = [
-        Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
+        doc.Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
         for r in (with_texts[:MAX_CARDS] if evidence is not None else ())
     ]
-    blocks: list[Block] = []
+    blocks: list[doc.Block] = []
     if shown.hidden:
-        blocks.append(Text(words.text("hidden_finding")))
+        blocks.append(doc.Text(words.text("hidden_finding")))
     elif not made:
-        blocks.append(Text(shown.none_hidden))
+        blocks.append(doc.Text(shown.none_hidden))
     blocks += made
     kept = {block.card.finding.id for block in made}
     if rest := tuple(_with_example(r, evidence) for r in rows if r.finding.id not in kept):
-        blocks.append(Findings(f"{words.plural(len(rest), 'further finding')}, in a sentence each", rest))
-    return section("findings", "Examples and findings", blocks, short="Examples", brief=True)
+        blocks.append(doc.Findings(f"{words.plural(len(rest), 'further finding')}, in a sentence each", rest))
+    return doc.section("findings", "Examples and findings", blocks, short="Examples", brief=True)
 
 
 def _with_example(row: exchange.Row, evidence: object) -> exchange.Row:
@@ -223,13 +209,13 @@ def _with_example(row: exchange.Row, evidence: object) -> exchange.Row:
 # -- checks -----------------------------------------------------------------------------------------------
 
 
-def _checks(shown: view.View) -> Section:
+def _checks(shown: view.View) -> doc.Section:
     record = shown.record
-    controls = list(checks.controls(record))
+    controls = list(run_checks.controls(record))
     single = [(c.name, c.scope, c.result) for c in controls if not c.few and " + " not in c.scope]
     joint = [(c.name, c.scope, c.result) for c in controls if not c.few and " + " in c.scope]
-    blocks: list[Block] = [
-        table(
+    blocks: list[doc.Block] = [
+        doc.table(
             "Controls, run and not run",
             "Control | For | Result",
             [*single, *joint],
@@ -238,22 +224,22 @@ def _checks(shown: view.View) -> Section:
         )
     ]
     if few := sum(c.few for c in controls):
-        blocks.append(Text(f"{words.plural(few, 'control')} {FEW}: see report.csv.", "meta"))
-    blocks.append(Text(f"Answers that are no {shown.noun}: {checks.lost(record.counts)}."))
+        blocks.append(doc.Text(f"{words.plural(few, 'control')} {FEW}: see report.csv.", "meta"))
+    blocks.append(doc.Text(f"Answers that are no {shown.noun}: {run_checks.lost(record.counts)}."))
     groups = record.controls.answers_by_group
     lost = [a for a in groups if any(a.lost.values())]
     blocks += [_lost(lost)] if lost else []
     if complete := len(groups) - len(lost):
-        blocks.append(Text(f"{words.plural(complete, 'group')} of a model and attribute lost no answer.", "meta"))
-    return Section(id="controls", title="Checks", blocks=tuple(blocks))
+        blocks.append(doc.Text(f"{words.plural(complete, 'group')} of a model and attribute lost no answer.", "meta"))
+    return doc.Section(id="controls", title="Checks", blocks=tuple(blocks))
 
 
-def _lost(answers: Sequence[GroupAnswers]) -> Table:
+def _lost(answers: Sequence[GroupAnswers]) -> doc.Table:
     """Groups by the share of their answers that were lost, most first."""
     ranked = sorted(answers, key=lambda a: -sum(a.lost.values()) / max(1, a.n))
-    kinds = checks.kinds_lost(ranked)
+    kinds = run_checks.kinds_lost(ranked)
     counts = ("Asked", *(k.capitalize() for k in kinds))
-    return table(
+    return doc.table(
         "Refusals, unreadable answers and failures by the group that the text names",
         ("Group", "Attribute", "Model", *counts),
         (
@@ -269,12 +255,12 @@ def _lost(answers: Sequence[GroupAnswers]) -> Table:
 # -- method and provenance ----------------------------------------------------------------------------------
 
 
-def _method() -> Section:
-    limits = (Text("Limits", "meta"), Items(words.lines("limits")))
-    return section("method", "Method and limits", words.lines("method"), limits, short="Method", folded=True)
+def _method() -> doc.Section:
+    limits = (doc.Text("Limits", "meta"), doc.Items(words.lines("limits")))
+    return doc.section("method", "Method and limits", words.lines("method"), limits, short="Method", folded=True)
 
 
-def _provenance(record: RunRecord) -> Section:
+def _provenance(record: RunRecord) -> doc.Section:
     models = (
         (
             name,
@@ -286,10 +272,10 @@ def _provenance(record: RunRecord) -> Section:
         for name, m in record.models.items()
     )
     blocks = (
-        Facts("What was asked", view.asked(record)),
-        table("Models", "Model | Reads | Repeats itself | Fingerprint | Reported by the server", models),
-        facts("Versions and hashes", record.raw.get("provenance")),
-        facts("Counts of this run", record.raw.get("counts")),
-        facts("The plan, resolved before the first call", record.raw.get("spec")),
+        doc.Facts("What was asked", view.asked(record)),
+        doc.table("Models", "Model | Reads | Repeats itself | Fingerprint | Reported by the server", models),
+        doc.facts("Versions and hashes", record.raw.get("provenance")),
+        doc.facts("Counts of this run", record.raw.get("counts")),
+        doc.facts("The plan, resolved before the first call", record.raw.get("spec")),
     )
-    return Section(id="provenance", title="Provenance", blocks=blocks, folded=True)
+    return doc.Section(id="provenance", title="Provenance", blocks=blocks, folded=True)

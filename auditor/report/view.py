@@ -13,7 +13,7 @@ from auditor.core.record.base import Control
 from auditor.core.record.measured import Probability
 from auditor.core.types import Estimate, Finding
 from auditor.measure.two_models import MIN_SEEDS as MIN_SEEDS
-from auditor.report import checks, words
+from auditor.report import run_checks, words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -246,7 +246,7 @@ def answer(shown: View) -> Iterator[tuple[str, str]]:
             placebo = f"; placebo edits changed it in {words.interval(cell.placebo)}" if cell.placebo else ""
             first = (
                 f"changed its {shown.noun} most often with {row.label}, in {words.interval(rate)} of the variants of "
-                f"{words.plural(rate.n, 'text')}; the same prompt again: {checks.noise(cell.noise)}{placebo}."
+                f"{words.plural(rate.n, 'text')}; the same prompt again: {run_checks.noise(cell.noise)}{placebo}."
             )
         yield subject.name, f"{first} {_claimed(shown, subject, [(r, c) for r, c, _ in judged])}"
 
@@ -274,9 +274,9 @@ def _claimed(shown: View, subject: Subject, judged: Sequence[tuple[Row, Cell]]) 
 
 def _why_no_rate(record: RunRecord, model: str) -> str:
     """Why there is no rate of a model: nothing could be read, nothing valid could be asked, or too little came."""
-    unread, counts = checks.nothing(record, model), record.counts
+    unread, counts = run_checks.nothing(record, model), record.counts
     if unread is not None:
-        return f"gave no answer that could be read ({checks.losses(unread)})"
+        return f"gave no answer that could be read ({run_checks.losses(unread)})"
     if counts.valid != 0 or record.status == "partial":
         return "gave too few answers"
     made = counts.variants or 0

@@ -19,7 +19,7 @@ from auditor.measure import cautions, findings, performance, rates
 from auditor.measure.claims import Claim
 from auditor.measure.families import claims as all_claims
 from auditor.measure.observations import attributes_of
-from auditor.report import checks as sentences
+from auditor.report import run_checks as sentences
 from auditor.run import free, freeze, run_controls, word_rates
 from auditor.run.loop import Loop
 from auditor.run.state import Tally

@@ -11,7 +11,7 @@ from auditor.cli.main import run
 from auditor.core.errors import UserError
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
-from auditor.report import checks, view
+from auditor.report import run_checks, view
 from auditor.text.english import looks_english
 
 ENGLISH = """great movie
@@ -103,13 +103,13 @@ def test_a_dry_run_tells_it(
 def test_english_texts_are_told_as_before() -> None:
     result = audit("sentiment", model="vader", data=MIXED[:2], order=1)
     assert "not_english" not in result.record["provenance"]["seeds"]
-    assert not checks.banners(read(result.record))
+    assert not run_checks.banners(read(result.record))
 
 
 def test_few_such_texts_are_counted_without_a_warning() -> None:
     seeds = {"n": 1000, "not_english": 3}
     record = {"provenance": {"seeds": seeds}, "counts": {"seeds": 1000}}
-    assert checks.banners(read(record)) == ()
+    assert run_checks.banners(read(record)) == ()
     assert "3 that do not look like English" in dict(view.asked(read(record)))["Texts"]
 
 

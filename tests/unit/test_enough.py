@@ -16,7 +16,7 @@ from auditor.measure.enough import texts_needed
 from auditor.measure.families import claims
 from auditor.measure.multiplicity import holm, holm_in_blocks
 from auditor.measure.observations import Observations
-from auditor.report.answer import _not_tested
+from auditor.report.first_screen import _not_tested
 from auditor.run.dryrun import planned
 from auditor.testing.planted import Planted
 

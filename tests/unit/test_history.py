@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from auditor.core.record import read
-from auditor.report import answer, matrix
+from auditor.report import first_screen, matrix
 from auditor.report.document import Cell, Section, Table
 
 SPEC = importlib.util.spec_from_file_location("specimen", Path(__file__).parents[1] / "golden" / "specimen.py")
@@ -36,7 +36,7 @@ def put(folder: Path, name: str, date: str, **spec: Any) -> Path:
 def made(path: Path) -> list[Section]:
     record = json.loads((path / "run.json").read_text(encoding="utf-8"))
     return list(
-        matrix.history(read(record), SimpleNamespace(path=path), answer.build(read(record), SPECIMEN.evidence()))
+        matrix.history(read(record), SimpleNamespace(path=path), first_screen.build(read(record), SPECIMEN.evidence()))
     )
 
 

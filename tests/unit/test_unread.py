@@ -23,7 +23,7 @@ from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
 from auditor.measure import cautions
 from auditor.models.sentiment import Vader
-from auditor.report import checks, view
+from auditor.report import run_checks, view
 from auditor.run.result import Result
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
@@ -91,7 +91,7 @@ def test_a_model_that_can_be_read_leaves_a_complete_run() -> None:
     result = audit("sentiment", model="vader", data=texts)
     assert result.complete
     assert result.record["cautions"] == []
-    assert not checks.banners(read(result.record))
+    assert not run_checks.banners(read(result.record))
 
 
 @pytest.mark.parametrize("label", ["positive", "negative"])
@@ -139,7 +139,7 @@ def test_formats_are_told_apart_and_texts_are_not_quoted() -> None:
     assert [(c.code, c.format, c.label) for c in found] == [("constant_answers", "a", "yes")]
     (text,) = cautions.alike("m", {"a": {"Sorry.": 4}}, {})
     assert text.label is None
-    (sentence,) = checks.banners(read({"cautions": [dataclasses.asdict(text)]}))
+    (sentence,) = run_checks.banners(read({"cautions": [dataclasses.asdict(text)]}))
     assert sentence.startswith("m cannot be judged: all 4 answers that could be read are the same.")
 
 
@@ -184,7 +184,7 @@ def test_a_fifth_of_the_answers_is_no_warning() -> None:
     (model,) = result.record["models"].values()
     assert 0.19 < model["counts"]["unparsed"] / model["counts"]["calls"] <= 0.2
     assert "unread" not in model
-    assert not [text for text in checks.banners(read(result.record)) if "could not be read" in text]
+    assert not [text for text in run_checks.banners(read(result.record)) if "could not be read" in text]
 
 
 def test_refusals_count_like_answers_that_do_not_parse() -> None:
@@ -391,7 +391,7 @@ def test_a_model_whose_name_changes_mid_run_is_a_banner(names: tuple[str, ...]) 
     model = Moved()
     model.name, model.names, model.max_batch = "alias", names, 1
     result = asked(model)
-    found = [one for one in checks.banners(read(result.record)) if "named 2 models" in one]
+    found = [one for one in run_checks.banners(read(result.record)) if "named 2 models" in one]
     assert len(found) == len(names) - 1
     assert all("alias named 2 models for its" in one and "“m-1, m-2”" in one for one in found)
 

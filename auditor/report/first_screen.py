@@ -12,7 +12,7 @@ from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
 from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS, Claim
-from auditor.report import cards, checks, claimed, proposed, words
+from auditor.report import cards, claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
 from auditor.text.people import NOT_CLEAR
 
@@ -30,12 +30,6 @@ class Row:
     claim: Claim
     model: str  # as the subject is called; empty where there is one
     name: str
-    texts: str
-    levels: str  # "72 % → 50 %"
-    net: str
-    verdict: str
-    kind: str  # the verdict that colours it
-    reason: str
     more: int  # further groups of the attribute
     more_shown: int  # those of them with a difference that was shown
 
@@ -61,17 +55,9 @@ class Screen:
     example: cards.Example | None
     label: str  # whose share "levels" is; empty for numbers
     rows: tuple[Row, ...]
-    checks: tuple[tuple[str, str], ...]  # (model or nothing, what was seen)
+    checked: tuple[str, ...]
     not_tested: tuple[str, ...]
     next: tuple[tuple[str, str], ...]  # (command, what it gives)
-
-    @property
-    def checked(self) -> tuple[str, ...]:
-        """The checks, the models beside each other of which they say the same."""
-        models: dict[str, list[str]] = {}
-        for name, seen in self.checks:
-            models.setdefault(seen, []).append(name)
-        return tuple(f"{words.listing(names)}: {seen}" if names[0] else seen for seen, names in models.items())
 
     def also_of(self, most: int) -> tuple[str, ...]:
         """The first ``most`` further differences, and how many there are beside them."""
@@ -87,13 +73,14 @@ class Screen:
     @property
     def columns(self) -> tuple[str, ...]:
         """Titles of the table's columns; that of the shares only where there are some."""
-        levels = (f"“{self.label}”" if self.label else "share",) if any(r.levels for r in self.rows) else ()
+        levels = (f"“{self.label}”" if self.label else "share",) if any(r.claim.shares for r in self.rows) else ()
         return "group/reference", "texts", *levels, "net difference (95 %)", "verdict"
 
     def cells(self, row: Row) -> tuple[str, ...]:
         """A row under `columns`."""
-        levels = (row.levels,) if any(r.levels for r in self.rows) else ()
-        return row.name, row.texts, *levels, row.net, row.verdict
+        claim = row.claim
+        levels = (claimed.levels(claim),) if any(r.claim.shares for r in self.rows) else ()
+        return row.name, words.count(claim.texts), *levels, claimed.net(claim), claimed.verdict(claim)
 
 
 def build(record: RunRecord, evidence: object) -> Screen | None:
@@ -113,7 +100,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     further = (cards.example(record, evidence, one) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
-        banners=checks.banners(record),
+        banners=run_checks.banners(record),
         kind=kind,
         claim=claim,
         figures=figures,
@@ -123,7 +110,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
         example=example,
         label=labels.pop() if len(labels) == 1 else "",
         rows=tuple(_rows(record.claims, names, leading[0] if leading else None)),
-        checks=tuple(_checks(record)),
+        checked=tuple(_checked(record)),
         not_tested=tuple(_not_tested(record, record.claims)),
         next=proposed.following(record, record.claims, example or next(filter(None, further), None)),
     )
@@ -165,7 +152,7 @@ def _headline(record: RunRecord, first: Statement | None, names: Names) -> tuple
     net = [c for c in record.claims or () if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
-        if any(checks.nothing(record, model) for model in record.models):
+        if any(run_checks.nothing(record, model) for model in record.models):
             return "not_tested", "nothing was measured", "no answer could be judged"
         if record.figures and not net:
             return "not_tested", "no two texts were compared", "what the suite measures stands below"
@@ -251,26 +238,23 @@ def _row(claim: Claim, model: str, others: Sequence[Claim], *, several: bool) ->
     name = words.attributes(claim.attribute.split("+")) + (f": {'/'.join(groups)}" if groups else "")
     name += f" ({FAMILIES[claim.family]})" if claim.family != "net" else ""
     name += f", “{words.visible(claim.label, newlines=False)}”" if several and claim.label else ""
-    return Row(
-        claim=claim,
-        model=model,
-        name=name,
-        texts=words.count(claim.texts),
-        levels=claimed.levels(claim),
-        net=claimed.net(claim),
-        verdict=claimed.verdict(claim),
-        kind=claim.verdict,
-        reason=claimed.reason(claim),
-        more=len(others),
-        more_shown=sum(c.verdict in SHOWN for c in others),
-    )
+    shown = sum(c.verdict in SHOWN for c in others)
+    return Row(claim=claim, model=model, name=name, more=len(others), more_shown=shown)
 
 
 # -- what else has to be known -----------------------------------------------------------------------------
 
 
+def _checked(record: RunRecord) -> Iterator[str]:
+    """What was seen, the models beside each other of which it is the same."""
+    models: dict[str, list[str]] = {}
+    for name, seen in _checks(record):
+        models.setdefault(seen, []).append(name)
+    return (f"{words.listing(names)}: {seen}" if names[0] else seen for seen, names in models.items())
+
+
 def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """One line for each model: positive control, answers by label, what was lost, what came from the cache."""
+    """(model or nothing, what was seen): positive control, answers by label, what was lost or cached."""
     several = len(record.models) > 1
     for model, asked in record.models.items():
         cached = [f"from cache {words.count(n)}"] if (n := asked.counts.cached) else []
