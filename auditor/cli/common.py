@@ -30,7 +30,7 @@ def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("p
     Folders with tables of recorded outcomes (``audit ll144``) hold no prompts and answers: only commands that say
     ``outcomes`` get them. ``begun`` are the files that show that ``latest`` has something a command can take.
     """
-    from auditor.run.outcomes import is_outcomes
+    from auditor.run.outcome_folder import is_outcomes
 
     path = next((path for path in (name, Path("reports") / name, *_latest(name, begun)) if path.is_dir()), None)
     if path is None:

@@ -44,7 +44,7 @@ def compare(
     from auditor.contrib.ll144 import compare as of_outcomes
     from auditor.measure import compare as of_texts
     from auditor.report import side_by_side
-    from auditor.run import observed, outcomes
+    from auditor.run import observed, outcome_folder
     from auditor.tables import tabular_compare as of_rows
 
     words = names(fail_on or ())
@@ -53,7 +53,7 @@ def compare(
             raise ConfigError(f"--fail-on of compare takes {', '.join(WORSE)}; got {word!r}.")
     paths = [find_intact(run, outcomes=True) for run in (before, after)]
     folders = [RunFolder.open(path) for path in paths]
-    if _both(paths, [outcomes.is_outcomes(folder.record()) for folder in folders], APART):
+    if _both(paths, [outcome_folder.is_outcomes(folder.record()) for folder in folders], APART):
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
         tables = of_outcomes.compare(*(read(folder.record()) for folder in folders))

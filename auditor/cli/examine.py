@@ -113,12 +113,12 @@ def _code(folder: RunFolder) -> str:
 
 def _input(folder: RunFolder) -> list[str]:
     """For tables of recorded outcomes: whether the file that they were computed from is the one that was read."""
-    from auditor.run import outcomes
+    from auditor.run import outcome_folder
 
-    if not folder.has_record() or not outcomes.is_outcomes(folder.plan):
+    if not folder.has_record() or not outcome_folder.is_outcomes(folder.plan):
         return []
     file = Path(folder.plan["plan"]["data"])
-    same = outcomes.still_there(folder.record(), file)
+    same = outcome_folder.still_there(folder.record(), file)
     if same is None:
         return [f"{file}, the file of outcomes, is not at hand here."]
     return [f"{file} is {'the' if same else 'NOT the'} file of outcomes that was read."]

@@ -110,7 +110,7 @@ def ll144(
     Only an independent auditor can make these tables a bias audit under Local Law 144.
     """
     from auditor.contrib.ll144.record import Settings
-    from auditor.run import outcomes
+    from auditor.run import outcome_folder
 
     options = OutcomeOptions.model_validate(typed)
     inputs = (options.data, options.counts, options.rankings)
@@ -136,7 +136,7 @@ def ll144(
         "settings": {k: str(v) if isinstance(v, datetime.date) else v for k, v in asdict(settings).items()},
         "out": str(out),
     }
-    say_where(outcomes.write(record, plan, out, started=started))
+    say_where(outcome_folder.write(record, plan, out, started=started))
     return _show(record, format, None, full)
 
 

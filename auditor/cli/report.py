@@ -111,11 +111,11 @@ def report(
 def _roles_beside(target: Path, run: Path, name: str) -> None:
     """Beside a table of answers what its columns say."""
     from auditor.contrib.imports import mapping
-    from auditor.run import inspect_log
+    from auditor.run import answer_table
     from auditor.run.result import load
 
     roles = load(run).answers().roles()
-    text = mapping.dump(inspect_log.roles(roles) if name == "inspect" else roles)
+    text = mapping.dump(answer_table.roles_in_log(roles) if name == "inspect" else roles)
     target.with_suffix(mapping.BESIDE).write_text(text, encoding="utf-8")
 
 
@@ -185,7 +185,7 @@ def _rendered(
     from auditor.core.registry import RENDERERS
     from auditor.report import ll144_report
     from auditor.report.compliance import OUTCOMES
-    from auditor.run import inspect_log, outcomes
+    from auditor.run import answer_table, outcome_folder
 
     options: dict[str, object] = {**screen(), "full": full} if name == "terminal" else {}
     evidence: object = None
@@ -193,13 +193,13 @@ def _rendered(
         if name == "terminal":
             return result.to_text(**screen(), full=full), ".txt"
         if name == "inspect":
-            return inspect_log.log(result.record, result.answers()), ".inspect.json"
+            return answer_table.inspect_log(result.record, result.answers()), ".inspect.json"
         if name in TABLES:
             table = result.answers()
             return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
         options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}
         evidence = result.evidence
-    elif outcomes.is_outcomes(record):
+    elif outcome_folder.is_outcomes(record):
         if name == "csv":
             return ll144_report.to_csv(read(record)), ".csv"
         RENDERERS.resolve(name)  # says where there is none of this name

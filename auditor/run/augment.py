@@ -9,48 +9,42 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
 from auditor.core.record import RunRecord, read
 from auditor.core.shown import csv_text
 from auditor.core.types import Case, Verdict
-from auditor.tasks.task import Task
+from auditor.store.folder import RunFolder
+from auditor.tasks import Task, load
 
 FIELDS = ("text", "label", "label_source", "case", "variant", "tokens")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One text to train on.
-
-    ``label_source`` is "data" for a label of the texts or the grammar, "model" for the model's answer to the
-    original. ``tokens`` are the chosen words that the case holds.
-    """
+    """One text to train on."""
 
     text: str
     label: str
-    label_source: str
+    label_source: str  # "data": of the texts or the grammar; "model": its answer to the original
     case: str
     variant: str
-    tokens: tuple[str, ...]
+    tokens: tuple[str, ...]  # the chosen words that the case holds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Augmentation:
-    """The rows, and what they are.
-
-    ``wanted`` is how many were asked for (None: all), ``available`` how many there were.
-    """
+    """The rows, and what they are."""
 
     rows: tuple[Row, ...]
     model: str
     tokens: tuple[str, ...]
-    wanted: int | None
+    wanted: int | None  # None: all
     available: int
     dropped: Mapping[str, int]
 
@@ -68,7 +62,7 @@ def top_tokens(record: RunRecord, model: str, top: int) -> tuple[str, ...]:
 
 
 def augment(
-    folder: Any,
+    folder: RunFolder,
     *,
     top: int | None = None,
     share: float | None = None,
@@ -80,14 +74,10 @@ def augment(
 
     Parameters
     ----------
-    folder : RunFolder
-        A run with a record.
     top : int or None
         Only cases that hold one of this many words with the highest error rates; None takes all cases.
-    share : float or None
-        Rows in percent of ``train_rows``, greater than 0; None takes all rows there are.
-    train_rows : int or None
-        How many rows the training data have; needed with ``share``.
+    share, train_rows
+        Rows in percent of the training data, and how many rows those have; without a share, all rows there are.
     model : str or None
         Whose violations; None means the first model of the run.
     seed : int
@@ -98,8 +88,6 @@ def augment(
     UserError
         The run has no violation of this model with such words, or a setting is out of range.
     """
-    from auditor import tasks
-
     wanted = share_of(share, train_rows)
     if top is not None and top < 1:
         raise ConfigError(f"--top must be 1 or more; got {top}")
@@ -115,19 +103,17 @@ def augment(
     for verdict in folder.verdicts():
         if verdict.model == chosen and verdict.outcome == "violation" and verdict.order:
             wrong.setdefault(verdict.case_id, []).append(verdict)
-    labels = tasks.load(record.spec.task or "")
-    dropped = {"no label": 0, "two labels": 0}
-    found: dict[str, list[Row]] = {}
+    task = load(record.spec.task or "")
+    dropped: Counter[str] = Counter()
+    by_text: dict[str, list[Row]] = {}
     for case, _ in folder.cases():
         if case.id in wrong:
-            for row in _rows(case, wrong[case.id], tokens, top is not None, labels, dropped):
-                found.setdefault(row.text, []).append(row)
-    rows = []
-    for same in found.values():
-        if len({row.label for row in same}) == 1:
-            rows.append(same[0])
-        else:
-            dropped["two labels"] += 1
+            made = _rows(case, wrong[case.id], None if top is None else tokens, task)
+            dropped["no label"] += made is None
+            for row in made or ():
+                by_text.setdefault(row.text, []).append(row)
+    rows = [same[0] for same in by_text.values() if len({row.label for row in same}) == 1]
+    dropped["two labels"] = len(by_text) - len(rows)
     if not rows:
         what = f" that hold {', '.join(tokens)}" if tokens else ""
         raise UserError(f"{record.id}: {chosen} has no violations{what} with a label, so there is nothing to write.")
@@ -141,7 +127,7 @@ def augment(
         tokens=tokens,
         wanted=wanted,
         available=len(rows),
-        dropped={k: n for k, n in dropped.items() if n},
+        dropped={reason: dropped[reason] for reason in ("no label", "two labels") if dropped[reason]},
     )
 
 
@@ -183,38 +169,27 @@ def share_of(share: float | None, train_rows: int | None) -> int | None:
     return max(1, round(train_rows * share / 100))
 
 
-def _rows(
-    case: Case, wrong: Sequence[Verdict], tokens: Sequence[str], by_token: bool, task: Task, dropped: dict[str, int]
-) -> list[Row]:
-    label, source = None, "data"
-    if case.label is not None:
-        answer = task.read(case.label, "text")
-        label = answer.value if answer.status == "ok" else None
+def _rows(case: Case, wrong: Sequence[Verdict], tokens: Sequence[str] | None, task: Task) -> list[Row] | None:
+    """The rows of a case, of changes about one of ``tokens`` where there are any; None where no label is known."""
+    answer = None if case.label is None else task.read(case.label, "text")
+    label, source = None if answer is None else answer.value, "data"
     if label is None:
-        label, source = (next((v.original_output for v in wrong if v.original_output is not None), None), "model")
+        label, source = next((v.original_output for v in wrong if v.original_output is not None), None), "model"
     if label is None:
-        dropped["no label"] += 1
-        return []
+        return None
     ids = {v.variant_id for v in wrong}
+    written = ", ".join(label) if isinstance(label, tuple) else str(label)
     rows = []
     for variant in case.variants:
-        texts = [case.original.input, variant.input]
-        if variant.id not in ids or not all(isinstance(t, str) for t in texts):
+        pair = (case.original, variant)
+        if variant.id not in ids or not all(isinstance(one.input, str) for one in pair):
             continue
-        held = tuple(t for t in tokens if any(_holds(str(text), t) for text in texts))
-        if by_token and not held:
-            continue
-        for one, text in zip((case.original, variant), texts, strict=True):
-            rows.append(
-                Row(
-                    text=str(text),
-                    label=", ".join(label) if isinstance(label, tuple) else str(label),
-                    label_source=source,
-                    case=case.id,
-                    variant=one.id,
-                    tokens=held,
-                )
-            )
+        held = tuple(t for t in tokens or () if any(_holds(str(one.input), t) for one in pair))
+        if held or tokens is None:
+            rows += [
+                Row(text=str(one.input), label=written, label_source=source, case=case.id, variant=one.id, tokens=held)
+                for one in pair
+            ]
     return rows
 
 

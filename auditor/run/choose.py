@@ -1,4 +1,4 @@
-"""A run of choices or rankings: from a plan to claims about who is chosen (`auditor.run.panels` says what is asked)."""
+"""A run of choices or rankings: from a plan to claims about who is chosen."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from auditor._version import __version__
 from auditor.core.errors import ConfigError
@@ -24,8 +25,8 @@ from auditor.models.client import Client, definitive
 from auditor.run.audit import plan_record, require_same_inputs, run_sync
 from auditor.run.build import Parts, prepare
 from auditor.run.observed import question
-from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
 from auditor.run.rounds import source
+from auditor.run.side_by_side import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
 from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 from auditor.tasks import Task
@@ -93,9 +94,9 @@ def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silen
             raise ConfigError(
                 f"{model.name} is a classifier: it gets one text at a time and cannot compare candidates."
             )
-    made = plan_record(parts) | {"panels": {"kind": kind, "candidates": candidates, "repeats": repeats}}
-    with RunFolder.create(Path(plan.out), made) as folder:
-        return run_sync(lambda: _compare(parts, folder, kind, candidates, repeats, observe))
+    about: dict[str, Any] = {"kind": kind, "candidates": candidates, "repeats": repeats}
+    with RunFolder.create(Path(plan.out), plan_record(parts) | {"panels": about}) as folder:
+        return run_sync(lambda: _compare(parts, folder, **about, observe=observe))
 
 
 def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent) -> tuple[Plan, Compared]:
@@ -107,17 +108,16 @@ def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent)
         Texts or task are no longer those of before.
     """
     with RunFolder.open(path, write=True) as folder:
-        told = folder.plan["panels"]
-        given = {name: value for name, value in limits.items() if value is not None}
-        plan = Plan.from_dict(folder.plan["plan"] | given)
-        parts = prepare(plan, task=task_of(plan.task, told["candidates"]))
+        about = folder.plan["panels"]
+        changed = {name: value for name, value in limits.items() if value is not None}
+        plan = Plan.from_dict(folder.plan["plan"] | changed)
+        parts = prepare(plan, task=task_of(plan.task, about["candidates"]))
         require_same_inputs(folder.plan, plan_record(parts))
-        size = told["kind"], told["candidates"], told["repeats"]
-        return plan, run_sync(lambda: _compare(parts, folder, *size, observe))
+        return plan, run_sync(lambda: _compare(parts, folder, **about, observe=observe))
 
 
 async def _compare(
-    parts: Parts, folder: RunFolder, kind: str, candidates: int, repeats: int, observe: Observer
+    parts: Parts, folder: RunFolder, *, kind: str, candidates: int, repeats: int, observe: Observer
 ) -> Compared:
     started, clock = datetime.now(UTC), time.monotonic()
     task, table = parts.task, Observations()
@@ -141,28 +141,29 @@ async def _compare(
             texts += len({panel.case.id for panel in here})
             for model, client in zip(parts.models, clients, strict=True):
                 requests = [Request(prompt=p.prompt, replicate=p.replicate, variant_id=p.id) for p in here]
-                told = await client.ask(requests)
-                _take(table, seen[model.name], kind, task, model.name, here, told)
+                _take(table, seen[model.name], kind, task, model.name, here, await client.ask(requests))
             observe(Progress(phase="generate", done=texts, planned=parts.seeds))
     finally:
         rounds.close()
         for model in parts.models:
             await model.aclose()
     reason = next((str(client.stopped) for client in clients if client.stopped), "")
-    asked_of = _of(parts, task)
-    found = claims(table, asked_of) if len(table) else []
-    ratios = {
-        name: impact.table(
-            [impact.Count(category=g, n=one.of[g], x=one.top[g]) for g in sorted(one.of)], one_per_run=True
-        )
+    counts = {
+        name: [impact.Count(category=g, n=one.of[g], x=one.top[g]) for g in sorted(one.of)]
         for name, one in seen.items()
-        if one.of
     }
-    folder.write_run(_record(parts, folder, kind, seen, found, reason, started, time.monotonic() - clock, table))
-    return Compared(
-        path=folder.path, kind=kind, complete=not reason, reason=reason, texts=texts,
-        claims=tuple(found), seen=seen, impact=ratios,
-    )  # fmt: skip
+    done = Compared(
+        path=folder.path,
+        kind=kind,
+        complete=not reason,
+        reason=reason,
+        texts=texts,
+        claims=tuple(claims(table, _of(parts, task))) if len(table) else (),
+        seen=seen,
+        impact={name: impact.table(rows, one_per_run=True) for name, rows in counts.items() if rows},
+    )
+    folder.write_run(_record(parts, folder, done, table, started, time.monotonic() - clock))
+    return done
 
 
 def _client(parts: Parts, model: Model, folder: RunFolder, seen: Seen) -> Client:
@@ -194,14 +195,19 @@ def _of(parts: Parts, task: Task) -> Question:
 
 
 def _take(
-    table: Observations, seen: Seen, kind: str, task: Task, model: str, asked_about: Sequence[Panel],
-    told: Sequence[Response],
-) -> None:  # fmt: skip
+    table: Observations,
+    seen: Seen,
+    kind: str,
+    task: Task,
+    model: str,
+    shown: Sequence[Panel],
+    responses: Sequence[Response],
+) -> None:
     """Add what each version got: of complete pairs of orders alone, so that no place weighs more than another."""
     got: dict[str, list[float]] = {}
     versions: dict[str, tuple[Case, Variant]] = {}
     halves: dict[tuple[str, int], dict[bool, float]] = {}
-    for panel, response in zip(asked_about, told, strict=True):
+    for panel, response in zip(shown, responses, strict=True):
         for v in panel.shown:
             versions[v.id] = panel.case, v
         status, order = read(kind, task, panel, response)
@@ -235,44 +241,38 @@ def _take(
 
 
 def _record(
-    parts: Parts, folder: RunFolder, kind: str, seen: Mapping[str, Seen], found: Sequence[Claim], reason: str,
-    started: datetime, seconds: float, table: Observations,
-) -> dict[str, object]:  # fmt: skip
+    parts: Parts, folder: RunFolder, done: Compared, table: Observations, started: datetime, seconds: float
+) -> dict[str, object]:
     """``run.json``, with what all reports of claims need."""
-    groups: dict[str, dict[str, str]] = {}
-    for d in parts.dictionaries:
-        groups[d.attribute] = {g.name: g.label for g in d.groups.values()}
+    spoken = {"deterministic": False, "style": "chat", "reported": []}
     return {
         "id": folder.id,
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
-        "status": "partial" if reason else "complete",
-        "status_reason": reason,
+        "status": "complete" if done.complete else "partial",
+        "status_reason": done.reason,
         "stopped_by": None,
-        "spec": parts.plan.as_dict() | {"models": list(seen), "kind": "score"},
+        "spec": parts.plan.as_dict() | {"models": list(done.seen), "kind": "score"},
         "provenance": {
             "started": started.isoformat(timespec="seconds"),
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
             "plan_sha256": folder.plan_sha256,
         },
-        "counts": {"seeds": len(table.texts.values), "calls": sum(s.calls for s in seen.values())},
+        "counts": {"seeds": len(table.texts.values), "calls": sum(s.calls for s in done.seen.values())},
         "estimates": [],
         "controls": {},
-        "claims": [claim.as_record() for claim in found],
-        "findings": findings.as_records(findings.of_claims(found, [table])),
+        "claims": [claim.as_record() for claim in done.claims],
+        "findings": findings.as_records(findings.of_claims(done.claims, [table])),
         "diagnoses": [],
         "models": {
-            name: {
-                "counts": dict(one.answers),
-                "answers": dict(one.chosen),
-                "deterministic": False,
-                "style": "chat",
-                "reported": [],
-            }
-            for name, one in seen.items()
+            name: {"counts": dict(one.answers), "answers": dict(one.chosen)} | spoken for name, one in done.seen.items()
         },
         "cautions": [],
-        "panels": {"kind": kind, **{name: one.as_record() for name, one in seen.items()}},
-        "vocabulary": {"favourable": None, "attributes": sorted({c.attribute for c in found}), "groups": groups},
+        "panels": {"kind": done.kind, **{name: one.as_record() for name, one in done.seen.items()}},
+        "vocabulary": {
+            "favourable": None,
+            "attributes": sorted({c.attribute for c in done.claims}),
+            "groups": {d.attribute: {g.name: g.label for g in d.groups.values()} for d in parts.dictionaries},
+        },
     }

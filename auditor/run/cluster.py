@@ -24,21 +24,11 @@ LOCAL = frozenset({"vader", "reviews", "textblob", "rules", "hf"})  # specs whos
 SHARE = 0.5  # of a CPU that an actor asks for: one that makes cases and one that asks a model share one
 
 
-class _Cluster:
-    """The connection of this process, shared by whoever uses it, and whether to end it."""
-
-    users = 0
-    started = False
+_CONNECTION = {"users": 0, "started": False}  # of this process: shared by whoever uses it, and whether to end it
 
 
 def connect(jobs: int) -> Any:
-    """The ``ray`` module, connected.
-
-    Raises
-    ------
-    MissingDependency
-        The extra ``ray`` is not installed.
-    """
+    """The ``ray`` module, connected to a cluster of at least ``jobs`` CPUs."""
     try:
         import ray
     except ImportError as error:
@@ -49,11 +39,11 @@ def connect(jobs: int) -> Any:
             ray.init(address=address, **options)
         else:
             ray.init(address="local", num_cpus=jobs, include_dashboard=False, **options)
-        _Cluster.started = True
+        _CONNECTION["started"] = True
     there = ray.cluster_resources().get("CPU", 0)
     if there < jobs:
         raise ConfigError(f"--jobs {jobs}: the Ray cluster has {there:g} CPUs. Give at most as many.")
-    _Cluster.users += 1
+    _CONNECTION["users"] += 1
     return ray
 
 
@@ -62,20 +52,20 @@ def standing() -> str | None:
 
     Ray's own ``auto`` would also join the passing cluster of another run on this machine, and end with it.
     """
-    if given := os.environ.get("RAY_ADDRESS"):
-        return given
+    if address := os.environ.get("RAY_ADDRESS"):
+        return address
     kept = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's place
     return "auto" if kept.exists() else None
 
 
 def disconnect() -> None:
     """Let go of the cluster; the last user stops it where this process started it."""
-    _Cluster.users -= 1
-    if _Cluster.users <= 0 and _Cluster.started:
+    _CONNECTION["users"] -= 1
+    if _CONNECTION["users"] <= 0 and _CONNECTION["started"]:
         import ray
 
         ray.shutdown()
-        _Cluster.started = False
+        _CONNECTION["started"] = False
 
 
 class Inference:

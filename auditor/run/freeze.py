@@ -39,12 +39,10 @@ KNOWN = frozenset({*REQUIRED, "frozen_by", "reason", "unset", "expected"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frozen:
-    """A plan that was frozen.
+    """A plan that was frozen, of a run over texts or over rows; ``source`` is the file's name.
 
-    ``settings`` is the plan as plain data, of a run over texts or over rows (``kind``). ``inputs`` and
-    ``fingerprints`` are as in ``plan.json``, without missing values. ``expected`` is what was worked out before the
-    run: cases, calls, and the effect that can be seen; empty in plans of earlier versions. ``source`` is the file's
-    name.
+    ``inputs`` and ``fingerprints`` are as in ``plan.json``, without missing values. ``expected`` is what was worked
+    out before the run: cases, calls, and the effect that can be seen; empty in plans of earlier versions.
     """
 
     settings: Mapping[str, Any]
@@ -95,14 +93,12 @@ def freeze(
     ----------
     plan_record : mapping
         What ``auditor.run.plan_record`` returns: ``plan``, ``inputs``, ``fingerprints``.
-    by : str
-        Who freezes it; empty is allowed and is said to be missing.
-    reason : str
-        Why these measures, and why this δ.
+    by, reason : str
+        Who freezes it (empty is said to be missing), why these measures, and why this δ.
     now : datetime, optional
         The time; the clock's if None.
     expected : mapping, optional
-        Plain data: the cases and calls that the plan will lead to, and the effect that it can show.
+        The cases and calls that the plan will lead to, and the effect that it can show.
     """
     settings = {k: v for k, v in plan_record["plan"].items() if k not in OPERATIONAL}
     body: dict[str, Any] = {
@@ -188,18 +184,15 @@ def load(path: Path) -> Frozen:
             values = Plan.from_dict(values).as_dict()
         except ConfigError as error:
             raise DataFileError(f"{path}: plan: {error}") from None
+    texts = {name: body.get(name, "") for name in ("frozen_at", "frozen_by", "reason", "tool_version", "code_sha256")}
     return Frozen(
         settings=values,
         inputs=body["inputs"],
         fingerprints=body["fingerprints"],
-        frozen_at=body["frozen_at"],
-        frozen_by=body.get("frozen_by", ""),
-        reason=body.get("reason", ""),
-        tool_version=body["tool_version"],
-        code_sha256=body["code_sha256"],
         sha256=body["sha256"],
         expected=body.get("expected", {}),
         source=path.name,
+        **texts,
     )
 
 
@@ -237,29 +230,14 @@ def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> Plan:
     ConfigError
         The flags do not go with the plan.
     """
-    given = {k: v for k, v in flags.items() if v is not None and v != ()}
-    return frozen.plan.but(**given)
+    return frozen.plan.but(**{k: v for k, v in flags.items() if v is not None and v != ()})
 
 
 def reference(frozen: Frozen, plan_record: Mapping[str, object]) -> dict[str, Any]:
-    """What ``plan.json`` and the run record say about the frozen plan, with every deviation from it.
-
-    Parameters
-    ----------
-    frozen : Frozen
-        As loaded.
-    plan_record : mapping
-        What is about to be run, from ``auditor.run.plan_record``.
-    """
-    return {
-        "file": frozen.source,
-        "sha256": frozen.sha256,
-        "frozen_at": frozen.frozen_at,
-        "frozen_by": frozen.frozen_by,
-        "reason": frozen.reason,
-        "expected": dict(frozen.expected),
-        "deviations": deviations(frozen, plan_record),
-    }
+    """What ``plan.json`` and the run record say about the frozen plan, with every deviation from it."""
+    said = {name: getattr(frozen, name) for name in ("sha256", "frozen_at", "frozen_by", "reason")}
+    expected, differ = dict(frozen.expected), deviations(frozen, plan_record)
+    return {"file": frozen.source, **said, "expected": expected, "deviations": differ}
 
 
 def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -267,9 +245,9 @@ def deviations(frozen: Frozen, plan_record: Mapping[str, Any]) -> list[dict[str,
     rows = _settings(frozen.settings, plan_record["plan"])
     rows += _different("input: ", _flat(frozen.inputs), _flat(_without_none(plan_record["inputs"])))
     rows += _different("model: ", frozen.fingerprints, plan_record["fingerprints"])
-    rows += _different("", {"version of the tool": frozen.tool_version}, {"version of the tool": __version__})
-    now = code_sha256()["sha256"]
-    return rows + _different("", {"code of the tool": frozen.code_sha256}, {"code of the tool": now})
+    before = {"code of the tool": frozen.code_sha256, "version of the tool": frozen.tool_version}
+    now = {"code of the tool": code_sha256()["sha256"], "version of the tool": __version__}
+    return rows + _different("", before, now)[::-1]
 
 
 def _settings(planned: Mapping[str, object], actual: Mapping[str, object]) -> list[dict[str, Any]]:
@@ -294,29 +272,21 @@ def _flat(value: object, path: str = "") -> dict[str, Any]:
         items = [(_name(v, i), v) for i, v in enumerate(value)]
     else:
         return {path: value}
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, item in items:
-        found |= _flat(item, f"{path}.{key}" if path else key)
-    return found
+        flat |= _flat(item, f"{path}.{key}" if path else key)
+    return flat
 
 
 def _name(value: object, index: int) -> str:
-    if isinstance(value, Mapping):
-        parts = [str(value[k]) for k in ("attribute", "name") if value.get(k)]
-        if parts:
-            return "/".join(dict.fromkeys(parts))
-    return str(index)
+    names = [str(value[k]) for k in ("attribute", "name") if value.get(k)] if isinstance(value, Mapping) else []
+    return "/".join(dict.fromkeys(names)) or str(index)
 
 
 def of_run(stored: Mapping[str, Any], plan: Plan | Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the run record says about the frozen plan; None where there was none.
+    """What the run record says about the frozen plan that ``plan.json`` names; None where there was none.
 
-    Parameters
-    ----------
-    stored : mapping
-        ``plan.json``; its ``frozen`` is what `reference` returned.
-    plan : Plan, or mapping for rows
-        What was run in the end: limits may have been changed when the run was resumed.
+    ``plan`` (a mapping for rows) is what was run in the end: limits may have been changed when the run was resumed.
     """
     frozen = stored.get("frozen")
     if not frozen:

@@ -32,23 +32,21 @@ OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by anot
 
 def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, ...], list[Model] | None]:
     """Specs and adapters of what the caller calls a model: spec, callable, adapter, or several."""
-    given = list(model) if isinstance(model, (list, tuple)) else [model]
-    if all(isinstance(m, str) for m in given):
-        return tuple(given), None
+    several = list(model) if isinstance(model, (list, tuple)) else [model]
+    if all(isinstance(m, str) for m in several):
+        return tuple(several), None
     from auditor import models, tasks
 
-    adapters = [
-        models.make(m, task=tasks.load(task), base_url=base_url)
-        if isinstance(m, str)
-        else m
-        if isinstance(m, Model)
-        else models.wrap(m)
-        for m in given
-    ]
+    def adapter(m: Any) -> Model:
+        if isinstance(m, str):
+            return models.make(m, task=tasks.load(task), base_url=base_url)
+        return m if isinstance(m, Model) else models.wrap(m)
+
+    adapters = list(map(adapter, several))
     return tuple(a.name for a in adapters), adapters
 
 
-def _given(plan: Plan, data: object) -> Sequence[SourceText]:
+def _texts_of(plan: Plan, data: object) -> Sequence[SourceText]:
     from auditor import tasks
 
     return tasks.read_given(
@@ -98,25 +96,19 @@ async def aaudit(
     for name in options:
         if name not in taken:
             raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(taken))}")
-    given = {
-        "task": task,
-        "models": specs,
-        "data": str(data) if isinstance(data, (str, Path)) else None,
-        "out": str(out or "reports"),
-        **options,
-    }
+    file = str(data) if isinstance(data, (str, Path)) else None
     try:
-        plan = Plan.of(given)
+        plan = Plan.of({"task": task, "models": specs, "data": file, "out": str(out or "reports"), **options})
     except AuditError as error:
         words = {Plan.flag(name): (name, "") for name in options}
         raise Typed(values=options, keys=words).error(error) from None
-    if data is None or isinstance(data, (str, Path)):
+    if data is None or file is not None:
         return await run_plan(plan, models=adapters, seeds=None, observe=observe, write=out is not None)
     with TemporaryDirectory() as passing:  # what is not written stays nowhere
         kept = out is not None and not plan.redact
-        file = _filed(data, Path(plan.out if kept else passing))
-        seeds = None if file else _given(plan, data)
-        plan = plan.model_copy(update={"data": str(file)}) if file else plan
+        path = _filed(data, Path(plan.out if kept else passing))
+        seeds = _texts_of(plan, data) if path is None else None
+        plan = plan if path is None else plan.model_copy(update={"data": str(path)})
         return await run_plan(plan, models=adapters, seeds=seeds, observe=observe, write=out is not None)
 
 
@@ -166,5 +158,4 @@ def audit(
         Something in the call cannot be done; nothing was asked. Where ``data`` is of a kind that is not taken, it is a
         `TypeError` too.
     """
-    result: Result = run_sync(lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options))
-    return result
+    return run_sync(lambda: aaudit(task, model=model, data=data, observe=observe, out=out, **options))

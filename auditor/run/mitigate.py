@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,8 +32,15 @@ from auditor.run.stages import StoredCases
 from auditor.run.state import silent
 from auditor.store.disk import check_format, read_json, write_json
 from auditor.store.folder import PLAN, RunFolder
+from auditor.tasks import Task
 
 Stored = tuple[Case, Mapping[str, Check]]
+# The settings of the run that a trial does without.
+BARE_PLAN: Mapping[str, object] = {
+    "until_decided": False, "batch": False, "jobs": 1, "engine": "local", "judge": None, "repeat": None,
+    "test_discarded": False, "strategy": "exhaustive", "fail_on": None, "max_calls": 0, "max_cost": None,
+    "max_seconds": None,
+}  # fmt: skip
 TRIAL = "trial.json"  # in the folder of a trial: what `again` goes on with
 
 
@@ -94,7 +100,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return Wanted(built_in=self.built_in, prompts=tuple(map(Path, self.prompts)), models=self.models)
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Prepared:
     """What `prepare_trial` found: the parts of the run and of each mitigation, nothing asked yet."""
 
@@ -120,17 +126,13 @@ def again(root: Path) -> Asked:
     raw = read_json(root / TRIAL)
     check_format(root / TRIAL, raw)
     try:
-        told = msgspec.convert(raw, Asked)
+        asked_for = msgspec.convert(raw, Asked)
     except msgspec.ValidationError as error:
         raise RunFolderError(f"{root / TRIAL}: {error}. Was it changed by hand?") from None
-    for name, sha256 in told.prompts.items():
-        if _sha256(Path(name)) != sha256:
+    for name, sha256 in asked_for.prompts.items():
+        if userfile.sha256(Path(name)) != sha256:
             raise RunFolderError(f"{name} changed since this trial began. Start a new one with: audit mitigate")
-    return told
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(userfile.content(file, largest=userfile.SETTINGS)).hexdigest()
+    return asked_for
 
 
 def prepare_trial(
@@ -148,9 +150,7 @@ def prepare_trial(
     folder = RunFolder.open(path)
     folder.require_texts("changed prompts")
     stored = Plan.from_dict(folder.plan["plan"])
-    bare = {"until_decided": False, "batch": False, "jobs": 1, "engine": "local", "judge": None, "repeat": None,
-            "test_discarded": False, "strategy": "exhaustive", "fail_on": None}  # fmt: skip
-    plan = stored.but(**bare, models=stored.models[:1], max_calls=0, max_cost=None, max_seconds=None)
+    plan = stored.but(**BARE_PLAN, models=stored.models[:1])
     cases = [
         (dataclasses.replace(case, sampling="iid"), checks) for case, checks in folder.cases() if case.sampling == "iid"
     ]
@@ -161,47 +161,26 @@ def prepare_trial(
     format = formats_for(plan, task, model)[0]
     formats = () if model.style == "text" else (format,)
     plan = plan.but(formats=formats, replicates=replicates, **({"max_calls": None} | dict(limits)))
-    notes: list[str] = []
-    chosen: list[Mitigation] = []
-    for name in mitigations.BUILT_IN if wanted.built_in is None else wanted.built_in:
-        try:
-            chosen.append(mitigations.make(name, task, format, [case for case, _ in cases], model.style))
-        except ConfigError as error:
-            if wanted.built_in is not None:
-                raise
-            notes.append(f"Not tried: {error}")
-    chosen += [mitigations.from_file(file, task) for file in wanted.prompts]
-    chosen += [
-        Mitigation(name=spec, what="another model, the same prompt", task=task, model=spec) for spec in wanted.models
-    ]
-    if not chosen:
-        raise ConfigError("Nothing was left to try. " + " ".join(notes))
-    if len({m.name for m in chosen}) < len(chosen):
-        raise ConfigError("Two mitigations have one name; rename a file.")
-    each = replicates * task.calls
+    chosen, notes = _chosen(wanted, task, format, [case for case, _ in cases], model.style)
+    limit = plan.max_calls
     if most is not None:
-        cases = cases[:most]
-    calls, fitting = _fitting(
-        cases, len(chosen), each, None if most is not None else plan.max_calls, len(task.controls)
-    )
+        cases, limit = cases[:most], None
+    calls, fitting = _fitting(cases, len(chosen), replicates * task.calls, limit, len(task.controls))
     if fitting < len(cases):
-        notes.append(
-            f"The limit of {plural(plan.max_calls or 0, 'call')} is enough for {fitting:,} of"
-            f" {plural(len(cases), 'case')}."
-        )
+        enough = f"{fitting:,} of {plural(len(cases), 'case')}"
+        notes.append(f"The limit of {plural(plan.max_calls or 0, 'call')} is enough for {enough}.")
         cases = cases[:fitting]
     if not cases:
         raise ConfigError(
             f"--max-calls {plan.max_calls} is not enough for one text under each of {len(chosen)} prompts."
         )
-    budget = budget_of(plan)
-    redact = mitigations.redactor(base.dictionaries)
+    budget, redact = budget_of(plan), mitigations.redactor(base.dictionaries)
     share = max(1, plan.concurrency // len(chosen))
     arms = []
     for one in chosen:
         own = [(redact(case) if one.redacts else case, checks) for case, checks in cases if case.id not in one.held_out]
-        under = plan.but(concurrency=share, **({"models": (one.model,), "formats": ()} if one.model else {}))
-        if not one.model and one.task.default_format != task.default_format:
+        under = plan.but(concurrency=share, **({"models": (one.model,)} if one.model else {}))
+        if one.model or one.task.default_format != task.default_format:
             under = under.but(formats=())
         parts = prepare(under, cases=own, task=one.task)
         for adapter in parts.models if plan.max_cost is not None else ():
@@ -212,16 +191,36 @@ def prepare_trial(
         format_version=FORMAT_VERSION,
         run="",
         built_in=wanted.built_in,
-        prompts={str(file): _sha256(file) for file in wanted.prompts},
+        prompts={str(file): userfile.sha256(file) for file in wanted.prompts},
         models=wanted.models,
         limits={name: value for name, value in limits.items() if isinstance(value, int | float)},
         replicates=replicates,
         most=len(cases),
     )
-    return Prepared(
-        folder=folder, plan=plan, base=base, format=format, cases=cases, arms=arms, notes=notes, calls=calls,
-        asked_for=asked_for,
-    )  # fmt: skip
+    return Prepared(folder, plan, base, format, cases, arms, notes, calls, asked_for)
+
+
+def _chosen(
+    wanted: Wanted, task: Task, format: str, cases: Sequence[Case], style: str
+) -> tuple[list[Mitigation], list[str]]:
+    """What is tried, and why anything is not that was not asked for by name."""
+    chosen: list[Mitigation] = []
+    notes: list[str] = []
+    for name in mitigations.BUILT_IN if wanted.built_in is None else wanted.built_in:
+        try:
+            chosen.append(mitigations.make(name, task, format, cases, style))
+        except ConfigError as error:
+            if wanted.built_in is not None:
+                raise
+            notes.append(f"Not tried: {error}")
+    chosen += [mitigations.from_file(file, task) for file in wanted.prompts]
+    other = "another model, the same prompt"
+    chosen += [Mitigation(name=spec, what=other, task=task, model=spec) for spec in wanted.models]
+    if not chosen:
+        raise ConfigError("Nothing was left to try. " + " ".join(notes))
+    if len({m.name for m in chosen}) < len(chosen):
+        raise ConfigError("Two mitigations have one name; rename a file.")
+    return chosen, notes
 
 
 def _fitting(cases: Sequence[Stored], arms: int, replicates: int, limit: int | None, controls: int) -> tuple[int, int]:
@@ -243,8 +242,8 @@ def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial
     """
     root.mkdir(parents=True, exist_ok=True)
     if not (root / TRIAL).is_file():
-        told = msgspec.structs.replace(prepared.asked_for, run=os.path.relpath(prepared.folder.path, root))
-        write_json(root / TRIAL, msgspec.to_builtins(told))
+        asked_for = msgspec.structs.replace(prepared.asked_for, run=os.path.relpath(prepared.folder.path, root))
+        write_json(root / TRIAL, msgspec.to_builtins(asked_for))
     budget = prepared.arms[0][1].budget
     budget.keep(root / BOOK)
     try:
@@ -260,36 +259,28 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
         (r.prompt_sha256, r.replicate): r for r in prepared.folder.responses() if r.model == name and r.error is None
     }
     first = Loop(base, None, answered={name: answered})
-    first.status_reason = ""
     await first.run()
     loops = await asyncio.gather(*(_ask(one, parts, root, prepared, observe) for one, parts in prepared.arms))
+    arms = [(one, *asked) for (one, _), asked in zip(prepared.arms, loops, strict=True)]
+    labels = {case.id: case.label for case, _ in prepared.cases if case.label is not None}
+    read = {case: base.task.read(label, "text").value for case, label in labels.items()}
+    golds = {case: value for case, value in read.items() if value is not None}
     table = Observations()
-    golds = {}
-    for case, _ in prepared.cases:
-        read = None if case.label is None else base.task.read(case.label, "text").value
-        if read is not None:
-            golds[case.id] = read
     _add(table, first.observed.table, UNMITIGATED, name)
-    for (one, _), (loop, _) in zip(prepared.arms, loops, strict=True):
+    for one, loop, _ in arms:
         _add(table, loop.observed.table, one.name, name)
     question = first.question()
-    graded = {m.name for m, _ in prepared.arms} | {UNMITIGATED} if prepared.format in question.graded else set()
+    graded = {one.name for one, *_ in arms} | {UNMITIGATED} if prepared.format in question.graded else set()
     question = dataclasses.replace(question, graded=frozenset(graded))
+    incomplete = (f"{one.name} is incomplete: {loop.status_reason}" for one, loop, _ in arms if loop.status_reason)
     return Trial(
         run=prepared.folder.id,
         model=name,
         format=prepared.format,
         texts=len(first.observed.table.texts.values),
         found=compare(table, question, UNMITIGATED, golds),
-        spent=tuple(_spent(one, loop, path) for (one, _), (loop, path) in zip(prepared.arms, loops, strict=True)),
-        notes=(
-            *prepared.notes,
-            *(
-                f"{one.name} is incomplete: {loop.status_reason}"
-                for (one, _), (loop, _) in zip(prepared.arms, loops, strict=True)
-                if loop.status_reason
-            ),
-        ),
+        spent=tuple(_spent(*arm) for arm in arms),
+        notes=(*prepared.notes, *incomplete),
     )
 
 

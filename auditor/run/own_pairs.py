@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -102,20 +102,20 @@ def suite_of(plan: Plan) -> Pairs | None:
     """
     if not is_pairs(plan.data):
         return None
-    for flag, asked in (
-        ("--suite", plan.suite != "mutation"),
-        ("--strategy", plan.strategy != "exhaustive"),
-        ("--protocol", plan.protocol != "default"),
-        ("--dictionary", bool(plan.dictionaries)),
-        ("--attributes", bool(plan.attributes)),
-        ("--groups", bool(plan.groups)),
-        ("--carrier", bool(plan.carrier)),
-        ("--wordings", plan.wordings > 1),
-        ("--sample", plan.sample is not None),
-        ("--until-decided", plan.until_decided),
-    ):
-        if asked:
-            raise ConfigError(f"{plan.data} holds pairs of texts, which are asked as they are; leave {flag} out.")
+    refused = {
+        "--suite": plan.suite != "mutation",
+        "--strategy": plan.strategy != "exhaustive",
+        "--protocol": plan.protocol != "default",
+        "--dictionary": plan.dictionaries,
+        "--attributes": plan.attributes,
+        "--groups": plan.groups,
+        "--carrier": plan.carrier,
+        "--wordings": plan.wordings > 1,
+        "--sample": plan.sample is not None,
+        "--until-decided": plan.until_decided,
+    }
+    for flag in (flag for flag, asked in refused.items() if asked):
+        raise ConfigError(f"{plan.data} holds pairs of texts, which are asked as they are; leave {flag} out.")
     return Pairs(str(plan.data), limit=plan.limit)
 
 
@@ -124,8 +124,8 @@ def is_pairs(data: str | None) -> bool:
     if data is None or data.startswith("hf:") or not Path(data).is_file() or Path(data).suffix.lower() == ".txt":
         return False
     columns, rows = readers.from_file(Path(data), readers.content(Path(data)), FIRST)
-    found = columns if columns is not None else next((list(row) for _, row in rows), [])
-    return FIRST in found and SECOND in found
+    names = columns if columns is not None else next((list(row) for _, row in rows), [])
+    return FIRST in names and SECOND in names
 
 
 class Pairs(Suite):
@@ -135,13 +135,6 @@ class Pairs(Suite):
     attribute: ``gender_a`` and ``gender_b``. ``arm`` marks placebo pairs, as do equal groups; ``label`` is the outcome
     that was right.
     Rows with the same first text are one case.
-
-    Parameters
-    ----------
-    source : str
-        The file.
-    limit : int, optional
-        Rows that are read.
 
     Raises
     ------
@@ -169,7 +162,8 @@ class Pairs(Suite):
                 apart = [pair._replace(groups=(one,)) for one in pair.groups] if pair.placebo else [pair]
                 by_text.setdefault(pair.text, []).extend(apart)
         if not by_text:
-            raise DataFileError(f"{source}: no pair of texts ({_lost(self.skipped) or 'no rows'})")
+            lost = ", ".join(f"{n} {reason}" for reason, n in self.skipped.most_common())
+            raise DataFileError(f"{source}: no pair of texts ({lost or 'no rows'})")
         self.texts = len(by_text)
         self.doubted: dict[str, str] = {}
         self._cases = iter([_case(text, pairs) for text, pairs in by_text.items()])
@@ -211,22 +205,15 @@ class Pairs(Suite):
 
 
 class Doubts(Gate):
-    """Another gate, whose word leaves nothing out: what it refuses is kept, with its reason, and counted.
-
-    Parameters
-    ----------
-    gate : Gate
-        What judges.
-    suite : Pairs
-        Where it is counted.
-    """
+    """Another gate, whose word leaves nothing out: what it refuses is kept, and counted in ``suite``."""
 
     def __init__(self, gate: Gate, suite: Pairs) -> None:
         self.name, self._gate, self._suite = gate.name, gate, suite
 
     def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
         """The gate's checks, with "unknown" in place of "invalid"."""
-        seen = [dataclasses.replace(v, edits=_once(v.edits)) for v in variants]
+        # One edit for each place: those of one attribute.
+        seen = [dataclasses.replace(v, edits=tuple({e.where: e for e in v.edits}.values())) for v in variants]
         out = []
         for check in self._gate.check(original, seen):
             if check.status == "invalid":
@@ -234,11 +221,6 @@ class Doubts(Gate):
                 check = dataclasses.replace(check, status="unknown")
             out.append(check)
         return out
-
-
-def _once(made: Iterable[Edit]) -> tuple[Edit, ...]:
-    """One edit for each place: those of one attribute."""
-    return tuple({e.where: e for e in made}.values())
 
 
 def _case(text: str, pairs: Sequence[Pair]) -> Case:
@@ -258,7 +240,7 @@ def _case(text: str, pairs: Sequence[Pair]) -> Case:
 
 
 def _groups(row: Mapping[str, object]) -> Groups:
-    found = []
+    groups = []
     for name, value in row.items():
         attribute = name.removesuffix("_a")
         if attribute == name or name == FIRST or f"{attribute}_b" not in row:
@@ -266,13 +248,9 @@ def _groups(row: Mapping[str, object]) -> Groups:
         before, after = _text(value), _text(row[f"{attribute}_b"])
         if before and after:
             named = (_text(row.get("attribute")) or WITHOUT) if attribute == WITHOUT else attribute
-            found.append((named, before, after))
-    return tuple(sorted(found))
+            groups.append((named, before, after))
+    return tuple(sorted(groups))
 
 
 def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
-
-
-def _lost(counted: Counter[str]) -> str:
-    return ", ".join(f"{n} {reason}" for reason, n in counted.most_common())

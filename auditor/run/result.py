@@ -29,24 +29,15 @@ from auditor.store.folder import REPORT, RunFolder
 if TYPE_CHECKING:
     import pandas as pd
 
-    from auditor.run.answers import Answers
+    from auditor.run.answer_table import Answers
 
 TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
 
 
 class Result:
-    """One finished audit.
+    """One finished audit: its record (what ``run.json`` holds), its folder if one was written, access by id, verdicts.
 
-    Parameters
-    ----------
-    record : dict
-        The run record (what ``run.json`` holds).
-    path : Path or None
-        The run folder, where one was written.
-    evidence : object or None
-        Reads cases, prompts and answers by id.
-    verdicts : sequence of Verdict, or callable that iterates over them
-        Every judgement; those of a callable are read when they are first asked for.
+    Verdicts of a callable are read when they are first asked for.
     """
 
     def __init__(
@@ -102,56 +93,34 @@ class Result:
     ) -> str:
         """The terminal report: the answer on one screen, with ``full`` more of what was measured.
 
-        Parameters
-        ----------
-        width : int, optional
-            Columns; 100 where none is given.
-        encoding : str, optional
-            What the terminal can show; UTF-8 where none is given.
-        color : bool, default False
-            ANSI styles.
-        full : bool, default False
-            As ``--full``.
+        Lines of 100 columns in UTF-8, where ``width`` and ``encoding`` say nothing else; ``color`` is ANSI styles.
         """
-        from auditor.core.registry import RENDERERS
-
-        options: dict[str, Any] = {"color": color, "full": full} | ({} if width is None else {"width": width})
-        if encoding is not None:
-            options["encoding"] = encoding
-        return str(RENDERERS.create("terminal", **options).render(self.record, self.evidence))
+        options = {"color": color, "full": full, "width": width, "encoding": encoding}
+        return self._rendered("terminal", **{name: value for name, value in options.items() if value is not None})
 
     def to_html(self) -> str:
         """The self-contained HTML report."""
+        return self._rendered("html")
+
+    def _rendered(self, format: str, **options: object) -> str:
         from auditor.core.registry import RENDERERS
 
-        return str(RENDERERS.create("html").render(self.record, self.evidence))
+        return str(RENDERERS.create(format, **options).render(self.record, self.evidence))
 
     def answers(self) -> Answers:
-        """Every answer with what was asked and how it was judged, row by row.
-
-        Raises
-        ------
-        ConfigError
-            The run holds no texts.
-        """
-        from auditor.run.answers import Answers
+        """Every answer with what was asked and how it was judged, row by row; a `ConfigError` without texts."""
+        from auditor.run.answer_table import Answers
 
         return Answers(self.record, self.evidence, self.verdicts)
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per answer: texts, words, groups, arm, answer, score, outcome (`auditor.run.answers.AnswerRow`).
-
-        Raises
-        ------
-        MissingDependency
-            pandas is not installed.
-        """
+        """One row per answer: texts, words, groups, arm, answer, outcome (`auditor.run.answer_table.AnswerRow`)."""
         try:
             import pandas as pd
         except ImportError as error:
             raise MissingDependency("to_pandas()", "pandas", "pandas") from error
 
-        from auditor.run.answers import COLUMNS
+        from auditor.run.answer_table import COLUMNS
 
         return pd.DataFrame([dataclasses.asdict(row) for row in self.answers()], columns=list(COLUMNS))
 
@@ -247,13 +216,7 @@ def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:
 
 
 def generate(plan: Plan, *, observe: Observer = silent) -> Path:
-    """Write cases and prompts of ``plan`` to a new run folder; no model is called.
-
-    Returns
-    -------
-    Path
-        The run folder with ``plan.json``, ``cases.jsonl`` and ``prompts.jsonl``.
-    """
+    """Write ``cases.jsonl`` and ``prompts.jsonl`` of ``plan`` to a new run folder; no model is called."""
     parts = prepare(plan, need_models=False)
     with RunFolder.create(Path(plan.out), plan_record(parts)) as folder:
         run_sync(lambda: Loop(parts, folder, observe=observe).run())

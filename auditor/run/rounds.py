@@ -74,7 +74,8 @@ def gated(
     plan: Plan, cases: Sequence[Case], gate: Gate | None, placebos: PlaceboMaker | None, checks: Mapping[str, Check]
 ) -> tuple[Sequence[Case], dict[str, Check]]:
     """Cases with their placebo variants and further wordings, and the check of every variant."""
-    if placebos is not None and plan.protocol == "default":
+    controlled = placebos is not None and plan.protocol == "default"
+    if controlled:
         # What a directed search asks enters no rate, so nothing stands beside it either.
         bare = plan.strategy == "adaptive"
         cases = [
@@ -86,7 +87,7 @@ def gated(
     if gate is None:
         return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
     checks = checked(gate, cases)
-    if placebos is not None and plan.protocol == "default":
+    if controlled:
         cases, checks = placebos_again(cases, checks, placebos, gate, seed=plan.seed)
     if plan.wordings > 1 and placebos is not None:
         cases, further = with_wordings(cases, checks, gate, placebos, n=plan.wordings - 1, seed=plan.seed)
@@ -96,17 +97,9 @@ def gated(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Made:
-    """What a worker made of one chunk of seeds.
+    """What a worker made of one chunk of seeds, and what its suite counted."""
 
-    Attributes
-    ----------
-    lines : sequence of bytes
-        Cases with their checks, as lines of ``cases.jsonl``.
-    skipped, passed_over : mapping of str to int
-        What the suite counted.
-    """
-
-    lines: Sequence[bytes]
+    lines: Sequence[bytes]  # cases with their checks, as in ``cases.jsonl``
     skipped: Mapping[str, int]
     passed_over: Mapping[str, int]
 
@@ -152,22 +145,14 @@ def make_chunk(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
 class Spread(Source):
     """Cases made by workers, chunk by chunk, in the order of the seeds.
 
-    Parameters
-    ----------
-    parts : Parts
-        With ``texts``, the seeds. What its suite skipped is counted into its suite.
-    submit : callable
-        (plan, seeds) → awaitable of `Made`.
-    workers : int
-        How many chunks are worked on at once; a few more wait.
-    close : callable
-        Called once at the end.
+    ``submit`` has a chunk made, ``workers`` chunks are worked on at once, and ``close`` is called once at the end. What
+    workers skipped is counted into the suite of ``parts``.
     """
 
     def __init__(
         self,
         parts: Parts,
-        submit: Callable[[Mapping[str, object], Sequence[SourceText]], Awaitable[Made]],
+        submit: Callable[[Mapping[str, object], Sequence[SourceText]], Awaitable[Made]],  # of a plan and seeds
         *,
         workers: int,
         close: Callable[[], None],

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,8 +63,8 @@ class Sent:
 class Requests:
     """The requests of a file by the text of theirs that is changed, and the one that is asked now."""
 
-    def __init__(self, sent: Sequence[Sent]) -> None:
-        self._by_text = {one.text: one for one in sent}
+    def __init__(self, sent: Mapping[str, Sent]) -> None:
+        self._by_text = sent
         self._now: Sent | None = None
 
     def turn_to(self, original: str) -> None:
@@ -79,18 +80,10 @@ class Requests:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traffic(Task):
-    """A task whose question stands in the requests; it says how answers are read.
-
-    Attributes
-    ----------
-    requests : Requests
-        Those of the file.
-    answer_path : str or None
-        A JSON path of the answer in the message (or in the JSON) that comes back; None reads the whole text.
-    """
+    """A task whose question stands in the requests; it says how answers are read."""
 
     requests: Requests = dataclasses.field(compare=False, repr=False)
-    answer_path: str | None = None
+    answer_path: str | None = None  # JSON path in the message (or the JSON) that comes back; None reads the whole text
 
     def about(self, original: object) -> None:
         """From now on texts are versions of ``original``."""
@@ -111,10 +104,10 @@ class Traffic(Task):
                 message: Json = from_json(output, deepest=DEEPEST)
             except ValueError:
                 message = {"content": output}
-            found = _compiled(self.answer_path).findall(_opened(message if isinstance(message, dict | list) else {}))
-            if not found:
+            there = _compiled(self.answer_path).findall(_opened(message if isinstance(message, dict | list) else {}))
+            if not there:
                 return Answer(status="unparsed", reason=f"nothing at {self.answer_path}")
-            output = found[0] if isinstance(found[0], str) else json.dumps(found[0])
+            output = there[0] if isinstance(there[0], str) else json.dumps(there[0])
         return Task.read(self, output, "chat", format)
 
 
@@ -162,16 +155,16 @@ def is_traffic(data: str | None) -> bool:
 
 def _foreign(row: Mapping[str, Json]) -> str:
     """What a log holds that has requests in it, but in no form that can be sent."""
-    attributes, given = row.get("attributes"), row.get("input")
+    attributes = row.get("attributes")
     names = attributes if isinstance(attributes, dict) else [str(one) for one in _list(attributes)]
     if "resourceSpans" in row or any("gen_ai." in name for name in names):
         return "spans of OpenTelemetry"
-    if any(isinstance(one, dict) and "role" in one for one in _list(given)):
+    if any(isinstance(one, dict) and "role" in one for one in _list(row.get("input"))):
         return "requests with input in place of messages"
     return ""
 
 
-def _list(value: Json) -> list[Json]:
+def _list(value: Json | None) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
@@ -199,11 +192,8 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
     logged = ""
-    for number, line in enumerate(csvfile.lines(csvfile.decode(path, raw)), 1):
-        if not line.strip():
-            continue
-        if plan.limit is not None and rows == plan.limit:
-            break
+    lines = ((n, line) for n, line in enumerate(csvfile.lines(csvfile.decode(path, raw)), 1) if line.strip())
+    for number, line in itertools.islice(lines, plan.limit):
         rows += 1
         row = _row(f"{path}, line {number}", line)
         body = _body(row)
@@ -220,13 +210,8 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         sent[one.text] = one
         outside = row if body is not row else {}
         label, name = outside.get("label"), outside.get("custom_id", outside.get("id"))
-        texts.append(
-            SourceText(
-                id=str(name) if name else id_of("r", one.text),
-                text=one.text,
-                label=None if label is None else str(label),
-            )
-        )
+        own = str(name) if name else id_of("r", one.text)
+        texts.append(SourceText(id=own, text=one.text, label=None if label is None else str(label)))
     if not texts and logged:
         raise DataFileError(
             f"{path}: its messages are as LangChain logs them ({logged}), which no server takes. Write them in the "
@@ -238,13 +223,10 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
             f"{path}: no request has a text in {', '.join(wanted)}. --messages names the roles of messages that are "
             "changed, or JSON paths: --messages user,'$.messages[0].content'"
         )
-    own = {f.name: getattr(task, f.name) for f in dataclasses.fields(Task)}
-    form = task.formats[task.default_format]
-    asked = own | {"formats": {REQUEST: form}, "default_format": REQUEST, "controls": (), "keep_words": None}
-    made = Traffic(
-        **(asked | {"keep_characters": None}), requests=Requests(list(sent.values())), answer_path=plan.answer_path
-    )
-    told = SeedFile(
+    asked = {f.name: getattr(task, f.name) for f in dataclasses.fields(Task)}
+    asked |= {"formats": {REQUEST: task.formats[task.default_format]}, "default_format": REQUEST, "controls": ()}
+    asked |= {"keep_words": None, "keep_characters": None}
+    return Traffic(**asked, requests=Requests(sent), answer_path=plan.answer_path), SeedFile(
         seeds=tuple(texts),
         rows=rows,
         skipped=skipped,
@@ -253,7 +235,6 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         sha256=hashlib.sha256(raw).hexdigest(),
         source=str(plan.data),
     )
-    return made, told
 
 
 def _row(where: str, line: str) -> dict[str, Json]:
@@ -279,35 +260,32 @@ def _logged(body: Mapping[str, Json]) -> str:
 def _body(row: Mapping[str, Json]) -> Mapping[str, Json]:
     for name in WITHIN:
         inner = row.get(name)
-        if isinstance(inner, dict) and "messages" in inner:
+        if isinstance(inner, dict) and MESSAGES in inner:
             return inner
     return row
 
 
 def _places(body: Mapping[str, Json], wanted: Sequence[str]) -> Iterator[Place]:
     """Where the texts stand that are changed, each once, in the order of the request."""
-    found: dict[Place, None] = {}
+    places: set[Place] = set()
     for name in wanted:
         if name.startswith("$"):
-            found |= {
-                tuple(match.parts): None for match in _compiled(name).finditer(body) if isinstance(match.obj, str)
-            }
+            places |= {tuple(match.parts) for match in _compiled(name).finditer(body) if isinstance(match.obj, str)}
         else:
-            found |= dict.fromkeys(_of_role(body, name))
-    yield from sorted(found, key=lambda place: [(isinstance(p, str), str(p).zfill(9)) for p in place])
+            places |= set(_of_role(body, name))
+    yield from sorted(places, key=lambda place: [(isinstance(p, str), str(p).zfill(9)) for p in place])
 
 
 def _of_role(body: Mapping[str, Json], role: str) -> Iterator[Place]:
-    messages = body["messages"]
-    for n, message in enumerate(messages if isinstance(messages, list) else []):
+    for n, message in enumerate(_list(body[MESSAGES])):
         if not isinstance(message, dict) or message.get("role") != role:
             continue
         content = message.get("content")
         if isinstance(content, str):
-            yield ("messages", n, "content")
-        for k, part in enumerate(content if isinstance(content, list) else []):
+            yield (MESSAGES, n, "content")
+        for k, part in enumerate(_list(content)):
             if isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield ("messages", n, "content", k, "text")
+                yield (MESSAGES, n, "content", k, "text")
 
 
 def _at(body: object, place: Place) -> object:
@@ -331,10 +309,9 @@ def _opened(value: Json) -> Json:
     if not isinstance(value, dict):
         return value
     out = {name: _opened(inner) for name, inner in value.items()}
-    told = out.get("arguments")
-    if isinstance(told, str):
+    if isinstance(arguments := out.get("arguments"), str):
         with contextlib.suppress(ValueError):
-            out["arguments"] = from_json(told, deepest=DEEPEST)
+            out["arguments"] = from_json(arguments, deepest=DEEPEST)
     return out
 
 

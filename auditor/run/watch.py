@@ -36,16 +36,14 @@ def watch(folder: Path) -> Watched:
     RunFolderError
         There is no finished run of texts, or too few texts of it have an answer.
     """
-    found, others = _runs(folder)
-    if not found:
+    runs, others = _runs(folder)
+    if not runs:
         raise RunFolderError(f"{folder}: no finished run of texts to follow. Run: audit run --plan FILE --out {folder}")
-    asked = [_asked(result) for result in found]
-    same = [result for result, plan in zip(found, asked, strict=True) if plan == asked[-1]]
-    others |= {_id(r): "another plan" for r, plan in zip(found, asked, strict=True) if plan != asked[-1]}
-    values: list[dict[Key, Values]] = []
+    asked = [_asked(result) for result in runs]
+    same = [result for result, plan in zip(runs, asked, strict=True) if plan == asked[-1]]
+    others |= {_id(r): "another plan" for r, plan in zip(runs, asked, strict=True) if plan != asked[-1]}
     texts: dict[str, str] = {}
-    for result in same:
-        values.append(_values(result, texts))
+    values = [_values(result, texts) for result in same]
     keys = list(dict.fromkeys(key for one in values for key in one))
     if not keys:
         raise RunFolderError(
@@ -60,14 +58,14 @@ def watch(folder: Path) -> Watched:
             if point.look.changed and (last is None or place >= last[0]):
                 last = (place, key)
     place, key = last or (len(same) - 1, keys[0])
-    told = moved([one[key] for one in values[:place] if key in one], values[place].get(key, {}), MOST_TEXTS)
+    changed = moved([one[key] for one in values[:place] if key in one], values[place].get(key, {}), MOST_TEXTS)
     return Watched(
         folder=str(folder),
         runs=tuple(_id(r) for r in same),
         others=others,
         series=tuple(series),
-        moved=tuple(Moved(name, texts.get(name, ""), before, now) for name, before, now in told),
-        moved_at=_id(same[place]) if told else "",
+        moved=tuple(Moved(name, texts.get(name, ""), before, now) for name, before, now in changed),
+        moved_at=_id(same[place]) if changed else "",
     )
 
 
@@ -77,7 +75,7 @@ def _id(result: Result) -> str:
 
 def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
     # Dates are whole seconds: runs of one second follow one another as their folders were made.
-    found: list[tuple[str, int, Result]] = []
+    runs: list[tuple[str, int, Result]] = []
     others: dict[str, str] = {}
     for path in sorted(p.parent for p in folder.glob("*/run.json")):
         try:
@@ -93,8 +91,8 @@ def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
             others[path.name] = "incomplete"
         else:
             made = (path / "plan.json").stat().st_mtime_ns
-            found.append((str(result.run.provenance.started), made, result))
-    return [result for *_, result in sorted(found, key=lambda one: one[:2])], others
+            runs.append((str(result.run.provenance.started), made, result))
+    return [result for *_, result in sorted(runs, key=lambda one: one[:2])], others
 
 
 def _asked(result: Result) -> str:
@@ -129,9 +127,9 @@ def _values(result: Result, texts: dict[str, str]) -> dict[Key, Values]:
                     for pair in pairs(layout.names(attribute), attribute, question):
                         contrast, _ = layout.contrast(attribute, pair.group, pair.against)
                         key = Key(about.model, about.format, attribute, pair.group, pair.reference, label)
-                        told = zip(contrast.text.tolist(), (contrast.map @ y).tolist(), strict=True)
-                        out[key] = {table.texts.values[text]: float(v) for text, v in told}
-    return {key: found for key, found in out.items() if len(found) >= FEWEST}
+                        own = zip(contrast.text.tolist(), (contrast.map @ y).tolist(), strict=True)
+                        out[key] = {table.texts.values[text]: float(v) for text, v in own}
+    return {key: by_text for key, by_text in out.items() if len(by_text) >= FEWEST}
 
 
 def _means(table: Observations, text: Any, y: Any, known: Any) -> Values:
@@ -143,24 +141,15 @@ def _means(table: Observations, text: Any, y: Any, known: Any) -> Values:
 def _series(key: Key, runs: Sequence[Result], values: Sequence[dict[Key, Values]], figures: int) -> Series:
     watcher = Watch(figures)
     points, unit = [], ""
-    for result, found in zip(runs, values, strict=True):
-        if key not in found:
+    for result, by_key in zip(runs, values, strict=True):
+        if key not in by_key:
             continue
-        here = np.array(list(found[key].values()))
+        here = np.array(list(by_key[key].values()))
         value, half = float(here.mean()), 1.96 * float(here.std(ddof=1)) / len(here) ** 0.5
-        low, high = value - half, value + half
         for claim in result.run.claims or ():
-            told = (claim.model, claim.format, claim.attribute, *claim.groups[:2], claim.label)
-            if claim.family == "net" and told == tuple(key):
+            about = (claim.model, claim.format, claim.attribute, *claim.groups[:2], claim.label)
+            if claim.family == "net" and about == tuple(key):
                 unit = claim.unit
-        points.append(
-            Point(
-                run=_id(result),
-                date=str(result.run.provenance.started)[:16].replace("T", " "),
-                value=value,
-                low=low,
-                high=high,
-                look=watcher.look(found[key]),
-            )
-        )
+        date, look = str(result.run.provenance.started)[:16].replace("T", " "), watcher.look(by_key[key])
+        points.append(Point(run=_id(result), date=date, value=value, low=value - half, high=value + half, look=look))
     return Series(key=key, unit=unit, points=tuple(points))

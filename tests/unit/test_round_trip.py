@@ -12,7 +12,7 @@ import pytest
 from auditor import audit
 from auditor.cli import main as cli
 from auditor.core.errors import ConfigError
-from auditor.run.answers import COLUMNS
+from auditor.run.answer_table import COLUMNS
 from auditor.run.result import load
 
 

@@ -1,4 +1,4 @@
-"""The answers of a finished run as one table, of which ``audit import`` makes the same claims."""
+"""The answers of a finished run as one table, of which ``audit import`` makes the same claims, and as other formats."""
 
 from __future__ import annotations
 
@@ -19,61 +19,44 @@ from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, 
 from auditor.measure.observations import Shape, log_odds, shape_of
 from auditor.models.outcome import unanswered
 from auditor.run.build import plan_of
-from auditor.run.observed import outcomes
+from auditor.run.observed import question, score_of
 from auditor.run.stages import dictionaries_of
+from auditor.store.evidence import Evidence
+from auditor.tasks import load
 
 UNASKED = "not asked"
+LOG_VERSION = 2  # of the logs of inspect_ai
+SCORER = "audit"
+WITHIN = "metadata."  # where the fields of a row stand in a sample of a log
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerRow:
-    """One answer, with what was asked and how it was judged.
-
-    Attributes
-    ----------
-    arm : str
-        "original", "edited", "placebo" or "reworded".
-    changed_text : str
-        What the model was asked about; ``text`` is the original.
-    groups, words_out, words_in : str
-        Attribute and group of each change; the words that were taken out and put in.
-    edits : str
-        All edits, as JSON.
-    answer : str or float or None
-        The label, the number, the text; a set of labels is JSON.
-    score : float or None
-        The number of an answer, or the log odds of the label that is compared.
-    outcome, hidden, distance
-        Of the verdict on the variant.
-    source : str or None
-        What the text was made of, where other texts were too; texts of one source are one unit.
-    conversation : str or None
-        All of it, a paragraph a message; None where one question was asked.
-    """
+    """One answer, with what was asked and how it was judged."""
 
     text_id: str
     variant_id: str
-    arm: str
+    arm: str  # "original", "edited", "placebo" or "reworded"
     attributes: str
-    groups: str
+    groups: str  # attribute and group of each change
     words_out: str
     words_in: str
-    text: str
-    changed_text: str
+    text: str  # the original
+    changed_text: str  # what the model was asked about
     model: str
     format: str
     replicate: int
     status: str
-    answer: str | float | None
-    score: float | None
-    outcome: str | None
+    answer: str | float | None  # the label, the number, the text; a set of labels is JSON
+    score: float | None  # the number of an answer, or the log odds of the label that is compared
+    outcome: str | None  # of the verdict on the variant, as the next two
     hidden: bool | None
     distance: float | None
     sampling: str
     valid: bool
-    edits: str
-    source: str | None
-    conversation: str | None
+    edits: str  # all of them, as JSON
+    source: str | None  # what the text was made of; texts of one source are one unit
+    conversation: str | None  # all of it, a paragraph a message; None where one question was asked
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(AnswerRow))
@@ -82,35 +65,23 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(AnswerRow))
 class Answers:
     """Reads the answers of a run of texts.
 
-    Parameters
-    ----------
-    record : mapping
-        Of a run of texts.
-    evidence : Evidence
-        Its cases, prompts and answers.
-    verdicts : iterable of Verdict
-        Its judgements.
-
     Raises
     ------
     ConfigError
         Its task cannot be read any more.
     """
 
-    def __init__(self, record: Mapping[str, Any], evidence: Any, verdicts: Iterable[Verdict]) -> None:
-        from auditor import tasks
-
+    def __init__(self, record: Mapping[str, Any], evidence: Evidence, verdicts: Iterable[Verdict]) -> None:
         if record["spec"].get("suite") == "import" or "target" in record["spec"]:
             raise ConfigError(f"{record['id']} holds no texts: only runs of texts have a table of answers.")
         self.evidence, self.record = evidence, record
         self.plan = plan_of(record["spec"])
-        self.task = tasks.load(self.plan.task)
+        self.task = load(self.plan.task)
         self.models = dict(record["models"])
         self.outcomes = tuple(
             dict.fromkeys(c["label"] for c in record["claims"] if c["family"] == "net" and c["label"])
         )
-        compared = outcomes(self.task, {})
-        self._score_of = compared[0] if len(compared) == 1 else None
+        self._score_of = score_of(self.task)
         self._verdicts: dict[tuple[str, str, str], Verdict] = {(v.variant_id, v.model, v.format): v for v in verdicts}
 
     def __iter__(self) -> Iterator[AnswerRow]:
@@ -121,17 +92,19 @@ class Answers:
             for variant in (case.original, *case.variants):
                 yield from self._of_variant(case, variant, checks, once=once)
 
-    def _of_variant(self, case: Case, variant: Variant, checks: dict[str, Check], *, once: bool) -> Iterator[AnswerRow]:
+    def _of_variant(
+        self, case: Case, variant: Variant, checks: Mapping[str, Check], *, once: bool
+    ) -> Iterator[AnswerRow]:
         shape = shape_of(variant.edits)
         check = checks.get(variant.id)
-        given: dict[tuple[str, str], list[Response]] = {}
+        came: dict[tuple[str, str], list[Response]] = {}
         for response in self.evidence.responses(variant.id):
-            given.setdefault((response.model, response.format), []).append(response)
+            came.setdefault((response.model, response.format), []).append(response)
         valid = check is None or check.status != "invalid"
-        for name, told in self.models.items():
-            asked = 1 if once or shape.kind == "wording" else told["replicates"]
-            for form in told["formats"]:
-                answers = [r for r in given.get((name, form), ()) if r.replicate < asked]
+        for name, about in self.models.items():
+            asked = 1 if once or shape.kind == "wording" else about["replicates"]
+            for form in about["formats"]:
+                answers = [r for r in came.get((name, form), ()) if r.replicate < asked]
                 for response in answers or self._unasked(variant, name, form):
                     yield self._row(case, variant, shape, response, valid)
 
@@ -188,21 +161,18 @@ class Answers:
 
     def roles(self) -> Roles:
         """What ``audit import`` needs to compute the claims of the run from these rows."""
-        plan, task = self.plan, self.task
-        dictionaries = dictionaries_of(plan)
-        seen = self.record["controls"]["positive_control"]
-        control = {
-            name: all(told["seen"] for key, told in seen.items() if key.partition(", ")[0] == name)
-            for name in self.models
-            if any(key.partition(", ")[0] == name for key in seen)
-        }
+        seen: dict[str, list[bool]] = {}
+        for key, control in self.record["controls"]["positive_control"].items():
+            if (name := key.partition(", ")[0]) in self.models:
+                seen.setdefault(name, []).append(control["seen"])
+        asked = question(self.task, self.plan, dictionaries_of(self.plan), {}, {})
         return Roles(
             text=("text_id",),
             source="source",
             answer="answer",
-            kind=task.kind.column,
-            favourable=() if task.kind.text else self.outcomes,
-            unit=task.unit,
+            kind=self.task.kind.column,
+            favourable=() if self.task.kind.text else self.outcomes,
+            unit=asked.unit,
             edits="edits",
             version="variant_id",
             model=("model",),
@@ -211,15 +181,13 @@ class Answers:
             status="status",
             score="score",
             where={"sampling": ("iid",), "valid": ("true", "True")},
-            references=plan.references,
-            primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
-            unmarked={
-                d.attribute: u for d in dictionaries if (u := tuple(g.name for g in d.groups.values() if g.unmarked))
-            },
-            graded=tuple(f for f in task.formats if task.graded(f)),
-            control=control,
-            task=task.name,
-            delta=plan.tolerance if task.kind.number else plan.delta,
+            references=asked.references,
+            primary=asked.primary,
+            unmarked={attribute: tuple(groups) for attribute, groups in asked.unmarked.items() if groups},
+            graded=tuple(f for f in self.task.formats if f in asked.graded),
+            control={name: all(seen[name]) for name in self.models if name in seen},
+            task=self.task.name,
+            delta=asked.delta,
         )
 
     def table(self, texts: dict[str, str]) -> Table:
@@ -269,3 +237,73 @@ def _text(answer: str | float | None) -> str | None:
 
 def _plain(text: object) -> str:
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+
+
+def inspect_log(record: Mapping[str, Any], rows: Iterable[AnswerRow]) -> str:
+    """The answers of a run as a log of inspect_ai: one sample for each prompt, one epoch for each replicate."""
+    samples = [_sample(row) for row in rows]
+    provenance, spec = record["provenance"], record["spec"]
+    ids = list(dict.fromkeys(sample["id"] for sample in samples))
+    epochs = max((sample["epoch"] for sample in samples), default=1)
+    models = list(record["models"])
+    made = {
+        "version": LOG_VERSION,
+        "status": "success" if record["status"] == "complete" else "cancelled",
+        "eval": {
+            "eval_id": record["id"],
+            "run_id": record["id"],
+            "created": provenance["started"],
+            "task": str(spec["task"]),
+            "task_id": record["id"],
+            "task_version": 0,
+            "task_attribs": {},
+            "task_args": {},
+            "dataset": {"name": spec["task"], "samples": len(ids), "sample_ids": ids, "shuffled": False},
+            "model": models[0] if len(models) == 1 else ", ".join(models),
+            "model_args": {},
+            "config": {"epochs": epochs},
+            "packages": {"llm-bias-auditor": record["tool_version"]},
+            "scorers": [{"name": SCORER}],
+        },
+        "plan": {"name": "plan", "steps": []},
+        "results": {"total_samples": len(samples), "completed_samples": len(samples), "scores": []},
+        "stats": {"started_at": provenance["started"], "completed_at": provenance["ended"], "model_usage": {}},
+        "samples": samples,
+    }
+    return json.dumps(made, ensure_ascii=False) + "\n"
+
+
+def roles_in_log(roles: Roles) -> Roles:
+    """The roles of a table of answers, for the samples of a log."""
+    return roles.model_copy(
+        update={
+            "text": tuple(WITHIN + name for name in roles.text),
+            "model": tuple(WITHIN + name for name in roles.model),
+            "format": tuple(WITHIN + name for name in roles.format),
+            "where": {WITHIN + name: values for name, values in roles.where.items()},
+            **{
+                role: WITHIN + name
+                for role in ("answer", "source", "edits", "version", "replicate", "status", "score")
+                if (name := getattr(roles, role)) is not None
+            },
+        }
+    )
+
+
+def _sample(row: AnswerRow) -> dict[str, Any]:
+    said = "" if row.answer is None else str(row.answer)
+    message = {"role": "assistant", "content": said}
+    return {
+        "id": f"{row.variant_id} {row.model} {row.format}",
+        "epoch": row.replicate + 1,
+        "input": row.changed_text,
+        "target": "",
+        "messages": [{"role": "user", "content": row.changed_text}, message],
+        "output": {"model": row.model, "choices": [{"message": message, "stop_reason": "stop"}], "completion": said},
+        "scores": {SCORER: {"value": said if row.answer is None else row.answer, "answer": said}},
+        "metadata": dataclasses.asdict(row),
+        "store": {},
+        "events": [],
+        "model_usage": {},
+        "attachments": {},
+    }

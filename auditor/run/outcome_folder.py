@@ -25,23 +25,10 @@ def is_outcomes(record: Mapping[str, Any]) -> bool:
 
 
 def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, started: datetime) -> Path:
-    """Write a run folder below ``root``.
+    """Write a run folder below ``root``: ``plan.json``, ``run.json``, ``report.html`` and empty journals.
 
-    Parameters
-    ----------
-    tables : mapping
-        What `auditor.contrib.ll144.record` computed.
-    plan : mapping
-        The options that shaped them, as plain data.
-    root : Path
-        The folder of all run folders.
-    started : datetime
-        When the command began, in UTC.
-
-    Returns
-    -------
-    Path
-        The run folder: ``plan.json``, ``run.json``, ``report.html`` and empty journals.
+    ``tables`` is what `auditor.contrib.ll144.record` computed, ``plan`` the options that shaped them, ``started`` when
+    the command began, in UTC.
     """
     from auditor.core.provenance import code_sha256
     from auditor.report import html, ll144_report

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
@@ -67,6 +66,7 @@ def task_of(name: str, candidates: int) -> Task:
         else "Rank all of them. Answer with their numbers alone, the best first, with commas between, and nothing else."
     )
     form = Format(instruction=instruction, answer="{label}", max_tokens=16 + 4 * candidates)
+    wish = "the higher number" if task.kind.number else f'the answer "{task.favourable}"'
     names = {normalise(alias): label for label, aliases in NAMES.items() for alias in aliases}
     return dataclasses.replace(
         task,
@@ -74,10 +74,11 @@ def task_of(name: str, candidates: int) -> Task:
         favourable=None,
         examples=(),
         controls=(),
-        formats=MappingProxyType(dict.fromkeys(map(partial(_order, kind), range(candidates)), form)),
+        formats=MappingProxyType({_order(kind, at): form for at in range(candidates)}),
         default_format=kind,
         reader=Reader(names=MappingProxyType(names)),
-        question=_question(task),
+        question="Several candidates follow, each between tags. Compare them on what you were told to judge, and on "
+        f"nothing else. If only one of them could get {wish}, which one should it be?",
     )
 
 
@@ -86,22 +87,14 @@ def _order(kind: str, at: int) -> str:
     return f"{kind}-{at + 1}" if at else kind
 
 
-def _question(task: Task) -> str:
-    wish = "the higher number" if task.kind.number else f'the answer "{task.favourable}"'
-    return (
-        "Several candidates follow, each between tags. Compare them on what you were told to judge, and on nothing "
-        f"else. If only one of them could get {wish}, which one should it be?"
-    )
-
-
 def asked(task: Task, format: str, shown: Sequence[Variant]) -> Prompt:
     """The prompt that shows candidates in their order."""
     texts = [str(version.input) for version in shown]
     tag = "candidate"
     while any(f"<{tag}-" in text or f"</{tag}-" in text for text in texts):
         tag += "-x"
-    told = "\n\n".join(f"<{tag}-{n}>\n{text}\n</{tag}-{n}>" for n, text in enumerate(texts, 1))
-    content = f"{task.question}\n\n{told}\n\n{task.formats[format].instruction}"
+    shown_texts = "\n\n".join(f"<{tag}-{n}>\n{text}\n</{tag}-{n}>" for n, text in enumerate(texts, 1))
+    content = f"{task.question}\n\n{shown_texts}\n\n{task.formats[format].instruction}"
     system = [Message(role="system", content=task.system)] if task.system else []
     return Prompt(format=format, messages=(*system, Message(role="user", content=content)))
 
@@ -118,9 +111,9 @@ def read_ranking(output: str, n: int | None = None) -> tuple[int, ...] | None:
     """
     lines = [line for line in after_reasoning(output).splitlines() if line.strip()]
     for text in (" ".join(lines), *(lines[-1:])):
-        found = [int(number) - 1 for number in re.findall(r"\d{1,3}", text)]
-        if found and sorted(found) == list(range(n or len(found))):
-            return tuple(found)
+        places = [int(number) - 1 for number in re.findall(r"\d{1,3}", text)]
+        if places and sorted(places) == list(range(n or len(places))):
+            return tuple(places)
     return None
 
 
@@ -131,11 +124,8 @@ def panels(
     fine = [v for v in case.variants if checks[v.id].status != "invalid" and v.order == 1]
     if kind == CHOICE:
         both = [(v.id, at, (v, case.original)[:: -1 if at else 1]) for v in fine for at in (0, 1)]
-        return [
-            Panel(name, case, shown, k, asked(task, _order(kind, at), shown))
-            for name, at, shown in both
-            for k in range(repeats)
-        ]
+        prompts = [(name, shown, asked(task, _order(kind, at), shown)) for name, at, shown in both]
+        return [Panel(name, case, shown, k, prompt) for name, shown, prompt in prompts for k in range(repeats)]
     by_group: dict[str, dict[str, Variant]] = {}
     for v in fine:
         (attribute,) = v.attributes

@@ -9,22 +9,55 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
-from auditor.core import userfile
+from auditor.core import csvfile, userfile
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError, UserError
-from auditor.core.shown import cell
+from auditor.core.shown import cell, csv_text
 from auditor.core.types import FORMAT_VERSION, Estimate, is_beside
 from auditor.measure.intervals import clopper_pearson
-from auditor.run.review.sheet import COLUMNS, INSTRUCTIONS, VALUES, plain, records
-from auditor.run.review.sheet import Row as Row
-from auditor.run.review.sheet import sheet as sheet
+from auditor.store.disk import read_json, write_bytes, write_json
+from auditor.store.folder import RunFolder
 
 RESULT, SAMPLES = "validity.json", "validity_samples.json"
+COLUMNS = ("id", "original", "variant", "reader_1", "reader_2")
+VALUES = ("ok", "wrong", "unsure")
+INSTRUCTIONS = """# How to read {sheet}
+
+Each row has an original text and a variant in which words for people were replaced. Two people fill the sheet
+independently and without talking about it: one the column `reader_1`, the other the column `reader_2`.
+
+Read both texts and enter one of three values:
+
+- `ok`: the variant is English that somebody could have written, and it says the same as the original about
+  another person.
+- `wrong`: the change broke the grammar, made the text contradict itself (he … her for one person), or changed its
+  meaning beyond the person named. Mistakes that the original has as well do not count.
+- `unsure`: neither can be said.
+
+Judge the text only, not what a model should answer to it and not whether you like what it says.
+
+Keep all rows and leave `id`, `original` and `variant` as they are. A text that begins with `=`, `+`, `-` or `@` has
+an apostrophe in front, so that a spreadsheet shows it instead of computing it. Save as CSV (UTF-8), then run:
+
+    audit validity import {run} {sheet}
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One variant to read. ``discarded`` is what the automatic check said; it is not in the sheet."""
+
+    id: str
+    case: str
+    attributes: tuple[str, ...]
+    discarded: bool
+    original: str
+    variant: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +90,7 @@ class Arm:
     by_attributes: tuple[Mapping[str, object], ...]
 
 
-def population(folder: Any) -> dict[str, Row]:
+def population(folder: RunFolder) -> dict[str, Row]:
     """All variants of a run that a reader can judge, by id; placebo edits are left out.
 
     Raises
@@ -65,14 +98,14 @@ def population(folder: Any) -> dict[str, Row]:
     UserError
         The run has no texts.
     """
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for case, checks in folder.cases():
         for variant in case.variants:
             texts = (case.original.input, variant.input)
             if is_beside(variant) or not all(isinstance(t, str) for t in texts):
                 continue
             check = checks.get(variant.id)
-            found[variant.id] = Row(
+            rows[variant.id] = Row(
                 id=variant.id,
                 case=case.id,
                 attributes=variant.attributes,
@@ -80,11 +113,11 @@ def population(folder: Any) -> dict[str, Row]:
                 original=str(texts[0]),
                 variant=str(texts[1]),
             )
-    if not found:
+    if not rows:
         raise UserError(
             f"{folder.path}: the run holds no variants of texts to read. See it with: audit report {folder.path}"
         )
-    return found
+    return rows
 
 
 def draw(rows: Iterable[Row], n: int, seed: int) -> list[Row]:
@@ -104,19 +137,15 @@ def draw(rows: Iterable[Row], n: int, seed: int) -> list[Row]:
     return taken
 
 
-def sample(folder: Any, out: Path, *, n: int = 100, seed: int = 7, discarded: bool = False) -> list[Row]:
+def sample(folder: RunFolder, out: Path, *, n: int = 100, seed: int = 7, discarded: bool = False) -> list[Row]:
     """Write a sheet and its instructions, and enter the ids in the run folder.
 
     Parameters
     ----------
-    folder : RunFolder
-        A run of texts.
     out : Path
         The sheet (.csv); the instructions stand beside it as .md. Neither may exist.
     n : int
         Valid variants; all of them where there are fewer.
-    seed : int
-        Fixes the draw.
     discarded : bool
         Add as many variants that the automatic check discarded, mixed in.
 
@@ -125,8 +154,6 @@ def sample(folder: Any, out: Path, *, n: int = 100, seed: int = 7, discarded: bo
     UserError
         There is nothing to draw from, a file exists, or a setting is out of range.
     """
-    from auditor.store.disk import write_bytes, write_json
-
     if n < 1:
         raise ConfigError(f"--n must be 1 or more; got {n}")
     guide = out.with_suffix(".md")
@@ -142,7 +169,8 @@ def sample(folder: Any, out: Path, *, n: int = 100, seed: int = 7, discarded: bo
     if discarded:
         taken += draw((r for r in rows if r.discarded), len(taken), seed)
         Random(f"validity:mix:{seed}").shuffle(taken)
-    write_bytes(out, sheet(taken).encode("utf-8-sig"))
+    sheet = csv_text([COLUMNS, *([r.id, r.original, r.variant, "", ""] for r in taken)])
+    write_bytes(out, sheet.encode("utf-8-sig"))
     write_bytes(guide, INSTRUCTIONS.format(sheet=out.name, run=folder.path).encode("utf-8"))
     entry = {"n": n, "seed": seed, "discarded": discarded, "ids": sorted(r.id for r in taken)}
     known = [s for s in _samples(folder.path) if s != entry]
@@ -150,7 +178,7 @@ def sample(folder: Any, out: Path, *, n: int = 100, seed: int = 7, discarded: bo
     return taken
 
 
-def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, object]]:
+def read(folder: RunFolder, path: Path) -> tuple[list[Reading], Mapping[str, object]]:
     """The readings of a filled sheet, and the sample it was drawn as.
 
     Raises
@@ -160,7 +188,7 @@ def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, object]]:
     """
     known = population(folder)
     readings: dict[str, Reading] = {}
-    for line, cells in records(path):
+    for line, cells in _records(path):
         where = f"{path}, line {line}"
         name = cells["id"].strip()
         if name not in known:
@@ -170,7 +198,7 @@ def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, object]]:
             raise DataFileError(f"{where}: the id {name!r} stands twice. Keep one row of each id.")
         row = known[name]
         for column, text in (("original", row.original), ("variant", row.variant)):
-            if plain(cells[column]) not in (plain(str(cell(text))), plain(text)):
+            if _plain(cells[column]) not in (_plain(str(cell(text))), _plain(text)):
                 raise DataFileError(
                     f"{where}, column {column}: the text of {name} is not the one in the run, so the reading may be "
                     "of another text. Restore it from the sheet as it was drawn."
@@ -179,11 +207,30 @@ def read(folder: Any, path: Path) -> tuple[list[Reading], Mapping[str, object]]:
         for column in COLUMNS[3:]:
             value = cells[column].strip().casefold()
             if value not in VALUES:
-                found = f"got {cells[column]!r}" if value else "the cell is empty"
-                raise DataFileError(f"{where}, column {column}: {found}; enter one of {', '.join(VALUES)}.")
+                entered = f"got {cells[column]!r}" if value else "the cell is empty"
+                raise DataFileError(f"{where}, column {column}: {entered}; enter one of {', '.join(VALUES)}.")
             values.append(value)
         readings[name] = Reading(row=row, first=values[0], second=values[1])
     return list(readings.values()), _sample_of(folder, path, set(readings))
+
+
+def _plain(text: str) -> str:
+    """Spreadsheets write line ends in their own way."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _records(path: Path) -> Iterable[tuple[int, dict[str, str]]]:
+    """Line number and cells of each row that is not blank."""
+    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS)
+    header = [name.casefold() for name in table.columns]
+    if lost := [column for column in COLUMNS if header.count(column) != 1]:
+        raise DataFileError(
+            f"{path}, line 1: each column once, and {', '.join(lost)} is not. Needed: {', '.join(COLUMNS)}."
+        )
+    for line, cells in table.rows:
+        if any(cell.strip() for cell in cells):
+            yield line, dict(zip(header, cells, strict=True))
 
 
 def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> tuple[float | None, str]:
@@ -213,19 +260,17 @@ def arm(readings: Sequence[Reading]) -> Arm:
     both = [(r.first, r.second) for r in readings if "unsure" not in (r.first, r.second)]
     pairs = [(r.first, r.second) for r in readings]
     kappa, reason = cohen_kappa(pairs)
-    sets: dict[tuple[str, ...], list[Reading]] = {}
+    sets: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for r in readings:
-        sets.setdefault(r.row.attributes, []).append(r)
-    shared = len(readings) - len({r.row.case for r in readings})
-    note = (
-        f"{shared} of {plural(len(readings), 'variant')} are of a text that is in the sheet already" if shared else ""
-    )
+        sets.setdefault(r.row.attributes, []).append((r.first, r.second))
+    note = ""
+    if shared := len(readings) - len({r.row.case for r in readings}):
+        note = f"{shared} of {plural(len(readings), 'variant')} are of a text that is in the sheet already"
 
     def share(hits: Sequence[bool]) -> Estimate | None:
         if not hits:
             return None
-        found = clopper_pearson(sum(hits), len(hits), n_skipped=len(readings) - len(hits))
-        return Estimate(**{**asdict(found), "note": note})
+        return replace(clopper_pearson(sum(hits), len(hits), n_skipped=len(readings) - len(hits)), note=note)
 
     return Arm(
         n=len(readings),
@@ -238,18 +283,14 @@ def arm(readings: Sequence[Reading]) -> Arm:
         kappa=kappa,
         kappa_reason=reason,
         by_attributes=tuple(
-            {
-                "attributes": list(key),
-                "n": len(of),
-                "wrong_both": sum(r.first == r.second == "wrong" for r in of),
-                "wrong_any": sum("wrong" in (r.first, r.second) for r in of),
-            }
+            {"attributes": list(key), "n": len(of), "wrong_both": sum(a == b == "wrong" for a, b in of)}
+            | {"wrong_any": sum("wrong" in pair for pair in of)}
             for key, of in sorted(sets.items())
         ),
     )
 
 
-def take_in(folder: Any, path: Path) -> dict[str, Any]:
+def take_in(folder: RunFolder, path: Path) -> dict[str, Any]:
     """Read a filled sheet and write ``validity.json`` into the run folder; returns what it holds.
 
     Raises
@@ -257,23 +298,18 @@ def take_in(folder: Any, path: Path) -> dict[str, Any]:
     DataFileError
         As for `read`.
     """
-    from auditor.store.disk import write_json
-
     readings, drawn = read(folder, path)
-    arms: dict[Literal["valid", "discarded"], list[Reading]] = {
-        "valid": [r for r in readings if not r.row.discarded],
-        "discarded": [r for r in readings if r.row.discarded],
-    }
+    valid, discarded = ([r for r in readings if r.row.discarded == out] for out in (False, True))
     result: dict[str, object] = {
         "format_version": FORMAT_VERSION,
         "run": folder.path.name,
         "sheet": path.name,
         "sheet_sha256": userfile.sha256(path),
         "sample": {key: drawn[key] for key in ("n", "seed", "discarded")},
+        "valid": asdict(arm(valid)) if valid else None,
+        "discarded": asdict(arm(discarded)) if discarded else None,
     }
-    for name, of in arms.items():
-        result[name] = asdict(arm(of)) if of else None
-    if not arms["discarded"]:
+    if not discarded:
         result["discarded_reason"] = "none was drawn; draw a sheet with --discarded"
     result = json.loads(json.dumps(result))
     write_json(folder.path / RESULT, result)
@@ -284,33 +320,28 @@ def controls(path: Path) -> dict[str, object] | None:
     """What ``validity.json`` of the run folder ``path`` adds to the controls of a report; None without one."""
     if not (path / RESULT).is_file():
         return None
-    from auditor.store.disk import read_json
-
-    found: dict[str, object] = {}
+    nobody = {"status": "not_tested", "reason": "no row was decided by both readers"}
+    arms: dict[str, object] = {}
     for name, data in read_json(path / RESULT).items():
-        if name not in ("valid", "discarded") or data is None:
-            continue
-        told: dict[str, object] = {
-            key: value
-            if value is not None
-            else {"status": "not_tested", "reason": "no row was decided by both readers"}
-            for key, value in (("wrong for both", data["wrong_both"]), ("wrong for one or both", data["wrong_any"]))
-        } | {"same value": {"rate": data["agreement"], "n": data["n"]}, "unsure": f"{data['unsure']} of {data['n']}"}
-        kappa = data["kappa"]
-        undefined = f"undefined: {data['kappa_reason']}"
-        found[name] = told | {"Cohen's kappa": undefined if kappa is None else f"{kappa:.2f}"}
-    return found
+        if name in ("valid", "discarded") and data is not None:
+            kappa = data["kappa"]
+            arms[name] = {
+                "wrong for both": nobody if data["wrong_both"] is None else data["wrong_both"],
+                "wrong for one or both": nobody if data["wrong_any"] is None else data["wrong_any"],
+                "same value": {"rate": data["agreement"], "n": data["n"]},
+                "unsure": f"{data['unsure']} of {data['n']}",
+                "Cohen's kappa": f"undefined: {data['kappa_reason']}" if kappa is None else f"{kappa:.2f}",
+            }
+    return arms
 
 
 def _samples(path: Path) -> list[dict[str, Any]]:
     if not (path / SAMPLES).is_file():
         return []
-    from auditor.store.disk import read_json
-
     return list(read_json(path / SAMPLES)["samples"])
 
 
-def _sample_of(folder: Any, path: Path, ids: set[str]) -> Mapping[str, object]:
+def _sample_of(folder: RunFolder, path: Path, ids: set[str]) -> Mapping[str, object]:
     """The sample whose ids the sheet holds, all of them."""
     possible = [s for s in _samples(folder.path) if ids <= set(s["ids"])]
     if not possible:
