@@ -19,8 +19,7 @@ from auditor.core.counting import cut_off, plural
 from auditor.core.errors import AuthFailed, CallTimeout, ServerFault, UserError
 from auditor.core.protocols import Model
 from auditor.core.types import Prompt, Request, Response, Usage
-from auditor.models.budget import Budget
-from auditor.models.budget import Price, TokenCounter
+from auditor.models.budget import Budget, Price, TokenCounter
 from auditor.models.talks import client_of
 from auditor.run.build import prompt_of
 from auditor.tasks.task import Task
