@@ -101,39 +101,32 @@ class GenerationOracle(Oracle):
         terms = masked_terms(edits) if edits else ()
         a = [mask(t, terms) for t in original.texts[:MAX_SIDE]]
         b = [mask(t, terms) for t in variant.texts[:MAX_SIDE]]
-        signed: dict[str, tuple[float, float]] = {}
-        noise: dict[str, float] = {}
+        arms: dict[str, tuple[list[float], list[float]]] = {}
+        matrices: dict[str, list[list[float]]] = {}
         if original.came and variant.came:
-            signed["refusal"] = (original.refused / original.came, variant.refused / variant.came)
-            arms = ([float(k < side.refused) for k in range(side.came)] for side in (original, variant))
-            if (spread := _within(arms)) is not None:
-                noise["refusal"] = spread
+            before, after = ([float(k < side.refused) for k in range(side.came)] for side in (original, variant))
+            arms["refusal"] = before, after
+        if a and b:
+            for name, figure in (("sentiment", sentiment), ("length", _length)):
+                arms[name] = [figure(t) for t in a], [figure(t) for t in b]
+            matrices["wording"] = _matrix([*a, *b], wording_distance)
+            if self._embed is not None:
+                vectors = self._embed([*a, *b])
+                matrices["meaning"] = [[max(0.0, 1.0 - float(x @ y)) for y in vectors] for x in vectors]
+        signed = {name: (fmean(left), fmean(right)) for name, (left, right) in arms.items()}
+        noise = {name: spread for name, sides in arms.items() if (spread := _within(sides)) is not None}
         between: dict[str, float] = {}
         within: dict[str, float] = {}
         dealt: dict[str, tuple[float, ...]] = {}
         largest: dict[str, float] = {}
-        if a and b:
-            for name, figure in (("sentiment", sentiment), ("length", _length)):
-                left, right = [figure(t) for t in a], [figure(t) for t in b]
-                signed[name] = (fmean(left), fmean(right))
-                if (spread := _within((left, right))) is not None:
-                    noise[name] = spread
-            matrices = {"wording": _matrix([*a, *b], wording_distance)}
-            if self._embed is not None:
-                vectors = self._embed([*a, *b])
-                matrices["meaning"] = [[max(0.0, 1.0 - float(x @ y)) for y in vectors] for x in vectors]
-            for name, matrix in matrices.items():
-                n = len(a)
-                between[name] = fmean(matrix[i][j] for i in range(n) for j in range(n, n + len(b)))
-                own = [
-                    matrix[i][j]
-                    for part in (range(n), range(n, n + len(b)))
-                    for i, j in itertools.combinations(part, 2)
-                ]
-                largest[name] = max(own, default=0.0)
-                if len(a) > 1 or len(b) > 1:
-                    within[name] = between[name] - (deals := splits(matrix, n))[0]
-                    dealt[name] = deals
+        left, right = range(len(a)), range(len(a), len(a) + len(b))
+        for name, matrix in matrices.items():
+            between[name] = fmean(matrix[i][j] for i in left for j in right)
+            own = [matrix[i][j] for part in (left, right) for i, j in itertools.combinations(part, 2)]
+            largest[name] = max(own, default=0.0)
+            if own:
+                dealt[name] = splits(matrix, len(a))
+                within[name] = between[name] - dealt[name][0]
         return Measured(signed=signed, noise=noise, between=between, within=within, splits=dealt, largest=largest)
 
     def answer(self, answers: Sequence[Answer]) -> Side | None:
@@ -186,9 +179,9 @@ def _length(text: str) -> float:
     return float(len(tokens(text)))
 
 
-def _within(arms: Any) -> float | None:
+def _within(arms: Iterable[Sequence[float]]) -> float | None:
     """Mean absolute difference of two answers to one prompt; None where nothing was repeated."""
-    means = [fmean(abs(x - y) for x, y in itertools.combinations(arm, 2)) for arm in map(list, arms) if len(arm) > 1]
+    means = [fmean(abs(x - y) for x, y in itertools.combinations(arm, 2)) for arm in arms if len(arm) > 1]
     return fmean(means) if means else None
 
 
