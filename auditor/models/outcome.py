@@ -142,24 +142,13 @@ class RetryPolicy:
     The wait after attempt *a* is uniform in [0, min(``cap_s``, ``base_s`` · 2^(a−1))]. Where the server
     names a time (``Retry-After``), that time is kept in full, with jitter of at most ``base_s`` on top so
     that workers do not return together.
-
-    Parameters
-    ----------
-    attempts : int
-        Attempts in all, at least 1.
-    base_s, cap_s : float
-        Seconds.
-    ceiling_s : float
-        No wait may end later than this many seconds after the first attempt.
-    seed : int
-        Seed of the jitter.
     """
 
-    attempts: int = 5
+    attempts: int = 5  # in all
     base_s: float = 0.5
     cap_s: float = 60.0
-    ceiling_s: float = 300.0
-    seed: int = 7
+    ceiling_s: float = 300.0  # no wait may end later than this many seconds after the first attempt
+    seed: int = 7  # of the jitter
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or min(self.base_s, self.cap_s, self.ceiling_s) < 0:

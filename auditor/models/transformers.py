@@ -22,10 +22,11 @@ import asyncio
 import hashlib
 import importlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from auditor.core import userfile
 from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDependency
 from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Message, Prompt, Request, Usage, digest
@@ -44,18 +45,14 @@ MAX_LENGTH = 100_000  # what tokenizers without a limit claim is far above this
 
 
 class Transformers(Model):
-    """A local Hugging Face model as an adapter.
+    """A local Hugging Face model: an ID of the hub, or the folder of a saved one.
 
     Parameters
     ----------
-    name : str
-        An ID of the hub, or the folder of a saved model; for causal models with ``chat:`` or ``labels:`` in front.
     task : Task, optional
         Gives the labels: needed by masked models and causal ones that choose. A classifier whose labels are
         ``LABEL_0``, ``LABEL_1``, … takes the task's labels by position, if there are as many. Bounds the length of a
         causal model's answers.
-    device : str
-        Where the model runs, as torch names it.
     scores : bool
         Causal models that write answers: also give the labels' scores, at one more pass per request.
 
@@ -78,7 +75,8 @@ class Transformers(Model):
         self._library = library
         self.name = f"hf:{name}"
         self._device, self._task = device, task
-        mode, name = _mode(name)
+        head, colon, rest = name.partition(":")
+        mode, name = (head, rest) if colon and head in MODES else (None, name)
         self.kind, self._tokenizer, self._model = _load(library, name)
         self.writes = self._writes(mode)
         self._formats = {form: limit for form, limit in token_limits(task).items() if form}
@@ -139,20 +137,14 @@ class Transformers(Model):
 
     def _classify(self, texts: Sequence[str], batch: Sequence[Request]) -> list[Reply]:
         logits = self._model(**self._encode(texts)).logits.float()
-        if self._multi:
-            rows = logits.sigmoid().tolist()
-            chosen = [[self._labels[j] for j, x in enumerate(row) if x >= 0] for row in logits.tolist()]
-            return [
-                Reply(text=", ".join(labels) or "none", scores=self._scores(row))
-                for labels, row in zip(chosen, rows, strict=True)
-            ]
-        return [
-            Reply(text=self._labels[max(range(len(row)), key=row.__getitem__)], scores=self._scores(row))
-            for row in logits.softmax(-1).tolist()
-        ]
-
-    def _scores(self, row: Sequence[float]) -> Mapping[str, float]:
-        return dict(zip(self._labels, map(float, row), strict=True))
+        chances = (logits.sigmoid() if self._multi else logits.softmax(-1)).tolist()
+        replies = []
+        for row, scores in zip(logits.tolist(), chances, strict=True):
+            text = self._labels[max(range(len(row)), key=scores.__getitem__)]
+            if self._multi:
+                text = ", ".join(label for label, x in zip(self._labels, row, strict=True) if x >= 0) or "none"
+            replies.append(Reply(text=text, scores=dict(zip(self._labels, map(float, scores), strict=True))))
+        return replies
 
     # -- masked language models ------------------------------------------
 
@@ -218,10 +210,8 @@ class Transformers(Model):
     def _answer(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
         """Write an answer to each prompt; those of one limit go through the model together."""
         replies: dict[int, Reply] = {}
-        limits = [
-            min(self.max_tokens(request.prompt.format), self._limit - len(ids))
-            for ids, request in zip(prompts, batch, strict=True)
-        ]
+        asked = [self.max_tokens(request.prompt.format) for request in batch]
+        limits = [min(most, self._limit - len(ids)) for ids, most in zip(prompts, asked, strict=True)]
         for limit in sorted(set(limits)):
             places = [i for i, own in enumerate(limits) if own == limit]
             made = self._generated([prompts[i] for i in places], limit)
@@ -261,12 +251,12 @@ class Transformers(Model):
     def _padded(self, rows: Sequence[Sequence[int]], fill: int, *, left: bool) -> tuple[Any, Any]:
         """Rows of equal length as a tensor, and the mask of what is no padding."""
         width = max(map(len, rows))
-        gaps = [width - len(row) for row in rows]
-        ids = [[fill] * gap + [*row] if left else [*row] + [fill] * gap for row, gap in zip(rows, gaps, strict=True)]
-        ones = [[0] * gap + [1] * (width - gap) for gap in gaps]
-        tensors = (ids, ones if left else [mask[::-1] for mask in ones])
-        first, second = (self._torch.tensor(values, device=self._device) for values in tensors)
-        return first, second
+
+        def tensor(values: Iterable[Sequence[int]], pad: int) -> Any:
+            pads = [(list(row), [pad] * (width - len(row))) for row in values]
+            return self._torch.tensor([gap + row if left else row + gap for row, gap in pads], device=self._device)
+
+        return tensor(rows, fill), tensor([[1] * len(row) for row in rows], 0)
 
     def _continue(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
         replies = []
@@ -300,13 +290,7 @@ class Transformers(Model):
         return bool(getattr(self._tokenizer, "chat_template", None))
 
     def _writes(self, mode: str | None) -> bool:
-        """Whether the model writes answers, or chooses between labels.
-
-        Raises
-        ------
-        ConfigError
-            ``mode`` is not possible with this model.
-        """
+        """Whether the model writes answers, or chooses between labels; `ConfigError` where it cannot do ``mode``."""
         if self.kind != "causal":
             if mode is not None:
                 raise ConfigError(
@@ -345,12 +329,6 @@ class Transformers(Model):
         own = tuple(str(config.id2label[i]) for i in range(config.num_labels))
         generic = all(label == f"LABEL_{i}" for i, label in enumerate(own))
         return wanted if generic and len(wanted) == len(own) else own
-
-
-def _mode(name: str) -> tuple[str | None, str]:
-    """``chat``, ``labels`` or None, and the ID without it."""
-    head, colon, rest = name.partition(":")
-    return (head, rest) if colon and head in MODES else (None, name)
 
 
 def _messages(prompt: Prompt) -> list[dict[str, str]]:
@@ -394,19 +372,13 @@ def _load(library: Any, name: str) -> tuple[str, Any, Any]:
 
 def _limit(tokenizer: Any, config: Any) -> int:
     """Tokens that the model takes."""
-    known = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
-    known += [getattr(config, "n_positions", None)]
+    known = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+    known.append(tokenizer.model_max_length)
     return min((int(n) for n in known if n and n < MAX_LENGTH), default=512)
 
 
 def _one_token(tokenizer: Any, label: str) -> int:
-    """The token of a word inside a sentence.
-
-    Raises
-    ------
-    ConfigError
-        The word is more than one token, so that one mask cannot stand for it.
-    """
+    """The token of a word inside a sentence."""
     for text in (f" {label}", label):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
@@ -423,6 +395,5 @@ def _weights(name: str, config: object) -> str:
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.glob("*") if p.suffix in (".safetensors", ".bin", ".json", ".txt")):
         whole.update(path.name.encode())
-        with path.open("rb") as file:
-            whole.update(hashlib.file_digest(file, "sha256").digest())
+        whole.update(bytes.fromhex(userfile.sha256(path)))
     return whole.hexdigest()

@@ -232,14 +232,7 @@ def retry_after(headers: Mapping[str, str], *, now: float | None = None) -> floa
     """Seconds to wait that a response asks for, or None.
 
     Reads ``retry-after-ms`` (milliseconds), and ``retry-after`` as seconds or as an HTTP date (RFC 9110,
-    section 10.2.3); a date in the past is 0.
-
-    Parameters
-    ----------
-    headers : mapping
-        With names in lower case, or case-insensitive.
-    now : float or None
-        Seconds since the epoch, for tests.
+    section 10.2.3); a date in the past is 0. Names are in lower case, or case-insensitive.
 
     Examples
     --------

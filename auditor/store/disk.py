@@ -45,21 +45,8 @@ def read_error(path: Path, error: OSError) -> RunFolderError:
 def hold(path: Path, what: str, *, wait_s: float = 0.0) -> Lock:
     """Hold a lock file, for which the operating system lets go when the process ends, however it ends.
 
-    The file itself may stay behind: only a living process holds the lock.
-
-    Parameters
-    ----------
-    path : Path
-        The lock file.
-    what : str
-        What it guards, for the message.
-    wait_s : float
-        Seconds to wait for another holder.
-
-    Raises
-    ------
-    RunFolderError
-        Another process holds it.
+    The file itself may stay behind: only a living process holds the lock. `RunFolderError`, about ``what`` it guards,
+    where another process holds it for longer than ``wait_s`` seconds.
     """
     lock = filelock.FileLock(path, timeout=wait_s, thread_local=False)
     try:
@@ -122,13 +109,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def new_folder(root: Path, name: str) -> Path:
-    """Make the folder ``name`` under ``root``, with a number behind it where there is one of that name.
-
-    Raises
-    ------
-    UserError
-        It cannot be made.
-    """
+    """Make the folder ``name`` under ``root``, with a number behind it where there is one of that name."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         for n in itertools.count(1):

@@ -62,13 +62,7 @@ class RunFolder(RunStore):
         return isinstance(plan, dict) and bool(plan.get("redact", False))
 
     def require_texts(self, what: str) -> None:
-        """Refuse what needs the texts of a redacted run.
-
-        Raises
-        ------
-        RunFolderError
-            The run was redacted; the message names ``what`` could not be done.
-        """
+        """Refuse ``what`` needs the texts of a redacted run."""
         if self.redact:
             raise RunFolderError(
                 f"{self.path} was written with --redact: {what} needs the texts, and the folder holds digests only. "
@@ -81,15 +75,8 @@ class RunFolder(RunStore):
     def create(cls, root: Path, plan: Mapping[str, object], *, now: datetime | None = None) -> Self:
         """Make a new run folder under ``root``, with ``plan.json`` in it, and enter it in the register.
 
-        Parameters
-        ----------
-        root : Path
-            The folder of all runs; made if it is not there.
-        plan : mapping
-            Everything that shapes the run, as plain data without NaN. ``format_version``,
-            ``tool_version``, ``run_id`` and ``created`` are added.
-        now : datetime or None
-            The time for the run id; the clock's if None.
+        ``plan`` is everything that shapes the run, as plain data without NaN; ``format_version``, ``tool_version``,
+        ``run_id`` and ``created`` are added. ``now`` is the time for the run id.
 
         Raises
         ------
@@ -116,12 +103,7 @@ class RunFolder(RunStore):
     def open(cls, path: Path | str, *, write: bool = False) -> Self:
         """Come back to a run folder.
 
-        Parameters
-        ----------
-        path : Path or str
-            The folder.
-        write : bool
-            To resume the run: takes the lock, cuts off a torn last line, and indexes what is there.
+        With ``write``, to resume the run: takes the lock, cuts off a torn last line, and indexes what is there.
 
         Raises
         ------
@@ -290,13 +272,7 @@ class RunFolder(RunStore):
         return (self.path / RUN).is_file()
 
     def record(self) -> dict[str, Any]:
-        """``run.json`` as plain data.
-
-        Raises
-        ------
-        RunFolderError
-            The run has none yet (it was cut off), or it is of a newer format.
-        """
+        """``run.json`` as plain data; `RunFolderError` where it is of a newer format, or there is none yet."""
         path = self.path / RUN
         if not path.is_file():
             raise RunFolderError(f"{path} is missing: the run did not end. Finish it with: audit resume {self.path}")

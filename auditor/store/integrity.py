@@ -37,22 +37,10 @@ class Problem:
 
 
 def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
-    """Recompute the chain of a journal.
+    """Recompute the chain of a journal; empty if each line is intact and follows from the one before.
 
-    Parameters
-    ----------
-    path : Path
-        The file. One that is not there is an empty journal.
-    start : str
-        Its `genesis` value.
-    head : Head or None
-        What the file should end with, from ``run.json``; without it, lines missing at the end are not seen.
-
-    Returns
-    -------
-    list of Problem
-        Empty if each line is intact and follows from the one before. One pass; memory grows with the
-        number of problems only.
+    A file that is not there is an empty journal. Without ``head``, what it should end with, lines missing at the end
+    are not seen. One pass; memory grows with the number of problems only.
     """
     check = _Verifier(path.name, start)
     try:
@@ -142,24 +130,7 @@ def verify_folder(path: Path) -> list[Problem]:
     compares the plan and the files beside it with the hashes that ``run.json`` names, compares both with the
     register of runs beside the folder, and looks for answers and verdicts that nothing was asked for.
 
-    Parameters
-    ----------
-    path : Path
-        The run folder. It is only read.
-
-    Returns
-    -------
-    list of Problem
-        Empty if nothing is wrong.
-
-    Raises
-    ------
-    RunFolderError
-        It is no run folder, or it is of a newer format.
-
-    Notes
-    -----
-    `LIMITS` says what this cannot show.
+    The folder is only read. `LIMITS` says what this cannot show.
     """
     folder = RunFolder.open(path)
     problems = _chains(folder, folder.heads())
@@ -207,13 +178,7 @@ def ends_of(path: Path) -> list[Event]:
 
 
 def compare_head(path: Path, noted: str) -> list[Problem]:
-    """What is wrong where ``noted`` is the head when the run ended.
-
-    Raises
-    ------
-    ConfigError
-        It is no hash.
-    """
+    """What is wrong where ``noted`` is the head when the run ended; `ConfigError` where it is no hash."""
     wanted = noted.strip().lower()
     if len(wanted) != 64 or set(wanted) - set("0123456789abcdef"):
         raise ConfigError(f"--head takes the 64 digits that a report or a run names as its head; got {noted!r}")

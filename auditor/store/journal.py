@@ -79,12 +79,7 @@ class Journal:
     and `extend` hands its lines to the operating system before it returns, so that nothing of them is lost
     if the process is killed.
 
-    Parameters
-    ----------
-    path : Path
-        The file; made if it is not there.
-    start : str
-        The `genesis` value of this file.
+    The file is made if it is not there; ``start`` is its `genesis` value.
 
     Raises
     ------
@@ -129,12 +124,7 @@ class Journal:
     def extend(self, records: Iterable[Mapping[str, object] | bytes], *, places: list[int] | None = None) -> None:
         """Write records, in batches of about 256 KiB: constant memory for any number of them.
 
-        Parameters
-        ----------
-        records : iterable of mapping or bytes
-            Plain records, or JSON objects that are encoded already.
-        places : list of int, optional
-            Gets where each record begins, in bytes.
+        They are plain, or JSON objects that are encoded already; ``places`` gets where each begins, in bytes.
         """
         seq, prev = self._seq, self._prev
         lines: list[bytes] = []
@@ -293,14 +283,9 @@ def decode(line: bytes, decoder: msgspec.json.Decoder[T], path: Path, number: in
 
 
 def records(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
-    """The records of a journal, one at a time.
+    """The records of a journal, one at a time; `RunFolderError` names a line that is none of this kind.
 
     A file that is not there has no records; a torn last line is left out. The chain is not checked.
-
-    Raises
-    ------
-    RunFolderError
-        A line is not a record of this kind; the message names the line.
     """
     for _, record in scan(path, decoder):
         yield record
@@ -330,15 +315,7 @@ class Event(msgspec.Struct, frozen=True):
 def register(root: Path, event: str, run_id: str, **fields: object) -> None:
     """Append one event ("started", "resumed", "ended", "reported") of one run to the register in ``root``.
 
-    Parameters
-    ----------
-    **fields
-        Plain data to keep with it, such as ``plan_sha256`` or ``status``.
-
-    Raises
-    ------
-    UserError
-        The register cannot be written.
+    ``fields`` are plain data to keep with it, such as ``plan_sha256`` or ``status``.
     """
     record = {"run": run_id, "event": event, "time": datetime.now(UTC).isoformat(timespec="seconds"), **fields}
     with (
@@ -349,13 +326,7 @@ def register(root: Path, event: str, run_id: str, **fields: object) -> None:
 
 
 def events(root: Path) -> Iterator[Event]:
-    """All events, oldest first; none if there is no register.
-
-    Raises
-    ------
-    RunFolderError
-        A line has another form.
-    """
+    """All events, oldest first; none if there is no register."""
     for record in read(root / REGISTER):
         try:
             yield msgspec.convert(record, Event)

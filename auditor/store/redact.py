@@ -58,15 +58,8 @@ def prompt(value: Prompt) -> Prompt:
 def response(value: Response, read: Callable[[str], Answer], write: Callable[[Answer], str]) -> Response:
     """An answer of which the label is left, and in ``detail`` the SHA-256 of what came.
 
-    Parameters
-    ----------
-    value : Response
-        As it came.
-    read : callable
-        Raw output → answer.
-    write : callable
-        Answer → an output that ``read`` reads as this label and number. Where it does not, and where there is no
-        label, the output is a mark, and the question is asked again when the run is resumed.
+    ``write`` makes an output that ``read`` reads as this label and number. Where it does not, and where there is no
+    label, the output is a mark, and the question is asked again when the run is resumed.
     """
     if value.output is None:
         return dataclasses.replace(value, detail=f"{MARK})" if value.detail else "")

@@ -24,12 +24,7 @@ FILE = "signature.json"
 
 
 def sign(path: Path, key: Path) -> Path:
-    """Sign the head of the run in ``path``, and its report, with the private key in ``key``.
-
-    Returns
-    -------
-    Path
-        The file with the signature.
+    """Sign the head of the run in ``path``, and its report, with the private key in ``key``; gives its file.
 
     Raises
     ------
@@ -61,12 +56,7 @@ def sign(path: Path, key: Path) -> Path:
 def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
     """What is wrong with the signature of a run, and what is said of it.
 
-    Parameters
-    ----------
-    path : Path
-        The run folder.
-    public : Path or None
-        The public key that must have signed it; None: whichever did is named.
+    ``public`` is the key that must have signed it; None: whichever did is named.
     """
     file = path / FILE
     if not file.is_file():
