@@ -150,8 +150,8 @@ def write_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], path: P
     if path.suffix.lower() == ".csv":
         text = csv_text([columns, *rows])
     else:
-        told = (dict(zip(columns, row, strict=True)) for row in rows)
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told)
+        named = (dict(zip(columns, row, strict=True)) for row in rows)
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in named)
     try:
         path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:

@@ -69,18 +69,10 @@ def prepare(
 
     Parameters
     ----------
-    plan : Plan
-        What to run.
-    models : sequence of Model, optional
-        Adapters to use instead of those that ``plan.models`` names.
-    seeds : iterable of SourceText, optional
-        Texts to use instead of ``plan.data`` or the task's embedded ones.
-    cases : iterable of (Case, checks), optional
-        Stored cases to use instead of a suite.
+    models, seeds, cases, task
+        Adapters, texts, stored cases with their checks, or a task, to use instead of what the plan names.
     need_models : bool, default True
         False builds no adapter (``audit generate``).
-    task : Task, optional
-        A task to use instead of the one that ``plan.task`` names.
 
     Raises
     ------

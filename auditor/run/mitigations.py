@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +16,6 @@ from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.matching import Matcher
 from auditor.perturb.name_lines import END, line_end
 from auditor.tasks import Example, Task, load
-from auditor.tasks.schema import Format
 
 BLANK = "[…]"
 TOKENS = 500  # of an answer that reasons
@@ -39,30 +38,14 @@ Redact = Callable[[Case], Case]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mitigation:
-    """One way to ask otherwise.
-
-    Attributes
-    ----------
-    name : str
-        What reports call it.
-    what : str
-        What it does, in one line.
-    task : Task
-        With the changed prompt.
-    redacts : bool
-        Whether words that name groups are left out of the texts.
-    model : str or None
-        Another model.
-    held_out : frozenset of str
-        Cases that stand in the prompt and are not asked about.
-    """
+    """One way to ask otherwise."""
 
     name: str
-    what: str
-    task: Task
-    redacts: bool = False
-    model: str | None = None
-    held_out: frozenset[str] = frozenset()
+    what: str  # in one line
+    task: Task  # with the changed prompt
+    redacts: bool = False  # whether words that name groups are left out of the texts
+    model: str | None = None  # another one
+    held_out: frozenset[str] = frozenset()  # cases that stand in the prompt and are not asked about
 
 
 def make(name: str, task: Task, format: str, cases: Sequence[Case], style: str) -> Mitigation:
@@ -84,7 +67,7 @@ def make(name: str, task: Task, format: str, cases: Sequence[Case], style: str) 
             f"{name}: a classifier gets the bare text and no prompt; redact and --other-model can be tried."
         )
     if name == "ignore":
-        return Mitigation(name=name, what="instruction to ignore identity", task=_told(task, IGNORE))
+        return Mitigation(name=name, what="instruction to ignore identity", task=_adding(task, IGNORE))
     if name == "few-shot":
         return _few_shot(task, format, cases)
     first = {"rubric": RUBRIC, "reasoning": REASONING}[name]
@@ -106,16 +89,16 @@ def from_file(path: Path, task: Task) -> Mitigation:
             raise ConfigError(f"{path}: its answers (kind, labels, scale) are not those of the task {task.name!r}.")
         return Mitigation(name=path.stem, what=f"prompt of {path.name}", task=own)
     try:
-        told = userfile.text(path).strip()
+        words = userfile.text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as a text ({error}).") from None
-    if not told:
+    if not words:
         raise ConfigError(f"{path}: the file is empty.")
-    return Mitigation(name=path.stem, what=f"{path.name} at the end of the system prompt", task=_told(task, told))
+    return Mitigation(name=path.stem, what=f"{path.name} at the end of the system prompt", task=_adding(task, words))
 
 
-def _told(task: Task, told: str) -> Task:
-    return dataclasses.replace(task, system=f"{task.system}\n\n{told}".strip())
+def _adding(task: Task, words: str) -> Task:
+    return dataclasses.replace(task, system=f"{task.system}\n\n{words}".strip())
 
 
 def _reasoned(task: Task, format: str, first: str) -> Task:
@@ -132,11 +115,7 @@ def _reasoned(task: Task, format: str, first: str) -> Task:
         answer = "{reason}\nScore: {score}\nAnswer: {label}"
     asked = {"instruction": f"{first} Write {last}.", "answer": answer, "max_tokens": form.max_tokens + TOKENS}
     new = form.model_copy(update=asked)
-    return dataclasses.replace(task, formats=_with(task, format, new), examples=())
-
-
-def _with(task: Task, name: str, form: Format) -> Mapping[str, Format]:
-    return MappingProxyType({**task.formats, name: form})
+    return dataclasses.replace(task, formats=MappingProxyType({**task.formats, format: new}), examples=())
 
 
 def _few_shot(task: Task, format: str, cases: Sequence[Case]) -> Mitigation:
@@ -159,7 +138,7 @@ def _few_shot(task: Task, format: str, cases: Sequence[Case]) -> Mitigation:
     return Mitigation(
         name="few-shot",
         what="worked examples in pairs, with the same answer for both",
-        task=dataclasses.replace(_told(task, FEW_SHOT), examples=tuple(examples)),
+        task=dataclasses.replace(_adding(task, FEW_SHOT), examples=tuple(examples)),
         held_out=frozenset(case.id for case in shown.values()),
     )
 
@@ -169,10 +148,10 @@ def redactor(dictionaries: Iterable[Dictionary]) -> Redact:
     matcher = Matcher([d for d in dictionaries if not d.raw])
     cover = re.compile(rf"(?:{re.escape(BLANK)}[ ]?)+(?={re.escape(BLANK)})")
 
-    def blanked(given: Input, line: bool, words: Iterable[str]) -> Input:
-        if not isinstance(given, str):
-            return given
-        text = given.partition(END)[2] if line else given
+    def blanked(whole: Input, line: bool, words: Iterable[str]) -> Input:
+        if not isinstance(whole, str):
+            return whole
+        text = whole.partition(END)[2] if line else whole
         spans = {(hit.start, hit.end) for hit in matcher.scan(text).hits}
         for word in words:  # of the run's own dictionaries, in whatever form
             spans |= {m.span() for m in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text)}

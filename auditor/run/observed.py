@@ -44,7 +44,7 @@ class Observed:
     Parameters
     ----------
     models : iterable of str
-        All that are asked.
+        All that are asked, in their order, whichever answers first.
     score_of : str or None
         The label whose log odds are the score of an answer that is a label.
     parts : bool
@@ -52,19 +52,16 @@ class Observed:
 
     Attributes
     ----------
-    table : Observations
-        What was drawn at random and is valid: all rates and claims are computed from it.
-    directed : Observations
-        Cases that earlier verdicts led to.
-    discarded : Observations
-        Variants of drawn cases that the validity check found wrong, asked about or not.
+    table, directed, discarded : Observations
+        What was drawn at random and is valid, of which all rates and claims are computed; cases that earlier verdicts
+        led to; variants of drawn cases that the validity check refused, asked about or not.
     metrics : Metrics
         What answers that are texts came to, of the versions in ``table``.
     """
 
     def __init__(self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False) -> None:
         self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
-        for name in models:  # in their order, whichever answers first
+        for name in models:
             self.table.models.of(name)
         self.metrics = Metrics(self.table)
         self._score_of, self._parts = score_of, parts

@@ -29,15 +29,15 @@ def checked(gate: Gate, cases: Sequence[Case]) -> dict[str, Check]:
 
     What lies in a line in front of a text alone, and what the task names as irrelevant, needs no parse.
     """
-    found: dict[str, Check] = {}
+    fine: dict[str, Check] = {}
     for case in cases:
         end = line_end(case)
         for v in case.variants:
             inside = all(isinstance(e.where, tuple) and e.where[1] < end for e in v.edits)
             if inside or is_irrelevant(v.edits):
-                found[v.id] = Check(variant_id=v.id, check=case.suite, status="valid")
-    left = [dataclasses.replace(case, variants=tuple(v for v in case.variants if v.id not in found)) for case in cases]
-    return found | {check.variant_id: check for one in gate.check_many(left) for check in one}
+                fine[v.id] = Check(variant_id=v.id, check=case.suite, status="valid")
+    left = [dataclasses.replace(case, variants=tuple(v for v in case.variants if v.id not in fine)) for case in cases]
+    return fine | {check.variant_id: check for one in gate.check_many(left) for check in one}
 
 
 def is_placebo(variant: Variant) -> bool:
@@ -49,37 +49,23 @@ def is_placebo(variant: Variant) -> bool:
 def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) -> Case:
     """Add placebo variants to a case: for each attribute as many as it has variants, at most ``per_seed``.
 
-    Parameters
-    ----------
-    case : Case
-        From the suite.
-    suite : PlaceboMaker
-        Its ``placebos(case, n, rng)`` gives at most ``n`` variants for each attribute.
-    per_seed : int or None
-        As in the plan.
-    seed : int
-        With the case id it determines every choice.
-
-    Returns
-    -------
-    Case
-        Its variants are the old ones, then placebo variants ``<case>.p0 …``: those of the suite, then joint
-        ones put together from them.
+    The placebos are those of the suite, then joint ones put together from them, as variants ``<case>.p0 …``. ``seed``
+    and the case id determine every choice.
     """
     if not case.variants or any(is_placebo(v) for v in case.variants):
         return case
     wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
     rng = Random(f"{seed}:{draws_of(case.id)}:placebo")
-    found = list(suite.placebos(case, wanted, rng))
+    made = list(suite.placebos(case, wanted, rng))
     joint = sorted({v.attributes for v in case.variants if v.order > 1})
     for attributes in joint:
         number = sum(v.attributes == attributes for v in case.variants)
-        if not any(v.attributes == attributes for v in found):
-            found += _together(case, found, attributes, min(number, wanted, JOINT_CAP), rng)
+        if not any(v.attributes == attributes for v in made):
+            made += _together(case, made, attributes, min(number, wanted, JOINT_CAP), rng)
     taken = {v.input for v in case.variants} | {case.original.input}
     # One text may stand against edits of two attributes; its prompt is asked once all the same.
     kept: dict[object, Variant] = {}
-    for variant in found:
+    for variant in made:
         if variant.input not in taken:
             kept.setdefault((variant.attributes, variant.input), variant)
     added = [
@@ -96,23 +82,16 @@ def placebos_again(
 
     As many as were refused, of single attributes first; joint ones are then put together from what passed.
 
-    Parameters
-    ----------
-    cases, checks
-        With their placebo variants, and the check of every variant.
-    suite, gate
-        What makes placebos, and what checks them.
-    seed : int
-        With the case id it determines every choice.
+    ``seed`` and the case id determine every choice.
     """
-    out, found = list(cases), dict(checks)
+    out, verified = list(cases), dict(checks)
     for single in (True, False):
         drawn: dict[int, tuple[list[Variant], Counter[tuple[str, ...]]]] = {}
         for place, case in enumerate(out):
             bare = tuple(v for v in case.variants if not is_placebo(v))
             beside = [v for v in case.variants if is_placebo(v)]
-            standing = [v for v in beside if found[v.id].status == "valid"]
-            lacking = {v.attributes for v in bare if found[v.id].status == "valid" and (v.order == 1) == single}
+            standing = [v for v in beside if verified[v.id].status == "valid"]
+            lacking = {v.attributes for v in bare if verified[v.id].status == "valid" and (v.order == 1) == single}
             lacking -= {v.attributes for v in standing}
             refused = Counter(v.attributes for v in beside if v.attributes in lacking)
             if not (lacking and beside):
@@ -154,9 +133,9 @@ def placebos_again(
                     name = f"{case.id}.p{number + len(added)}"
                     groups = variant.groups or case.original.groups
                     added.append(dataclasses.replace(variant, id=name, groups=groups))
-                    found[name] = dataclasses.replace(fine[variant.id], variant_id=name)
+                    verified[name] = dataclasses.replace(fine[variant.id], variant_id=name)
             out[place] = dataclasses.replace(out[place], variants=(*out[place].variants, *added))
-    return out, found
+    return out, verified
 
 
 def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int, rng: Random) -> list[Variant]:
@@ -239,19 +218,9 @@ def with_wordings(
 ) -> tuple[list[Case], dict[str, Check]]:
     """Cases with ``n`` further wordings of both sides, and the checks of these.
 
-    Parameters
-    ----------
-    cases : sequence of Case
-        With their placebo variants; cases of a search stay as they are.
-    checks : mapping of str to Check
-        Of their variants. One that failed gets no further wording.
-    gate : ValidityCheck
-        What checks the neutral edits too, and then every new version.
-    placebos : object
-        ``neutral(case, most, rng)`` gives the original in other neutral words; ``primary`` are the pairs of groups
-        that are compared first.
-    n, seed : int
-        How many; with the case id, ``seed`` determines every choice.
+    Cases stand with their placebo variants; those of a search stay as they are, and a variant that failed gets no
+    further wording. ``placebos.neutral(case, most, rng)`` gives the original in other neutral words. ``seed`` and the
+    case id determine every choice.
     """
     tried: dict[str, Case] = {}
     for case in cases:
@@ -266,10 +235,10 @@ def with_wordings(
             good = [v for v in case.variants if checks[v.id].status != "invalid"]
             new = worded(dataclasses.replace(case, variants=tuple(good)), n, neutral, placebos.primary)
             added[case.id] = dataclasses.replace(case, variants=new)
-    found = checked(gate, _bare(added.values()))
-    return [
+    wider = [
         dataclasses.replace(c, variants=(*c.variants, *added[c.id].variants)) if c.id in added else c for c in cases
-    ], found
+    ]
+    return wider, checked(gate, _bare(added.values()))
 
 
 def _bare(cases: Iterable[Case]) -> list[Case]:

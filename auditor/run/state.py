@@ -237,11 +237,11 @@ class State:
 
         task, style = self.parts.task, tally.model.style
 
-        def write(told: Answer) -> str:
+        def write(answer: Answer) -> str:
             if style == "text":
-                return str(told.value if told.number is None else told.number)
-            assert told.value is not None
-            return str(task.write(told.value, response.format, number=told.number))
+                return str(answer.value if answer.number is None else answer.number)
+            assert answer.value is not None
+            return str(task.write(answer.value, response.format, number=answer.number))
 
         return redact.response(response, lambda text: task.read(text, style, response.format), write)
 

@@ -110,20 +110,20 @@ class Until:
         # Without a further text it is the same look again, and more may be spent on it.
         self._rows = [row for row in self._rows if row.look.texts < here]
         self._rows.append(_Row(Look(share, here), self._calls(), ()))
-        found = self._now()
-        self._decided |= {_key(c): c for c in found if c.verdict in DECIDED}
+        now = self._now()
+        self._decided |= {_key(c): c for c in now if c.verdict in DECIDED}
         # What has too few texts at this pace will never be decided, and is not asked about.
         left = {
             c.attribute
-            for c in primary(found, self._question().primary)
+            for c in primary(now, self._question().primary)
             if c.verdict not in DECIDED and c.texts >= MIN_TEXTS * share
         }
-        for attribute in {c.attribute for c in found} - left - self._closed.keys():
+        for attribute in {c.attribute for c in now} - left - self._closed.keys():
             self._closed[attribute] = len(self._rows)
         still = tuple(sorted(left - self._closed.keys()))
         self._rows[-1] = self._rows[-1]._replace(open=still)
-        self.done = share >= 1 or (bool(found) and not still)
-        return found
+        self.done = share >= 1 or (bool(now) and not still)
+        return now
 
     def _question(self) -> Question:
         loop = self._loop
@@ -133,8 +133,8 @@ class Until:
         return dataclasses.replace(asked, looks=looks)
 
     def _now(self) -> list[Claim]:
-        found = claims(self._loop.observed.table, self._question())
-        return [self._decided.get(_key(c), c) for c in found]
+        now = claims(self._loop.observed.table, self._question())
+        return [self._decided.get(_key(c), c) for c in now]
 
     # -- what is asked ------------------------------------------------------
 
@@ -221,14 +221,14 @@ class Until:
         for case in cases:
             asked = {v.id for v in self.wanted(case, checks)}
             for variant in (case.original, *case.variants):
-                for name, given in answers.items():
+                for name, own in answers.items():
                     if variant.id not in asked and (variant.id, name) in prompts:
-                        given[variant.id].append(Answer(status="not_asked"))
+                        own[variant.id].append(Answer(status="not_asked"))
 
 
-def primary(found: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> list[Claim]:
+def primary(claims: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> list[Claim]:
     """The claims that a run goes on for: an attribute's primary pair, or all its net claims where it has none."""
-    net = [c for c in found if c.family == "net"]
+    net = [c for c in claims if c.family == "net"]
     named = {c.attribute for c in net if pairs.get(c.attribute) == c.groups}
     return [c for c in net if c.attribute not in named or pairs[c.attribute] == c.groups]
 
