@@ -159,7 +159,7 @@ def test_resume_of_a_complete_run_says_that_nothing_was_left(
     def again(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("nothing is asked or judged again")
 
-    monkeypatch.setattr(auditor.run.result.pipeline, "run_audit", again)
+    monkeypatch.setattr(auditor.run.result, "run_audit", again)
     before = (elsewhere / "run.json").read_bytes()
     (elsewhere / "report.html").unlink()
     assert run(["resume", str(elsewhere)]) == 0
