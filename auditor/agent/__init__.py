@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from auditor.agent import folder
-from auditor.agent.folder import SETTINGS, TEXTS, Changed, Step
+from auditor.agent import session_folder
 from auditor.agent.goal import Goal, parse
-from auditor.agent.records import Kept, Record
-from auditor.agent.request import plain
 from auditor.agent.session import Session
-from auditor.agent.settings import Settings
+from auditor.agent.session_folder import SETTINGS, TEXTS, Changed, Step
+from auditor.agent.session_settings import Settings
+from auditor.agent.values import Kept, Record, plain
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
@@ -84,9 +83,9 @@ class AgentResult:
 
     def document(self) -> Document:
         """The report as typed parts, for a writer of any format."""
-        from auditor.agent import report
+        from auditor.agent import session_report
 
-        return report.build(self.session, self.steps)
+        return session_report.build(self.session, self.steps)
 
     def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> str:
         """The report for a terminal: one screen, with ``full`` all of it."""
@@ -120,10 +119,10 @@ def load(path: str | Path) -> AgentResult:
     RunFolderError
         It is no session's folder, or of a newer format.
     """
-    record = folder.session(Path(path))
+    record = session_folder.session(Path(path))
     if record.status == "running":
         record.status, record.status_reason = "interrupted", "the session was cut off, or is still running"
-    return AgentResult(record, folder.steps(Path(path)), Path(path))
+    return AgentResult(record, session_folder.steps(Path(path)), Path(path))
 
 
 def run(
@@ -199,7 +198,7 @@ def run(
     )
     if settings.seeds is not None:
         write_texts(session.path / TEXTS, settings.seeds)
-    folder.write(session.path / SETTINGS, kept)
+    session_folder.write(session.path / SETTINGS, kept)
     return _conclude(session, propose)
 
 
@@ -213,9 +212,9 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
     UserError
         The goal cannot be read.
     """
-    from auditor.agent import server
+    from auditor.agent import tools
 
-    return _conclude(Session(Settings.of(goal, planner=server.PLANNER, **options), observe=observe), server.serve)
+    return _conclude(Session(Settings.of(goal, planner=tools.PLANNER, **options), observe=observe), tools.serve)
 
 
 def resume(
@@ -248,7 +247,7 @@ def resume(
     from auditor.store.disk import read_texts
 
     path = Path(path)
-    kept = folder.options(path)
+    kept = session_folder.options(path)
     models = list(kept.models) if kept.models is not None and model is None else model
     proposes = kept.planner if kept.planner_spec and planner is None else planner
     for name, value in (("model", models), ("planner", proposes)):
@@ -297,21 +296,21 @@ def _conclude(session: Session, propose: Callable[[Session], str]) -> AgentResul
     except BaseException:
         session.end("interrupted", "the session was cut off")
         raise
-    result = AgentResult(session.record(), folder.steps(session.path), session.path)
+    result = AgentResult(session.record(), session_folder.steps(session.path), session.path)
     for name, made in (("agent.md", result.to_markdown()), ("agent.html", result.to_html())):
         (session.path / name).write_text(made, encoding="utf-8")
     return result
 
 
 def _outcome(session: Session, why: str) -> tuple[str, str]:
-    from auditor.agent import reading
+    from auditor.agent import run_figures
 
     done = session.record().done
     if not done:
         return "partial", f"no run was made: {why}"
     if partial := [r.name for r in done if r.figures and not r.figures.complete]:
         return "partial", f"{why}; partial: {', '.join(partial)}"
-    if all(reading.unread(r.figures) for r in done):
+    if all(run_figures.unread(r.figures) for r in done):
         return "partial", why
     if not any(r.counts_as_fresh for r in done):
         return "partial", f"{why}; no fresh run tested what the goal names"
@@ -330,7 +329,7 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
         session = Session(Settings.of(goal, out=out, **kept), observe=_silent)
         pilot = Rules(session).first()
         sized = session.dry_run(pilot)
-        steps = folder.steps(session.path)
+        steps = session_folder.steps(session.path)
         session.end("complete", "outline")
     record = plain(session.record())
     return {

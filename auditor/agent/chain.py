@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from auditor.agent.session import Session
-from auditor.agent.settings import Settings
+from auditor.agent.session_settings import Settings
 from auditor.agent.tools import Operations, schemas, summary
 from auditor.core.counting import plural
 from auditor.core.errors import AuthFailed, ConfigError, MissingDependency, UserError

@@ -13,8 +13,16 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from auditor.agent.compared import SIDE_BY_SIDE, Place, compared, refuse_several, side_by_side
-from auditor.agent.words import known_words, plain_words, terms
+from auditor.agent.goal_words import (
+    SIDE_BY_SIDE,
+    Place,
+    compared,
+    known_words,
+    plain_words,
+    refuse_several,
+    side_by_side,
+    terms,
+)
 from auditor.core.errors import ConfigError
 
 MAX_CHARS = 2000

@@ -1,4 +1,4 @@
-"""One run of a session: from its plan to its result, also where an earlier try was cut off.
+"""One run of a session: from a proposal to its plan and its result, also where an earlier try was cut off.
 
 What is used of the budget is counted as it is used, so that a run that fails is paid for too.
 """
@@ -9,13 +9,59 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.agent.records import Used
+from auditor.agent import run_figures
+from auditor.agent.session_settings import Settings
+from auditor.agent.values import Entry, Left, Request, Used
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 
 if TYPE_CHECKING:
     from auditor.run.build import Parts
     from auditor.run.result import Result
+
+OF_TEXTS = (  # a run reads texts that the session wrote
+    "text_column", "label_column", "id_column", "source_column", "limit",
+)  # fmt: skip
+
+
+def plan_of(settings: Settings, request: Request, *, left: Left, out: Path, data: Path | None, runs: int) -> Plan:
+    """The plan of ``request``, after ``runs`` others, within what is left; ``data`` are its texts."""
+    chosen = {k: v for k, v in request.as_dict().items() if k not in ("purpose", "texts")}
+    return Plan.model_validate(
+        {
+            **{k: v for k, v in settings.common.items() if k not in OF_TEXTS},
+            **chosen,
+            "attributes": request.attributes,
+            "groups": request.groups,
+            "task": settings.goal.task,
+            "models": settings.names,
+            "data": None if request.grammar or data is None else str(data),
+            "source_column": settings.common.get("source_column") and "source",
+            "generation": "rand" if request.grammar else "prob",
+            "limit": request.texts if request.grammar else None,
+            # Another grammar run draws other sentences; a text keeps its variants whatever its number.
+            "seed": settings.seed + (runs if request.grammar else 0),
+            "max_calls": left.calls,
+            "max_cost": left.cost_usd,
+            "max_seconds": left.seconds,
+            "out": str(out),
+        }
+    )
+
+
+def entry_of(request: Request, reason: str, *, runs: Sequence[Entry], texts: int) -> Entry:
+    """What the record says of a run that is planned: the ``len(runs) + 1``-th."""
+    fresh = request.purpose == "fresh"
+    return Entry(
+        name=f"R{len(runs) + 1}",
+        purpose=request.purpose,
+        counts_as_fresh=fresh,
+        level=run_figures.level(sum(r.counts_as_fresh for r in runs) + 1) if fresh else None,
+        request=request,
+        reason=reason,
+        texts=texts,
+    )
+
 
 DIGITS = 9
 INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from auditor.agent.settings import Settings
+from auditor.agent.session_settings import Settings
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
 from auditor.core.types import Case, SourceText, digest

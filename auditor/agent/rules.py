@@ -14,11 +14,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from auditor.agent import judge, reading
-from auditor.agent.folder import Changed
-from auditor.agent.records import Entry, Row
-from auditor.agent.request import Request
+from auditor.agent import run_figures
 from auditor.agent.session import LEAST_CALLS, Session
+from auditor.agent.session_folder import Changed
+from auditor.agent.values import Entry, Request, Row
 from auditor.core.counting import plural, verb
 from auditor.core.errors import ConfigError, UserError
 from auditor.measure.claims import MIN_TEXTS
@@ -90,7 +89,7 @@ class Rules:
             if first.purpose == "pilot"
             else "too few texts to spend some on a pilot: all of them test what the goal names",
         )
-        if why := reading.unread(pilot.figures):
+        if why := run_figures.unread(pilot.figures):
             return why
         while not session.broke():
             following = self._next(pilot)
@@ -102,7 +101,7 @@ class Rules:
                 raise
             except UserError:
                 return f"run R{len(session.runs)} could not be done; its note says why"
-            if nothing := reading.unread(done.figures):
+            if nothing := run_figures.unread(done.figures):
                 return session.broke() or nothing
         return f"the budget ended the session: {session.broke()}"
 
@@ -225,7 +224,7 @@ class Rules:
         if not fresh:
             return self._test(pilot)
         unsettled = self._open()
-        candidates = [row for row in unsettled if reading.promising(row)]
+        candidates = [row for row in unsettled if run_figures.promising(row)]
         if candidates and len(fresh) < MOST_FRESH:
             following = self._again(candidates)
             if not isinstance(following, str):
@@ -257,7 +256,7 @@ class Rules:
                 f"{plural(have, 'text')} {verb(have, 'is', 'are')} left that no run has asked, too few "
                 "to test anything the pilot saw"
             )
-        rows = [r for r in (pilot.figures.sets if pilot.figures else ()) if reading.promising(r)]
+        rows = [r for r in (pilot.figures.sets if pilot.figures else ()) if run_figures.promising(r)]
         rate, wanted = None, have
         reason = "the pilot saw no change beyond placebo edits; fresh texts say how small a rate can be told"
         if rows:
@@ -332,7 +331,7 @@ class Rules:
         declared = self.session.declared()
         return [
             question.row or Row(attributes=question.attributes)
-            for question in judge.questions([r for r in self.session.runs if r.figures], declared)
+            for question in run_figures.questions([r for r in self.session.runs if r.figures], declared)
             if question.verdict in ("not_determined", "not_tested") and (question.declared or not declared)
         ]
 

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from auditor._version import __version__
-from auditor.agent import ends, folder, judge, perform, plans, pool, reading
-from auditor.agent.folder import SESSION, STEPS, UNFINISHED, Changed, Ledger
-from auditor.agent.records import Entry, Fixed, Left, Planned, Record, Spent, Texts, Used
-from auditor.agent.request import Request
-from auditor.agent.settings import Refused, Settings
+from auditor.agent import perform, pool, run_figures, session_folder
+from auditor.agent.session_folder import SESSION, STEPS, UNFINISHED, Changed, Ledger
+from auditor.agent.session_settings import Refused, Settings
+from auditor.agent.values import Entry, Fixed, Left, Planned, Record, Request, Spent, Texts, Used
 from auditor.core.counting import plural, verb
 from auditor.core.errors import RunFolderError, UserError
 from auditor.core.plan import Plan
@@ -85,14 +84,14 @@ class Session:
             limits=settings.limits,
             texts=Texts(source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds])),
         )
-        known: list[folder.Step] = []
+        known: list[session_folder.Step] = []
         if path is not None:
-            self._before = before = folder.before(path, self._fixed)
-            self.spent.seconds = folder.seconds(path, before)
+            self._before = before = session_folder.before(path, self._fixed)
+            self.spent.seconds = session_folder.seconds(path, before)
             self.spent.planner_calls = before.spent.planner_calls
             self.spent.planner_cost_usd = before.spent.planner_cost_usd
-            known = folder.steps(path)
-        self.path = path or folder.new_folder(settings.out, self._fixed)
+            known = session_folder.steps(path)
+        self.path = path or session_folder.new_folder(settings.out, self._fixed)
         strict = settings.planner == "rules" or not known
         self._ledger = Ledger(self.path, self._fixed, known=known, strict=strict)
         self._began = settings.clock()
@@ -103,7 +102,7 @@ class Session:
 
     def write(self) -> None:
         """Write the record of the session as it stands."""
-        folder.write(self.path / SESSION, self.record())
+        session_folder.write(self.path / SESSION, self.record())
 
     def record(self) -> Record:
         """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
@@ -119,7 +118,7 @@ class Session:
             labels=tuple(self.task.labels[:LABELS]),
             texts_left=self.pool.left,
             runs=runs,
-            questions=judge.questions([r for r in runs if r.figures], self.declared()),
+            questions=run_figures.questions([r for r in runs if r.figures], self.declared()),
             spent=msgspec.structs.replace(
                 self.spent,
                 seconds=round(self.seconds(), 3),
@@ -189,7 +188,7 @@ class Session:
     def come_back(self) -> None:
         """Read the runs that were made, finish one that was cut off; for planners that do not repeat steps."""
         while (old := self.old) is not None:
-            plan = folder.planned(self.path, old)
+            plan = session_folder.planned(self.path, old)
             try:
                 self.run(plan.request, plan.reason, **plan.figures)
             except UserError:
@@ -213,7 +212,9 @@ class Session:
     def plan(self, request: Request, *, data: Path | None, limits: bool = True) -> Plan:
         """The plan of ``request``, with everything that the user fixed."""
         left = self.left() if limits else Left()
-        return plans.build(self.settings, request, left=left, out=self.path / "runs", data=data, runs=len(self.runs))
+        return perform.plan_of(
+            self.settings, request, left=left, out=self.path / "runs", data=data, runs=len(self.runs)
+        )
 
     def scan(self, request: Request, *, keep: Callable[[int], int] | None = None) -> pool.Scan:
         """What ``request`` would make of the texts; ``keep`` (texts → of a pilot) drops those it cannot change."""
@@ -284,7 +285,7 @@ class Session:
             if data is not None and not (old and data.is_file()):
                 write_texts(data, chosen)
             plan = self.plan(request, data=data)
-            entry = plans.entry(request, reason, runs=self.runs, texts=len(chosen) or request.texts)
+            entry = perform.entry_of(request, reason, runs=self.runs, texts=len(chosen) or request.texts)
             file = self.path / f"plan-{number:02d}.json"
             planned = Planned(
                 run=entry.name,
@@ -296,7 +297,7 @@ class Session:
                 plan=plan.as_dict(),
             )
             if not (old and file.is_file()):
-                folder.write(file, planned)
+                session_folder.write(file, planned)
             self.step(
                 "plan",
                 reason,
@@ -355,13 +356,13 @@ class Session:
             raise Changed(str(error)) from None
 
     def _read(self, entry: Entry, result: Result) -> None:
-        entry.figures = reading.figures(result.record)
-        entry.ends = ends.read(result, self.settings.goal, self.task)
+        entry.figures = run_figures.figures(result.record)
+        entry.ends = run_figures.turns_of(result, self.settings.goal, self.task)
         claims = [f for f in result.record["findings"] if f["kind"] == "claim"]
         entry.reasons = {f["id"]: tuple(f["notes"]) for f in claims}
         entry.said = {f["id"]: f["text"] for f in claims}
         if entry.request.grammar and result.path is not None:
-            self._overlap(entry, ends.originals(result.path))
+            self._overlap(entry, run_figures.originals(result.path))
         if not entry.figures.complete:
             why = result.record["status_reason"]
             entry.notes.append(f"the run is partial, and what it shows rests on the texts it reached: {why}")

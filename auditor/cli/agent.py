@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from auditor.agent.settings import PlannerOptions
+from auditor.agent.session_settings import PlannerOptions
 from auditor.cli import consent, frame
 from auditor.cli.consent import agree
 from auditor.cli.frame import takes
@@ -47,9 +47,9 @@ def agent(
     if read:
         return _show(agents.load(Path(goal)), format, full)
     if resume:
-        from auditor.agent import folder
+        from auditor.agent import session_folder
 
-        kept = folder.options(Path(goal))
+        kept = session_folder.options(Path(goal))
         again = f"agent {quoted(goal)} --resume"
         servers = [kept.common.get("base_url"), kept.planner_base_url]
         consent.Named.of(kept.models or (), servers).consent(Path(goal), again=again, yes=yes, named=None)

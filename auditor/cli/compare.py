@@ -41,7 +41,7 @@ def compare(
     ] = None,
 ) -> int:
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
-    from auditor.contrib.ll144 import compare as of_outcomes
+    from auditor.contrib.ll144 import other_tables as of_outcomes
     from auditor.measure import compare as of_texts
     from auditor.report import side_by_side
     from auditor.run import observed, outcome_folder

@@ -51,12 +51,12 @@ def import_(
     fail_on: frame.FailOn = None,
 ) -> int:
     """Make a run of recorded answers: claims, reports, comparison, without asking anything."""
-    from auditor.contrib.imports import inference, mapping, record, tables
+    from auditor.contrib.imports import answer_files, import_run, inference, mapping
     from auditor.run.result import load
 
-    table = tables.read(files, rows)
+    table = answer_files.read(files, rows)
     if join is not None:
-        table = tables.joined(table, tables.read([join]), on)
+        table = answer_files.joined(table, answer_files.read([join]), on)
     beside = files[0].with_suffix(mapping.BESIDE)
     map = map or (beside if beside.is_file() else None)
     roles = mapping.load(map) if map is not None else inference.infer(table, next(iter(answer or ()), None))
@@ -81,7 +81,7 @@ def import_(
     for one in [inference.about(table, roles, name) for name in answer or ()] or [roles]:
         if map is None:
             typer.echo("Read as (import.toml in the run folder):\n" + mapping.dump(one), err=True)
-        result = load(record.write(table, one, out))
+        result = load(import_run.write(table, one, out))
         for row in result.record.get("told_apart", ()):
             typer.echo(row["said"], err=format == "json")
         for line in result.record["import"]["limits"]:

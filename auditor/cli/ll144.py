@@ -25,7 +25,7 @@ from auditor.core.shown import quoted
 from auditor.store.disk import write_bytes
 
 if TYPE_CHECKING:
-    from auditor.contrib.ll144.record import Settings
+    from auditor.contrib.ll144.draft import Settings
 
 LL144 = frozenset({"ll144"})
 
@@ -109,7 +109,7 @@ def ll144(
 
     Only an independent auditor can make these tables a bias audit under Local Law 144.
     """
-    from auditor.contrib.ll144.record import Settings
+    from auditor.contrib.ll144.draft import Settings
     from auditor.run import outcome_folder
 
     options = OutcomeOptions.model_validate(typed)
@@ -142,7 +142,7 @@ def ll144(
 
 def _record(options: OutcomeOptions, settings: Settings) -> dict[str, object]:
     """The record of the input that was named; options that go with another are refused."""
-    from auditor.contrib.ll144 import rankings, record
+    from auditor.contrib.ll144 import draft, rankings
 
     if options.data is None:
         _refuse(options.columns() | {"unknown_in_median": options.unknown_in_median}, "--data")
@@ -160,7 +160,7 @@ def _record(options: OutcomeOptions, settings: Settings) -> dict[str, object]:
             "--rankings takes --source, --leave-out, --model, --format and --out only: rankings of made-up "
             "applicants are test data"
         )
-    return record.from_rankings(
+    return draft.from_rankings(
         rankings.read(options.rankings, leave_out=options.leave_out, model=options.model), settings
     )
 
@@ -188,7 +188,7 @@ def _refuse(options: Mapping[str, object], needed: str) -> None:
 def _from_data(
     path: Path, columns: Mapping[str, str | None], settings: Settings, map_file: Path | None
 ) -> dict[str, object]:
-    from auditor.contrib.ll144 import categories, people, record
+    from auditor.contrib.ll144 import applicants, categories, draft
 
     settings.check()
     further = dict(columns)
@@ -201,20 +201,20 @@ def _from_data(
     if not selected and not score and not group:
         raise ConfigError("--data needs --selected COLUMN or --score COLUMN (or --group COLUMN alone)")
     mode = "selection" if selected else "scoring" if score else "classification"
-    rows, source = people.read_people(path, categories.load(map_file), sex=sex, race=race, **further)
+    rows, source = applicants.read_people(path, categories.load(map_file), sex=sex, race=race, **further)
     if not any(p.sex and p.race for p in rows):
-        raise people.no_known(path, source)
-    return record.from_people(rows, source, settings, mode=mode)
+        raise applicants.no_known(path, source)
+    return draft.from_people(rows, source, settings, mode=mode)
 
 
 def _from_counts(path: Path, settings: Settings, map_file: Path | None, published: str | None) -> dict[str, object]:
-    from auditor.contrib.ll144 import categories, people, record
+    from auditor.contrib.ll144 import applicants, categories, draft
 
     settings.check()
-    cells, mode, source = people.read_counts(path, categories.load(map_file), published=published)
+    cells, mode, source = applicants.read_counts(path, categories.load(map_file), published=published)
     if not any(c.n and c.sex and c.race for c in cells):
-        raise people.no_known(path, source)
-    return record.from_counts(cells, source, settings, mode=mode)
+        raise applicants.no_known(path, source)
+    return draft.from_counts(cells, source, settings, mode=mode)
 
 
 def _exclusions(texts: Sequence[str]) -> dict[str, str]:

@@ -147,7 +147,7 @@ def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
 
 def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> int:
     """Compare the prompts of a table of recorded answers; nothing is asked."""
-    from auditor.contrib.imports import mapping, observe, tables
+    from auditor.contrib.imports import answer_files, mapping, observe
     from auditor.measure import mitigation
     from auditor.report import studies
 
@@ -156,7 +156,7 @@ def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> in
             "A table of answers needs --map FILE (audit import FILE --write-map FILE; its `format` names the column of "
             "the prompt) and --base NAME, the prompt that the others are compared with."
         )
-    imported = observe.observe(tables.read([file]), mapping.load(map))
+    imported = observe.observe(answer_files.read([file]), mapping.load(map))
     prompts = imported.table.formats.values
     if base not in prompts or len(prompts) < 2:
         raise ConfigError(f"--base {base!r}: the prompts in {file} are {', '.join(prompts)}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.contrib.adaptive import report as adaptive
+from auditor.contrib.adaptive import search_report as adaptive
 from auditor.core import waivers
 from auditor.core.record import RunRecord
 from auditor.measure.two_models import MIN_SEEDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from auditor.contrib.hinter import report as hinter
+from auditor.contrib.hinter import paper_figures as hinter
 from auditor.core.provenance import head
 from auditor.core.record import RunRecord
 from auditor.core.record.base import GroupAnswers

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from auditor.contrib.imports.answer_files import Column, Source, Table
 from auditor.contrib.imports.mapping import Roles
-from auditor.contrib.imports.tables import Column, Source, Table
 from auditor.core import talk
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.shown import csv_text

@@ -27,7 +27,7 @@ def is_outcomes(record: Mapping[str, Any]) -> bool:
 def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, started: datetime) -> Path:
     """Write a run folder below ``root``: ``plan.json``, ``run.json``, ``report.html`` and empty journals.
 
-    ``tables`` is what `auditor.contrib.ll144.record` computed, ``plan`` the options that shaped them, ``started`` when
+    ``tables`` is what `auditor.contrib.ll144.draft` computed, ``plan`` the options that shaped them, ``started`` when
     the command began, in UTC.
     """
     from auditor.core.provenance import code_sha256

@@ -156,8 +156,8 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, object]]:
 
 def _weighted(loop: Loop) -> dict[str, object]:
     """Rates over all joint changes that the search knows, and what each that was asked stands for."""
+    from auditor.contrib.adaptive.chances import rates
     from auditor.contrib.adaptive.suite import AdaptiveSuite
-    from auditor.contrib.adaptive.weighted import rates
 
     suite = loop.parts.suite
     if not isinstance(suite, AdaptiveSuite):
@@ -331,14 +331,11 @@ def _diagnoses(seen: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
 
 def _hinter(loop: Loop) -> dict[str, object]:
     """The paper's own measures for each model, raw (mutants are the units, nothing is controlled), and its figures."""
-    from auditor.contrib.hinter import figures, statistics
+    from auditor.contrib.hinter import measures
 
     tables = loop.observed.table, loop.observed.discarded
-    made = {t.model.name: list(statistics.mutants(*tables, t.model.name, t.formats)) for t in loop.tallies}
-    return {
-        "hinter": {name: [m.as_record() for m in statistics.measures(own)] for name, own in made.items()},
-        "hinter_figures": figures.record(made),
-    }
+    made = {t.model.name: list(measures.mutants(*tables, t.model.name, t.formats)) for t in loop.tallies}
+    return measures.records(made)
 
 
 def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, object]:

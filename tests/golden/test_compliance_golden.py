@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from auditor.contrib.ll144 import categories, people, record
+from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.registry import RENDERERS
 
 FILES = Path(__file__).parent / "files"
@@ -46,14 +46,14 @@ def full() -> dict[str, Any]:
 
 def people_record() -> dict[str, Any]:
     """The rule's printed example, with one category left out."""
-    cells, mode, source = people.read_counts(FILES / "ll144-counts.csv", categories.load())
-    settings = record.Settings(
+    cells, mode, source = applicants.read_counts(FILES / "ll144-counts.csv", categories.load())
+    settings = draft.Settings(
         data_kind="historical",
         source="Printed example of 6 RCNY 5-301(b)",
         excluded={"Native American or Alaska Native / Female": "17 people"},
         audit_date=datetime.date(2026, 10, 1),
     )
-    found = rounded(record.from_counts(cells, source, settings, mode=mode))
+    found = rounded(draft.from_counts(cells, source, settings, mode=mode))
     found["tool"]["version"] = "0"
     assert isinstance(found, dict)
     return found

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor.contrib.ll144 import categories, people, record
+from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.record import read
 from auditor.report import html, ll144_report, terminal
 from auditor.report.page import Page
@@ -23,14 +23,14 @@ COUNTS = FILES / "ll144-counts.csv"
 
 
 def made() -> dict[str, Any]:
-    cells, mode, source = people.read_counts(COUNTS, categories.load())
-    settings = record.Settings(
+    cells, mode, source = applicants.read_counts(COUNTS, categories.load())
+    settings = draft.Settings(
         data_kind="historical",
         source="Printed example of 6 RCNY 5-301(b)",
         excluded={"Native American or Alaska Native / Female": "17 people"},
         audit_date=datetime.date(2026, 10, 1),
     )
-    found = record.from_counts(cells, source, settings, mode=mode)
+    found = draft.from_counts(cells, source, settings, mode=mode)
     found["tool"]["version"] = "0"
     return rounded(found)
 

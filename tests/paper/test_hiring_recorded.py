@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from auditor.cli import main
-from auditor.contrib.ll144 import rankings, record
+from auditor.contrib.ll144 import draft, rankings
 from auditor.contrib.ll144.rankings import RACE_CODES, SEX_CODES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,7 +66,7 @@ def test_every_group_was_shown_first_equally_often() -> None:
 
 
 def test_answers_that_misspell_a_name_are_counted() -> None:
-    found = record.from_rankings(rankings.read(FILE, leave_out="/oversampled/"), record.Settings())
+    found = draft.from_rankings(rankings.read(FILE, leave_out="/oversampled/"), draft.Settings())
     assert found["data"]["unread"] == 0
     assert 20 <= found["data"]["unlisted"] <= 30
     assert any("misspelt" in w for w in found["warnings"])

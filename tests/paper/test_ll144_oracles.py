@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor.contrib.ll144 import categories, people, record
+from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.measure.impact import Count, below_four_fifths, round_half_up, table
 
 pytestmark = pytest.mark.paper
@@ -92,8 +92,8 @@ def csv(rows: list[tuple[str, str, int, int, str, str]], column: str, unknown: s
 
 def computed(path: Path, text: str) -> dict[str, Any]:
     path.write_text(text, encoding="utf-8")
-    cells, mode, source = people.read_counts(path, categories.load())
-    return record.from_counts(cells, source, record.Settings(source="the rule"), mode=mode)
+    cells, mode, source = applicants.read_counts(path, categories.load())
+    return draft.from_counts(cells, source, draft.Settings(source="the rule"), mode=mode)
 
 
 def named(kind: str, name: str) -> str:
@@ -183,8 +183,8 @@ def test_scoring_example_from_applicants(tmp_path: Path) -> None:
     lines += [f"Male,prefer not to say,{90}"] * 15
     path = tmp_path / "people.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    read, source = people.read_people(path, categories.load(), sex="sex", race="race", score="score")
-    found = record.from_people(read, source, record.Settings(source="made up"), mode="scoring")
+    read, source = applicants.read_people(path, categories.load(), sex="sex", race="race", score="score")
+    found = draft.from_people(read, source, draft.Settings(source="made up"), mode="scoring")
     compare(found, B)
     assert found["ll144"]["median"] == 50
     assert found["ll144"]["median_n"] == 168

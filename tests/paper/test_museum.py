@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.contrib.imports import mapping, observe, tables
+from auditor.contrib.imports import answer_files, mapping, observe
 from auditor.contrib.imports.observe import Imported
 from auditor.measure.claims import Claim
 from auditor.measure.families import claims
@@ -46,7 +46,7 @@ def test_every_exhibit_is_short_and_named() -> None:
 @cache
 def exhibit(name: str) -> tuple[Imported, list[Claim]]:
     found = observe.observe(
-        tables.read([DATA / "recorded_llm" / f"{FILES[name]}.csv.gz"]), mapping.load(MUSEUM / f"{name}.toml")
+        answer_files.read([DATA / "recorded_llm" / f"{FILES[name]}.csv.gz"]), mapping.load(MUSEUM / f"{name}.toml")
     )
     return found, [c for c in claims(found.table, found.question) if c.family == "net"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.contrib.imports import inference, observe, tables
+from auditor.contrib.imports import answer_files, inference, observe
 from auditor.core.types import Answer
 from auditor.measure.claims import Claim, Question
 from auditor.measure.contrasts import outcome_means, score
@@ -153,7 +153,7 @@ CARE = FILE.with_name("care_summaries.csv.gz")
 
 def test_care_summaries_by_import_differ_for_one_of_three_models() -> None:
     """The published reading: Gemma writes of men and women differently, Llama 3 does not."""
-    table = tables.read([CARE])
+    table = answer_files.read([CARE])
     imported = observe.observe(table, inference.infer(table))
     found = {c.model: c for c in claims(imported.table, imported.question) if c.family == "net"}
     assert imported.counted.rows == 4_896
@@ -169,7 +169,7 @@ def test_care_summaries_by_import_differ_for_one_of_three_models() -> None:
 
 
 def test_the_import_of_the_scores_has_the_figures_of_the_readme() -> None:
-    table = tables.read([FILE])
+    table = answer_files.read([FILE])
     roles = inference.infer(table).model_copy(update={"where": {"harness": ("audit",)}})
     imported = observe.observe(table, roles)
     assert imported.counted.used == sum(map(len, cells().values()))

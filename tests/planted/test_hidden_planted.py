@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from auditor.contrib.hinter.statistics import measures, mutants
+from auditor.contrib.hinter.measures import measures, mutants
 from auditor.core.types import Answer, Case, Check, Edit, Variant, Verdict
 from auditor.measure.hidden_lattice import mark_hidden
 from auditor.measure.noise import hidden_by_chance
@@ -140,7 +140,7 @@ def test_the_papers_counting_agrees_on_planted_effects() -> None:
             observed.judge(told)
         (found,) = measures(mutants(observed.table, observed.discarded, "planted", ["bare"]))
         assert found.as_record()["hidden_share"] == share
-        assert found.hidden == sum(v.hidden is True for v in audit.verdicts)
+        assert found.split.hidden == sum(v.hidden is True for v in audit.verdicts)
 
 
 def test_a_wobble_without_an_effect_looks_hidden_as_often_as_chance_says() -> None:

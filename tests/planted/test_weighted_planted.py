@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from auditor.contrib.adaptive.states import Odds
-from auditor.contrib.adaptive.weighted import Chances
-from auditor.contrib.adaptive.weights import Floats, Ints
+from auditor.contrib.adaptive.chances import Chances
+from auditor.contrib.adaptive.features import Floats, Ints, Odds
 from auditor.measure.weighted import weighted_change, weighted_share
 
 RUNS = 200

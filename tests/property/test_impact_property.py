@@ -7,9 +7,9 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auditor.contrib.ll144.applicants import Cell
+from auditor.contrib.ll144.breakdowns import breakdown
 from auditor.contrib.ll144.categories import RACES, SEXES
-from auditor.contrib.ll144.people import Cell
-from auditor.contrib.ll144.tables import breakdown
 from auditor.measure import ratio_interval
 from auditor.measure.impact import (
     FOUR_FIFTHS,

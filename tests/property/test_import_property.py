@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.contrib.imports import inference, observe
+from auditor.contrib.imports.answer_files import Source, Table
 from auditor.contrib.imports.observe import Imported
-from auditor.contrib.imports.tables import Source, Table
 from auditor.core.errors import DataFileError
 from auditor.measure.claims import Claim
 from auditor.measure.families import claims

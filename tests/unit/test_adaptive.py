@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from auditor import audit
-from auditor.contrib.adaptive.arms import Beliefs
+from auditor.contrib.adaptive.beliefs import Beliefs
+from auditor.contrib.adaptive.features import Features, Weights, cdf
 from auditor.contrib.adaptive.ledger import PHASES
-from auditor.contrib.adaptive.report import build
+from auditor.contrib.adaptive.search_report import build
 from auditor.contrib.adaptive.suite import DRAWN, AdaptiveSuite
-from auditor.contrib.adaptive.weights import Features, Weights, cdf
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.record import read

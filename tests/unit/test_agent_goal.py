@@ -6,7 +6,7 @@ import pytest
 
 from auditor import tasks
 from auditor.agent.goal import EXAMPLE, MAX_CHARS, parse
-from auditor.agent.words import known_words
+from auditor.agent.goal_words import known_words
 from auditor.core.errors import ConfigError
 from auditor.perturb import dictionaries
 

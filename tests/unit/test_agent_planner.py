@@ -11,7 +11,7 @@ import pytest
 
 from auditor import SourceText, agent
 from auditor.agent.chain import Chain
-from auditor.agent.records import Limits
+from auditor.agent.values import Limits
 from auditor.core.errors import AuthFailed, CallError, ConfigError, UserError
 from auditor.core.protocols import Reply
 from auditor.core.types import Request as Question

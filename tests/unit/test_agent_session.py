@@ -18,11 +18,10 @@ import msgspec
 import pytest
 
 from auditor import SourceText, agent
-from auditor.agent import judge, report
+from auditor.agent import run_figures, session_report
 from auditor.agent.pool import Pool
 from auditor.agent.pool import scan as scan_texts
-from auditor.agent.records import Entry, Figures, Record, Row
-from auditor.agent.request import Request, checked
+from auditor.agent.values import Entry, Figures, Record, Request, Row, checked
 from auditor.cli.main import run as cli
 from auditor.core.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
@@ -169,7 +168,7 @@ def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
     request = Request(purpose="fresh" if fresh else "pilot", texts=9)
     return Entry(
         name=name, purpose=request.purpose, request=request, reason="", texts=9, counts_as_fresh=fresh,
-        level=judge.level(number) if fresh else None, figures=Figures(complete=True, counts={}, sets=(one,)),
+        level=run_figures.level(number) if fresh else None, figures=Figures(complete=True, counts={}, sets=(one,)),
     )  # fmt: skip
 
 
@@ -188,13 +187,13 @@ def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
     ],
 )  # fmt: skip
 def test_only_fresh_runs_settle_and_each_at_its_own_level(runs: list[Entry], verdict: str, run: str | None) -> None:
-    (question,) = judge.questions(runs, [("age",)])
+    (question,) = run_figures.questions(runs, [("age",)])
     assert (question.verdict, question.run) == (verdict, run)
 
 
 def test_levels_of_all_fresh_runs_together_keep_five_percent() -> None:
-    assert sum(judge.level(j) for j in range(1, 60)) <= judge.ALPHA
-    assert judge.level(1) > judge.level(2) > judge.level(3)
+    assert sum(run_figures.level(j) for j in range(1, 60)) <= run_figures.ALPHA
+    assert run_figures.level(1) > run_figures.level(2) > run_figures.level(3)
 
 
 # -- budgets -------------------------------------------------------------------------------------------
@@ -311,9 +310,9 @@ def test_reports_keep_text_text() -> None:
         "questions": [],
     }  # fmt: skip
     record = msgspec.convert(plain, Record)
-    record.questions = judge.questions([], [("age",)])
+    record.questions = run_figures.questions([], [("age",)])
     steps = [{"kind": "plan", "reason": NASTY, "run": "R1", "figures": {"planner_note": NASTY}}]
-    made = report.build(record, steps)
+    made = session_report.build(record, steps)
     page, marked = html.write(made), markdown.write(made)
     text, bare = (terminal.write(Page(width=100, encoding=e, color=False), made) for e in ("utf-8", "ascii"))
     assert "<script" not in page

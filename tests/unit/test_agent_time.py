@@ -12,7 +12,7 @@ import pytest
 from auditor import SourceText, agent
 from auditor.agent.rules import Rules
 from auditor.agent.session import Session
-from auditor.agent.settings import Settings
+from auditor.agent.session_settings import Settings
 from auditor.core.errors import ConfigError
 
 GOAL = "Do film reviews by women get another sentiment?"

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from auditor.contrib.hinter import figures as hinter_figures
-from auditor.contrib.hinter import report as shown
-from auditor.contrib.hinter.statistics import Mutant, measures
+from auditor.contrib.hinter import paper_figures as shown
+from auditor.contrib.hinter.measures import Mutant, measures, records, totals
 from auditor.core.record import read
 from auditor.report.charts import bars
 
@@ -46,7 +45,7 @@ def world() -> list[Mutant]:
 
 
 def test_totals_count_a_text_and_an_atomic_mutant_once_over_all_pairs() -> None:
-    found = hinter_figures.totals(world())
+    found = totals(world())
     assert (found.joint.generated, found.joint.valid, found.joint.discarded) == (6, 5, 1)
     assert (found.joint.tested, found.joint.errors, found.joint.originals) == (4, 2, 3)
     assert found.joint.originals_with_error == 2
@@ -60,26 +59,26 @@ def test_totals_count_a_text_and_an_atomic_mutant_once_over_all_pairs() -> None:
 
 
 def test_discarded_mutants_are_counted_apart() -> None:
-    found = hinter_figures.totals(world())
+    found = totals(world())
     assert (found.joint.discarded_tested, found.joint.discarded_errors) == (1, 1)
     assert (found.atomic.discarded_tested, found.atomic.discarded_errors) == (1, 1)
     assert found.as_record()["both"]["false_positive_share"] == 2 / 6
     unasked = [m if m.valid else mutant(m.id, m.original, m.attributes, None, valid=False) for m in world()]
-    assert hinter_figures.totals(unasked).as_record()["both"]["false_positive_share"] is None
+    assert totals(unasked).as_record()["both"]["false_positive_share"] is None
 
 
 def test_regions_are_the_eight_of_a_venn_diagram() -> None:
-    first, second = hinter_figures.regions(world())
+    first, second = measures(world())
     assert first.attributes == ("body", "gender")
-    assert {key: n for key, n in first.counts.items() if n} == {"second": 1}
+    assert {key: n for key, n in first.texts.items() if n} == {"second": 1}
     assert second.attributes == ("gender", "race")
-    assert {key: n for key, n in second.counts.items() if n} == {"first+joint": 1, "joint": 1, "second": 1}
-    assert len(second.counts) == 8
-    assert sum(second.counts.values()) == 3  # "w" was not judged
+    assert {key: n for key, n in second.texts.items() if n} == {"first+joint": 1, "joint": 1, "second": 1}
+    assert len(second.texts) == 8
+    assert sum(second.texts.values()) == 3  # "w" was not judged
 
 
 def test_models_add_up() -> None:
-    record = hinter_figures.record({"a": world(), "b": world()})
+    record = records({"a": world(), "b": world()})["hinter_figures"]
     one, both = record["models"]["a"], record["all"]
     assert both["joint"]["errors"] == 2 * one["joint"]["errors"]
     assert both["joint"]["error_rate"] == one["joint"]["error_rate"]
@@ -89,11 +88,7 @@ def test_models_add_up() -> None:
 
 def run(models: tuple[str, ...] = ("a", "b"), mutants: list[Mutant] | None = None) -> dict[str, Any]:
     mutants = world() if mutants is None else mutants
-    return {
-        "spec": {"kind": "classification"},
-        "hinter": {name: [m.as_record() for m in measures(mutants)] for name in models},
-        "hinter_figures": hinter_figures.record(dict.fromkeys(models, mutants)),
-    }
+    return {"spec": {"kind": "classification"}, **records(dict.fromkeys(models, mutants))}
 
 
 def test_every_figure_is_there_with_its_number() -> None:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from auditor.contrib.hinter.figures import totals
-from auditor.contrib.hinter.statistics import NOTE, Mutant, measures, mutants
+from auditor.contrib.hinter.measures import NOTE, Mutant, measures, mutants, totals
 from auditor.core.types import Case, Edit, Variant, Verdict
 from auditor.run.observed import Observed
 
@@ -42,9 +41,9 @@ def test_counts_by_hand() -> None:
     gender, race = found.atomic["gender"], found.atomic["race"]
     assert (gender.generated, gender.discarded, gender.tested, gender.errors) == (5, 1, 4, 1)
     assert (race.tested, race.errors) == (5, 1)
-    assert found.hidden == 1
-    assert (found.joint_errors_only, found.joint_errors_both) == (2, 1)
-    assert (found.atomic_errors_only, found.atomic_errors_both) == (1, 1)
+    assert found.split.hidden == 1
+    assert (found.split.joint_only, found.split.joint_with_atomic) == (2, 1)
+    assert (found.split.atomic_only, found.split.atomic_with_joint) == (1, 1)
     assert found.originals == {"joint_only": 2, "atomic_only": 1, "both": 1, "neither": 1}
 
 
@@ -73,8 +72,8 @@ def test_an_error_of_a_discarded_mutant_does_not_count() -> None:
         pair("j", "o", ("g", "r"), True),
         pair("k", "o", ("g", "r"), True, valid=False),
     ])[0]  # fmt: skip
-    assert (found.joint.errors, found.atomic["gender"].errors, found.joint_errors_only) == (1, 0, 1)
-    assert found.hidden == 0
+    assert (found.joint.errors, found.atomic["gender"].errors, found.split.joint_only) == (1, 0, 1)
+    assert found.split.hidden == 0
 
 
 def edit(attribute: str, at: int) -> Edit:
@@ -123,7 +122,7 @@ def test_a_part_is_the_same_change_at_the_same_place() -> None:
         told={"a": "violation", "b": "pass", "r": "pass", "j": "violation"},
     )
     (found,) = measures(mutants(made.table, made.discarded, "m", ["f"]))
-    assert found.hidden == 1
+    assert found.split.hidden == 1
 
 
 def test_discarded_mutants_are_judged_where_they_were_asked_about() -> None:

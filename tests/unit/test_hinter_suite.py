@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.contrib.hinter.suite import HinterSuite, Pair, apply, replace, replace_again
+from auditor.contrib.hinter.mutants import HinterSuite, Pair, apply, replace, replace_again
 from auditor.core.types import SourceText
 from auditor.perturb import dictionaries
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from auditor.contrib.hinter.suite import HinterSuite
+from auditor.contrib.hinter.mutants import HinterSuite
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.types import Edit, SourceText
 from auditor.perturb import dictionaries

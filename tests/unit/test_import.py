@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.cli import main as cli
-from auditor.contrib.imports import inference, mapping, observe, record, tables
+from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe
 from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.measure.claims import Claim
@@ -51,13 +51,13 @@ def written(path: Path, rows: list[dict[str, str]]) -> Path:
 
 
 def net(rows: list[dict[str, str]], path: Path, **roles: Any) -> Claim:
-    table = tables.read([written(path, rows)])
+    table = answer_files.read([written(path, rows)])
     found = observe.observe(table, inference.infer(table).model_copy(update=roles))
     return next(c for c in claims(found.table, found.question) if c.family == "net")
 
 
 def test_roles_are_inferred_written_and_read(tmp_path: Path) -> None:
-    table = tables.read([written(tmp_path / "a.csv", planted(0))])
+    table = answer_files.read([written(tmp_path / "a.csv", planted(0))])
     roles = inference.infer(table)
     assert roles.text == ("text_id",)
     assert (roles.answer, roles.kind, roles.replicate, dict(roles.groups)) == (
@@ -95,7 +95,7 @@ def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
 def test_repeated_contradictory_missing_and_foreign_rows_are_counted(tmp_path: Path) -> None:
     rows = planted(0.0, texts=8)
     extra = [dict(rows[0]), dict(rows[1], score="7"), dict(rows[2], run="9", score=""), dict(rows[3], gender="")]
-    table = tables.read([written(tmp_path / "a.csv", rows + extra)])
+    table = answer_files.read([written(tmp_path / "a.csv", rows + extra)])
     found = observe.observe(table, inference.infer(table)).counted
     assert (found.rows, found.repeated, found.contradictory, found.unreadable) == (len(rows) + 4, 1, 1, 1)
     assert found.no_group == 1
@@ -106,7 +106,7 @@ def test_repeated_contradictory_missing_and_foreign_rows_are_counted(tmp_path: P
 
 def test_texts_without_one_side_are_counted(tmp_path: Path) -> None:
     rows = [r for r in planted(0.0, texts=10) if not (r["text_id"] == "t3" and r["arm"] == "edited")]
-    table = tables.read([written(tmp_path / "a.csv", rows)])
+    table = answer_files.read([written(tmp_path / "a.csv", rows)])
     found = observe.observe(table, inference.infer(table))
     assert found.counted.unbalanced == {"gender": 1}
 
@@ -125,7 +125,7 @@ def test_two_attributes_in_every_row_are_told_apart(tmp_path: Path) -> None:
         for race in ("black", "white")
         for gender in ("woman", "man")
     ]
-    table = tables.read([written(tmp_path / "a.csv", rows)])
+    table = answer_files.read([written(tmp_path / "a.csv", rows)])
     roles = inference.infer(table)
     assert roles.split["identity"] == {
         f"{race} {word}": {"race": race, "gender": gender}
@@ -149,13 +149,13 @@ def test_rows_about_nobody_stand_beside_identities_of_several_groups(tmp_path: P
         for t in range(8)
         for one in (*told, "none")
     ]
-    table = tables.read([written(tmp_path / "a.csv", rows)])
+    table = answer_files.read([written(tmp_path / "a.csv", rows)])
     roles = inference.infer(table)
     assert set(roles.split["persona"]) == set(roles.where["persona"]) == set(told)
     found = observe.observe(table, roles)
     assert {c.attribute for c in claims(found.table, found.question) if c.family == "net"} == {"gender", "race"}
     unknown = [{**row, "persona": row["persona"].replace("Asian", "Martian")} for row in rows]
-    assert not inference.infer(tables.read([written(tmp_path / "b.csv", unknown)])).split
+    assert not inference.infer(answer_files.read([written(tmp_path / "b.csv", unknown)])).split
 
 
 def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
@@ -169,10 +169,10 @@ def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
     with zipfile.ZipFile(text, "w") as archive:
         archive.writestr("inner/d.csv", "text_id,score\na,1\nb,2\n")
     (tmp_path / "d.zip").write_bytes(text.getvalue())
-    assert tables.read([tmp_path / "a.jsonl"]).columns == {"text_id": ["a", "b"], "answer.score": ["1", "2"]}
+    assert answer_files.read([tmp_path / "a.jsonl"]).columns == {"text_id": ["a", "b"], "answer.score": ["1", "2"]}
     for name in ("b.json", "c.csv.gz", "d.zip"):
-        assert tables.read([tmp_path / name]).columns == {"text_id": ["a", "b"], "score": ["1", "2"]}, name
-    whole = tables.read([tmp_path])
+        assert answer_files.read([tmp_path / name]).columns == {"text_id": ["a", "b"], "score": ["1", "2"]}, name
+    whole = answer_files.read([tmp_path])
     assert len(whole) == 8
     assert whole.columns["answer.score"] == ["1", "2", *[None] * 6]
     assert [s.rows for s in whole.sources] == [2, 2, 2, 2]
@@ -181,10 +181,12 @@ def test_files_of_all_kinds_hold_the_same_rows(tmp_path: Path) -> None:
 def test_answers_are_joined_to_what_was_asked(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl").write_text('{"custom_id": "1", "score": 3}\n{"custom_id": "2", "score": 4}\n')
     (tmp_path / "in.jsonl").write_text('{"custom_id": "2", "gender": "female"}\n{"custom_id": "1", "gender": "male"}\n')
-    both = tables.joined(tables.read([tmp_path / "out.jsonl"]), tables.read([tmp_path / "in.jsonl"]), "custom_id")
+    both = answer_files.joined(
+        answer_files.read([tmp_path / "out.jsonl"]), answer_files.read([tmp_path / "in.jsonl"]), "custom_id"
+    )
     assert both.columns["gender"] == ["male", "female"]
     with pytest.raises(DataFileError, match="no column 'id' to join by"):
-        tables.joined(both, both, "id")
+        answer_files.joined(both, both, "id")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str)
     (tmp_path / "a.csv").write_text(text)
 
     def imported() -> None:
-        table = tables.read([tmp_path / "a.csv"])
+        table = answer_files.read([tmp_path / "a.csv"])
         observe.observe(table, inference.infer(table))
 
     with pytest.raises((ConfigError, DataFileError), match=said):
@@ -235,7 +237,7 @@ def test_the_command_makes_a_run(
     for command in (["score", str(run), "--responses", "a.csv"], ["augment", str(run), "--out", "x.csv"]):
         assert cli.run(command) == 2
         assert "recorded answers without their prompts" in " ".join(capsys.readouterr().err.split())
-    assert cli.run(["import", "a.csv", "--map", str(run / record.MAP), "--format", "json"]) == 0
+    assert cli.run(["import", "a.csv", "--map", str(run / import_run.MAP), "--format", "json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["claims"] == result.record["claims"]
 
@@ -246,7 +248,7 @@ def test_what_was_lost_is_counted_once_and_told_alike(tmp_path: Path, capsys: py
     assert cli.run(["import", str(written(tmp_path / "a.csv", rows)), "--out", str(tmp_path / "runs")]) == 0
     (folder,) = (tmp_path / "runs").glob("2*")
     counts = load(folder).record["counts"]
-    assert sum(counts[status] for status in record.LOST) == 2
+    assert sum(counts[status] for status in import_run.LOST) == 2
     capsys.readouterr()
     assert cli.run(["report", str(folder), "--format", "md"]) == 0
     text = (folder / "report.md").read_text(encoding="utf-8")
@@ -259,9 +261,9 @@ def test_fill_of_roles_by_hand() -> None:
     assert roles.columns() == ["t", "a", "g"]
 
 
-def of_sources(rng: Random, effect: float) -> tables.Table:
+def of_sources(rng: Random, effect: float) -> answer_files.Table:
     """Sixteen sources in eight texts each; each source has a difference of its own, in all of its texts."""
-    columns: dict[str, tables.Column] = {name: [] for name in ("text_id", "cv", "gender", "score", "run")}
+    columns: dict[str, answer_files.Column] = {name: [] for name in ("text_id", "cv", "gender", "score", "run")}
     for cv in range(16):
         own = rng.gauss(effect, 4)
         for text in range(8):
@@ -270,7 +272,7 @@ def of_sources(rng: Random, effect: float) -> tables.Table:
                 row = (f"t{cv}-{text}", f"cv{cv}", gender, f"{base + more + rng.gauss(0, 2):.2f}", "0")
                 for column, value in zip(columns.values(), row, strict=True):
                     column.append(value)
-    return tables.Table(columns=columns, sources=(tables.Source(file="x", sha256="", rows=0),))
+    return answer_files.Table(columns=columns, sources=(answer_files.Source(file="x", sha256="", rows=0),))
 
 
 def test_what_texts_of_one_source_share_is_no_difference_between_groups() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.cli import main as cli
-from auditor.contrib.imports import inference, mapping, observe, tables
+from auditor.contrib.imports import answer_files, inference, mapping, observe
 from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError, DataFileError
 
@@ -48,7 +48,7 @@ def sample(text: str, gender: str, score: int) -> dict[str, Any]:
     }
 
 
-def checked(table: tables.Table, roles: Roles, model: str) -> None:
+def checked(table: answer_files.Table, roles: Roles, model: str) -> None:
     found = observe.observe(table, roles)
     assert (found.counted.rows, found.counted.used, found.counted.texts) == (16, 16, 8)
     assert list(found.models) == [model]
@@ -67,7 +67,7 @@ def test_logs_of_inspect(tmp_path: Path) -> None:
         for one in samples:
             archive.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
     for file in (written(tmp_path / "log.json", log), packed):
-        table = tables.read([file])
+        table = answer_files.read([file])
         assert not any(name.startswith(("messages", "events")) for name in table.columns)
         roles = inference.infer(table)
         assert (roles.text, roles.answer, roles.model) == (("id",), "scores.match.answer", ("output.model",))
@@ -88,7 +88,7 @@ def test_results_of_promptfoo(tmp_path: Path) -> None:
         for text, gender, score in ROWS
     ]
     document = {"evalId": "e", "results": {"version": 3, "prompts": [{"raw": "Rate {{name}}"}], "results": results}}
-    table = tables.read([written(tmp_path / "results.json", document)])
+    table = answer_files.read([written(tmp_path / "results.json", document)])
     checked(table, inference.infer(table), "openai:some-model")
 
 
@@ -120,7 +120,7 @@ def test_batches_of_openai_joined_to_what_was_asked(
         for text, gender, _ in reversed(ROWS)
     ]
     output, source = lines(tmp_path / "out.jsonl", said), lines(tmp_path / "in.jsonl", asked)
-    table = tables.joined(tables.read([output]), tables.read([source]), "custom_id")
+    table = answer_files.joined(answer_files.read([output]), answer_files.read([source]), "custom_id")
     roles = inference.infer(table)
     assert roles.answer == "response.body.choices.0.message.content"
     checked(table, roles, "some-model-1")
@@ -130,7 +130,7 @@ def test_batches_of_openai_joined_to_what_was_asked(
         'parts = { custom_id = "(?P<text>.+)/(?P<gender>.+)" }\ngroups = { gender = "gender" }\n'
         'model = "response.body.model"\n'
     )
-    checked(tables.read([output]), mapping.load(tmp_path / "map.toml"), "some-model-1")
+    checked(answer_files.read([output]), mapping.load(tmp_path / "map.toml"), "some-model-1")
     assert cli.run(["import", "out.jsonl", "--map", "map.toml"]) == 0
     assert "8 texts" in capsys.readouterr().out
 
@@ -149,7 +149,7 @@ def test_spans_of_traces(tmp_path: Path) -> None:
         for n, (text, gender, score) in enumerate(ROWS)
     ]
     document = {"resourceSpans": [{"scopeSpans": [{"spans": spans[:5]}, {"spans": spans[5:]}]}]}
-    table = tables.read([written(tmp_path / "traces.json", document)])
+    table = answer_files.read([written(tmp_path / "traces.json", document)])
     checked(table, inference.infer(table), "some-model")
 
 
@@ -164,12 +164,12 @@ def test_rows_at_a_path(tmp_path: Path) -> None:
         for text, gender, score in ROWS
     ]
     file = written(tmp_path / "runs.json", {"examples": [{"id": 1}] * 99, "data": {"runs": runs}})
-    table = tables.read([file], "$.data.runs[*]")
+    table = answer_files.read([file], "$.data.runs[*]")
     checked(table, inference.infer(table), "some-model")
     with pytest.raises(ConfigError, match="no objects there"):
-        tables.read([file], "$.nothing[*]")
+        answer_files.read([file], "$.nothing[*]")
     with pytest.raises(ConfigError, match="no JSON path"):
-        tables.read([file], "$.[")
+        answer_files.read([file], "$.[")
 
 
 def test_each_column_of_answers_is_a_run(
@@ -196,4 +196,4 @@ def test_a_log_in_a_compression_that_cannot_be_read(tmp_path: Path, monkeypatch:
         archive.writestr("samples/a_epoch_1.json", "{}")
     monkeypatch.setattr(zipfile.ZipFile, "open", refuse)
     with pytest.raises(DataFileError, match="inspect log convert --to json"):
-        tables.read([packed])
+        answer_files.read([packed])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.contrib.imports import tables
+from auditor.contrib.imports import answer_files
 from auditor.core import userfile
 from auditor.core.errors import DataFileError
 
@@ -51,28 +51,28 @@ def test_what_a_file_unpacks_to_is_bounded(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content if content is not None else parquet(200, "x" * 100))
-    rows = len(tables.read([path]))
+    rows = len(answer_files.read([path]))
     assert rows >= 200
     monkeypatch.setattr(userfile, "LARGEST", 1500)
     with pytest.raises(DataFileError, match=r"x\.\w+.*: larger than 1,500 bytes"):
-        tables.read([path])
+        answer_files.read([path])
 
 
 def test_a_json_document_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(json.dumps([{"a": 1}] * 100).encode()))
-    assert len(tables.read([path])) == 100
-    monkeypatch.setattr(tables, "DOCUMENT", 500)
+    assert len(answer_files.read([path])) == 100
+    monkeypatch.setattr(answer_files, "DOCUMENT", 500)
     with pytest.raises(DataFileError, match="larger than 500 bytes"):
-        tables.read([path])
+        answer_files.read([path])
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
 def test_a_line_is_bounded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "LONGEST", 100)
+    monkeypatch.setattr(answer_files, "LONGEST", 100)
     (tmp_path / name).write_bytes(b"x" * 1000)
     with pytest.raises(DataFileError, match="a line of more than 100 characters"):
-        tables.read([tmp_path / name])
+        answer_files.read([tmp_path / name])
 
 
 @pytest.mark.parametrize(
@@ -86,17 +86,17 @@ def test_a_line_is_bounded(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_columns_are_bounded(content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = {"c": "x.csv", "[": "x.json", "{": "x.jsonl"}[content[0]]
     (tmp_path / name).write_text(content)
-    assert len(tables.read([tmp_path / name]).columns) == 101
-    monkeypatch.setattr(tables, "COLUMNS", 100)
+    assert len(answer_files.read([tmp_path / name]).columns) == 101
+    monkeypatch.setattr(answer_files, "COLUMNS", 100)
     with pytest.raises(DataFileError, match="more than 100 columns"):
-        tables.read([tmp_path / name])
+        answer_files.read([tmp_path / name])
 
 
 def test_cells_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.csv").write_bytes(ROWS)
-    monkeypatch.setattr(tables, "CELLS", 1999)
+    monkeypatch.setattr(answer_files, "CELLS", 1999)
     with pytest.raises(DataFileError, match="or 1,999 cells"):
-        tables.read([tmp_path / "x.csv"])
+        answer_files.read([tmp_path / "x.csv"])
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_damaged_file_is_an_error_that_names_it(name: str, content: bytes, tmp
         pytest.importorskip("pyarrow")
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataFileError, match=name):
-        tables.read([tmp_path / name])
+        answer_files.read([tmp_path / name])
 
 
 def test_names_in_a_zip_file_lead_nowhere(tmp_path: Path) -> None:
@@ -128,11 +128,11 @@ def test_names_in_a_zip_file_lead_nowhere(tmp_path: Path) -> None:
         for name in ("../../escaped.csv", str(tmp_path / "absolute.csv")):
             archive.writestr(name, ROWS)
     (inside / "x.zip").write_bytes(made.getvalue())
-    assert len(tables.read([inside / "x.zip"])) == 2000
+    assert len(answer_files.read([inside / "x.zip"])) == 2000
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["inside", "x.zip"]
 
 
 def test_a_message_names_some_of_many_columns() -> None:
-    assert tables.named("abc") == "a, b, c"
-    told = tables.named([f"c{n}" for n in range(9000)])
+    assert answer_files.named("abc") == "a, b, c"
+    told = answer_files.named([f"c{n}" for n in range(9000)])
     assert told.endswith("c39 and 8,960 more")

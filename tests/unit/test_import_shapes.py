@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from auditor.contrib.imports import inference, observe, tables
+from auditor.contrib.imports import answer_files, inference, observe
 from auditor.contrib.imports.mapping import Arm, Roles
 from auditor.core.errors import ConfigError
 from auditor.measure.claims import Claim
@@ -19,14 +19,14 @@ from auditor.measure.families import claims
 TEXTS = 40
 
 
-def written(path: Path, header: str, rows: list[list[object]]) -> tables.Table:
+def written(path: Path, header: str, rows: list[list[object]]) -> answer_files.Table:
     held = io.StringIO()
     csv.writer(held).writerows([header.split(), *rows])
     path.write_text(held.getvalue(), encoding="utf-8")
-    return tables.read([path])
+    return answer_files.read([path])
 
 
-def net(table: tables.Table, roles: Roles | None = None) -> dict[str, Claim]:
+def net(table: answer_files.Table, roles: Roles | None = None) -> dict[str, Claim]:
     """The difference between women and men, by model."""
     seen = observe.observe(table, roles or inference.infer(table))
     return {c.model: c for c in claims(seen.table, seen.question) if c.family == "net"}
@@ -107,7 +107,7 @@ def test_variables_of_promptfoo_and_the_output_not_its_grade(tmp_path: Path) -> 
     ]
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"version": 4, "results": {"version": 3, "results": results}}))
-    table = tables.read([path])
+    table = answer_files.read([path])
     roles = inference.infer(table)
     assert (roles.text, roles.answer, roles.model) == (("vars.applicant",), "response.output", ("provider.id",))
     assert close(net(table)["openai:some-model"], 4)

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from auditor.contrib.imports import inference, tables
+from auditor.contrib.imports import answer_files, inference
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import observe
 from auditor.measure.families import claims
@@ -17,7 +17,7 @@ from auditor.measure.families import claims
 
 def differences(files: list[Path], roles: Roles | None = None) -> dict[tuple[str, str], float]:
     """Net difference of female and male answers (or of black and white), by model and attribute."""
-    table = tables.read(files)
+    table = answer_files.read(files)
     seen = observe(table, roles or inference.infer(table))
     return {
         (c.model, c.attribute): c.estimate * (1 if c.groups[0].lower() in ("female", "black") else -1)
@@ -45,7 +45,7 @@ def test_semicolons_decimal_commas_marks_and_spellings(tmp_path: Path, encoding:
     rows += ["t1;NaN;12,5", "t2;female;N/A"]
     file = tmp_path / "a.csv"
     file.write_text("\n".join(rows), encoding=encoding)
-    table = tables.read([file])
+    table = answer_files.read([file])
     seen = observe(table, inference.infer(table))
     assert (seen.counted.no_group, seen.counted.unreadable) == (1, 1)
     assert seen.counted.respelled == 53
@@ -111,5 +111,5 @@ def test_log_probabilities_of_two_labels(tmp_path: Path) -> None:
 def test_an_id_of_each_row_is_no_text(tmp_path: Path) -> None:
     rows = [f'{n},"Hire the {g}?",{g},{t},{v}' for n, (t, g, v) in enumerate(scored())]
     (file := tmp_path / "a.csv").write_text("\n".join(["id,prompt,gender,job,score", *rows]), encoding="utf-8")
-    roles = inference.infer(tables.read([file]))
+    roles = inference.infer(answer_files.read([file]))
     assert (roles.text, roles.format) == (("job",), ())

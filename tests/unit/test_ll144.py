@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.cli import main
-from auditor.contrib.ll144 import categories, record
+from auditor.contrib.ll144 import categories, draft
 from auditor.core.errors import DataFileError
 from auditor.core.record import read
 from auditor.core.record.outcome_tables import OtherMedian
@@ -275,7 +275,7 @@ def test_the_kind_of_data_is_said_by_nobody_but_the_user(capsys: pytest.CaptureF
     assert found["ll144"]["data_kind"] is None
     assert any("historical or test data was not said" in w for w in found["warnings"])
     assert '<th scope="row">Historical or test data</th><td>[to be filled in]</td>' in out.read_text("utf-8")
-    assert record.Settings().data_kind is None
+    assert draft.Settings().data_kind is None
     said = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--data-kind", "historical")
     assert said["ll144"]["data_kind"] == "historical"
     assert not any("was not said" in w for w in said["warnings"])

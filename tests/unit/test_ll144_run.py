@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import fisher_exact
 
 from auditor.cli import main
-from auditor.contrib.ll144.compare import compare
+from auditor.contrib.ll144.other_tables import compare
 from auditor.core.record import read
 from auditor.report import run_json
 

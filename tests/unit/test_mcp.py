@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from auditor.agent import load
-from auditor.agent.server import Served, server
 from auditor.agent.session import Session
-from auditor.agent.settings import Settings
+from auditor.agent.session_settings import Settings
+from auditor.agent.tools import Served, server
 from auditor.cli import main as cli
 
 GOAL = "Does the sentiment of film reviews change with gender?"

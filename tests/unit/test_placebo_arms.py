@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.contrib.hinter.suite import HinterSuite
+from auditor.contrib.hinter.mutants import HinterSuite
 from auditor.core.types import Case, Check, Edit, SourceText, Variant
 from auditor.perturb import dictionaries, grammar
 from auditor.perturb.grammar.cases import GrammarSuite

@@ -7,7 +7,7 @@ import math
 import pytest
 from judged import shape, table_of
 
-from auditor.contrib.hinter.statistics import Mutant, measures
+from auditor.contrib.hinter.measures import Mutant, measures
 from auditor.core.types import Verdict
 from auditor.measure.anomaly import anomaly_indices
 from auditor.measure.fairness import group_fairness
@@ -24,7 +24,7 @@ def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original:
 @pytest.mark.parametrize(("parts", "hidden"), [(("a", "b"), 1), (("a",), 0), (("b",), 0), ((), 0)])
 def test_hidden_in_the_papers_sense_needs_both_atomic_mutants(parts: tuple[str, ...], hidden: int) -> None:
     given = [mutant(name, (name,), False) for name in parts] + [mutant("ab", ("a", "b"), True)]
-    assert measures(given)[0].hidden == hidden
+    assert measures(given)[0].split.hidden == hidden
 
 
 def test_texts_without_a_judged_joint_mutant_are_in_no_region() -> None:

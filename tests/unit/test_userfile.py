@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from auditor.contrib.imports.answer_files import read as read_table
 from auditor.contrib.imports.mapping import load as load_roles
-from auditor.contrib.imports.tables import read as read_table
 from auditor.contrib.ll144.categories import load as load_categories
 from auditor.core import csvfile, userfile, yamlfile
 from auditor.core.decoded import from_json

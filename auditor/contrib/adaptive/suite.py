@@ -14,11 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from auditor.contrib.adaptive.fresh import Trials
-from auditor.contrib.adaptive.ledger import Ledger
-from auditor.contrib.adaptive.pools import Pool, choices, directed_case, parts, pool_of
-from auditor.contrib.adaptive.search import Gate, Seeds
-from auditor.contrib.adaptive.weighted import Chances
+from auditor.contrib.adaptive.chances import Chances
+from auditor.contrib.adaptive.ledger import Ledger, Trials
+from auditor.contrib.adaptive.search_seeds import Gate, Pool, Seeds, choices, directed_case, parts, pool_of
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite
 from auditor.core.types import Answer, Case, Edit, SourceText, Variant, Verdict, id_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from auditor.contrib.imports import joint
+from auditor.contrib.imports import spelling
+from auditor.contrib.imports.answer_files import FILE, Column, Table, named
 from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles
 from auditor.contrib.imports.spelling import fold, missing, numbers, spelled
-from auditor.contrib.imports.tables import FILE, Column, Table, named
 from auditor.core.errors import ConfigError
 from auditor.core.shown import quoted
 
@@ -90,7 +90,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     }
     taken |= set(original.values())
     arm = _arm(table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c])
-    parts = {column: found for column in groups.values() if (found := joint.split(table.columns[column]))}
+    parts = {column: found for column in groups.values() if (found := spelling.split_jointly(table.columns[column]))}
     arm = arm or next(filter(None, (_nobody(table, column) for column in groups.values())), None)
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
     texts = [known[n] for n in ROLES["text"] if n in known and known[n] not in taken]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from auditor.contrib.imports.tables import Table, named
+from auditor.contrib.imports.answer_files import Table, named
 from auditor.core import userfile
 from auditor.core.decoded import from_toml
 from auditor.core.errors import ConfigError, DataFileError

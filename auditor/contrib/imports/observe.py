@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from auditor.contrib.imports.answer_files import Table, divided
 from auditor.contrib.imports.mapping import Roles, number
-from auditor.contrib.imports.tables import Table, divided
-from auditor.contrib.imports.tidy import tidied
+from auditor.contrib.imports.spelling import tidied
 from auditor.core.errors import DataFileError
 from auditor.core.types import Answer, AnswerStatus, Edit
 from auditor.measure.claims import Question

@@ -1,12 +1,16 @@
-"""How one label, one group or one number is spelled in several ways."""
+"""Columns made plain: one spelling for each label, group and number, groups named jointly, one column of answers."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 
-from auditor.contrib.imports.tables import Column
+from auditor.contrib.imports.answer_files import Column, Table
+from auditor.contrib.imports.mapping import Roles
+from auditor.core.errors import ConfigError
+from auditor.perturb import dictionaries
 
 MISSING = frozenset({"nan", "n/a", "#n/a", "<na>", "null"})  # not "none", which is a group of many attributes
 MISSING_R = "NA"  # as R writes it; "Na" is a name
@@ -90,3 +94,132 @@ def _is_number(text: str) -> bool:
         return abs(float(text)) < float("inf")
     except ValueError:
         return False
+
+
+BETWEEN = re.compile(r"[\s_\-/+,&]+")
+NOBODY = frozenset({"none", "nobody", "neutral", "unspecified", "no identity", "baseline", "control"})
+ANYBODY = frozenset(("a", "an", "the", "and", "person", "people", "applicant", "candidate", "patient", "individual"))
+
+
+def split_jointly(column: Column) -> dict[str, dict[str, str]]:
+    """What each value of a column stands for, by attribute; values that stand for nobody are left out.
+
+    Nothing where a value holds a word that no dictionary knows, or where not all name the same two or more attributes.
+
+    Examples
+    --------
+    >>> split_jointly(["Black woman", "asian-man", "none"])
+    {'Black woman': {'gender': 'female', 'race': 'black'}, 'asian-man': {'gender': 'male', 'race': 'asian'}}
+    >>> split_jointly(["woman", "man"])
+    {}
+    """
+    values = sorted({v for v in column if v is not None})
+    found = {value: _groups(value) for value in values if value.strip().lower() not in NOBODY}
+    named = {tuple(sorted(groups)) for groups in found.values()}
+    if len(named) != 1 or len(next(iter(named))) < 2:
+        return {}
+    return {value: dict(sorted(groups.items())) for value, groups in found.items()}
+
+
+def _groups(value: str) -> dict[str, str]:
+    """The groups that the words of a value name; none where one is not known, or two are of one attribute."""
+    words = [word for word in BETWEEN.split(value.lower()) if word]
+    out: dict[str, str] = {}
+    at = 0
+    while at < len(words):
+        size = next((n for n in (3, 2, 1) if " ".join(words[at : at + n]) in _terms() and at + n <= len(words)), 0)
+        if size:
+            attribute, group = _terms()[" ".join(words[at : at + size])]
+            if out.setdefault(attribute, group) != group:
+                return {}
+        elif words[at] not in ANYBODY:
+            return {}
+        at += size or 1
+    return out
+
+
+@cache
+def _terms() -> Mapping[str, tuple[str, str]]:
+    """Word → attribute and group, of the attributes that an audit looks for by itself; names of groups too."""
+    out: dict[str, tuple[str, str]] = {}
+    for one in map(dictionaries.load, dictionaries.builtin()):
+        if one.default:
+            for name in one.groups:
+                out.setdefault(name.replace("_", " "), (one.attribute, name))
+            for term in one.sources:
+                out.setdefault(term.text.lower(), (one.attribute, term.group))
+    return out
+
+
+ABOUT = ("model", "format", "replicate")  # what a column of answers may be about besides groups
+
+
+def tidied(table: Table, roles: Roles) -> tuple[Table, Roles, int]:
+    """``table`` with one column of answers, one spelling for each label and group, and plain numbers.
+
+    Returns
+    -------
+    tuple
+        The table, the roles as they are then, and how many fields are read as another spelling.
+    """
+    if roles.wide:
+        table, roles = _long(table, roles)
+    if roles.edits is not None:  # a table that a run was written to: nothing is guessed
+        return table, roles, 0
+    columns, changed = dict(table.columns), 0
+    longs = (roles.long.attribute, roles.long.group) if roles.long else ()
+    for name in {*roles.groups.values(), *longs, *roles.original.values()} & set(columns):
+        values = [None if missing(v) else v for v in columns[name]]
+        named = [*roles.references.values(), *roles.split.get(name, ()), *_arms(roles, name)]
+        columns[name], more = _one(values, named)
+        changed += more
+    if roles.answer in columns:
+        given: Column = [None if missing(v) else v for v in columns[roles.answer]]
+        if roles.kind == "label":
+            given, more = _one(given, roles.favourable)
+            changed += more
+        elif roles.kind == "number":
+            given = numbers(given)
+            if roles.minus:
+                given = _difference(given, columns, roles.minus)
+        columns[roles.answer] = given
+    return type(table)(columns=columns, sources=table.sources), roles, changed
+
+
+def _arms(roles: Roles, name: str) -> tuple[str, ...]:
+    return (*roles.arm.original, *roles.arm.placebo) if roles.arm and roles.arm.column == name else ()
+
+
+def _one(column: Column, named: Iterable[str]) -> tuple[Column, int]:
+    spelling = spelled((v for v in column if v is not None), named)
+    return (
+        [None if v is None else spelling[v] for v in column],
+        sum(v is not None and spelling[v] != v for v in column),
+    )
+
+
+def _difference(column: Column, columns: Mapping[str, Column], minus: str) -> Column:
+    if minus not in columns:
+        raise ConfigError(f"minus: no column {minus!r}; there are {', '.join(columns)}")
+    other = numbers(columns[minus])
+    return [None if a is None or b is None else repr(float(a) - float(b)) for a, b in zip(column, other, strict=True)]
+
+
+def _long(table: Table, roles: Roles) -> tuple[Table, Roles]:
+    """A row for each answer, where a row had one answer for each of several groups."""
+    if lacking := [name for name in roles.wide if name not in table.columns]:
+        raise ConfigError(f"wide: no column {lacking[0]!r}; there are {', '.join(table.columns)}")
+    added = list(dict.fromkeys(a for groups in roles.wide.values() for a in groups))
+    attributes = [name for name in added if name not in ABOUT]
+    size = len(table)
+    rest = [name for name in table.columns if name not in roles.wide]
+    if taken := [name for name in (*added, roles.answer) if name in rest]:
+        raise ConfigError(f"wide: the table has a column {taken[0]!r} already; call the answer another name")
+    columns: dict[str, Column] = {name: table.columns[name] * len(roles.wide) for name in rest}
+    for attribute in added:
+        columns[attribute] = [g.get(attribute) for g in roles.wide.values() for _ in range(size)]
+    columns[roles.answer] = [value for name in roles.wide for value in table.columns[name]]
+    groups = dict(roles.groups) | {name: name for name in attributes}
+    more = {role: role if role == "replicate" else (role,) for role in ABOUT if role in added}
+    found = roles.model_copy(update={"groups": groups, **more})
+    return type(table)(columns=columns, sources=table.sources), found

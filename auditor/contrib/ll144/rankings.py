@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auditor.contrib.ll144.applicants import Cell, Source
 from auditor.contrib.ll144.categories import RACES
-from auditor.contrib.ll144.people import Cell, Source
 from auditor.core import csvfile, userfile
 from auditor.core.decoded import from_json
 from auditor.core.errors import DataFileError

@@ -12,9 +12,9 @@ from pathlib import Path
 from auditor._version import __version__
 from auditor.contrib import free_text
 from auditor.contrib.imports import mapping
+from auditor.contrib.imports.answer_files import Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
-from auditor.contrib.imports.tables import Table
 from auditor.core.provenance import code_sha256
 from auditor.core.record import read
 from auditor.core.types import FORMAT_VERSION

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from auditor.agent.goal import Goal, parse
-from auditor.agent.records import Limits
+from auditor.agent.values import Limits
 from auditor.core.errors import ConfigError
 from auditor.core.options import Amount, Count, Group, Option, PlanModel
 from auditor.core.plan import Plan

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.contrib.adaptive.arms import Beliefs
-from auditor.contrib.adaptive.weights import Floats, Ints
+from auditor.contrib.adaptive.beliefs import Beliefs
+from auditor.contrib.adaptive.features import Floats, Ints
 from auditor.core.types import Estimate, Verdict
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import VIOLATION, Place

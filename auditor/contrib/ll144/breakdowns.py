@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from auditor.contrib.ll144.applicants import ALL, Cell, Person
 from auditor.contrib.ll144.categories import RACES, SEXES
-from auditor.contrib.ll144.people import ALL, Cell, Person
 from auditor.measure.impact import Count, ImpactTable, impact_ratio, table
 
 NAMES = ("sex", "race_ethnicity", "intersectional")

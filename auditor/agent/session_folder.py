@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from auditor.agent.records import Entry, Fixed, Kept, Planned, Record
+from auditor.agent.values import Entry, Fixed, Kept, Planned, Record
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
 

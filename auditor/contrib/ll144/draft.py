@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from auditor._version import __version__
-from auditor.contrib.ll144 import published
-from auditor.contrib.ll144.people import Cell, Person, Source
+from auditor.contrib.ll144 import other_tables
+from auditor.contrib.ll144.applicants import Cell, Person, Source
+from auditor.contrib.ll144.breakdowns import Breakdown, breakdown, tally
 from auditor.contrib.ll144.rankings import NOT_STATED, RankingFile
 from auditor.contrib.ll144.rankings import cells as ranking_cells
-from auditor.contrib.ll144.tables import Breakdown, breakdown, tally
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.measure.impact import ImpactTable, MedianRule, median_rule, ratio_text, round_half_up
@@ -37,7 +37,7 @@ class Settings:
     excluded : mapping of str to str
         Categories below 2 % that are left out of the impact ratios, with the justification (5-301(d)).
     unknown_in_median, partly_known : bool
-        See `auditor.contrib.ll144.tables.breakdown` and docs/ll144.md.
+        See `auditor.contrib.ll144.breakdowns.breakdown` and docs/ll144.md.
     audit_date, distribution_date : datetime.date or None
         As given; nothing is filled in.
     """
@@ -122,8 +122,8 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
     whole = _compute(cells, settings)
     record = _record(mode, source, settings, whole, [], whole)
     record["data"]["aggregated"] = True
-    record["warnings"] += [*source.notes, *published.open_counts(cells, whole.tables)]
-    record["ll144"]["published"] = published.compare(whole.tables, cells)
+    record["warnings"] += [*source.notes, *other_tables.open_counts(cells, whole.tables)]
+    record["ll144"]["published"] = other_tables.published(whole.tables, cells)
     if mode == "scoring":
         record["warnings"].append(
             "Counts above the median were given, not scores: the median itself and ties at it cannot be checked."

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from auditor.agent import answer, reading
-from auditor.agent.folder import Step
+from auditor.agent import run_figures, session_answer
 from auditor.agent.goal import Goal
-from auditor.agent.records import Entry, Figures, Rate, Record
+from auditor.agent.session_folder import Step
+from auditor.agent.values import Entry, Figures, Rate, Record
 from auditor.core.record.base import Control
 from auditor.core.types import Estimate
 from auditor.report import words
@@ -48,9 +48,9 @@ def build(record: Record, steps: Sequence[Step]) -> Document:
 
 
 def _answer(record: Record) -> list[Block]:
-    further = answer.others(record)
+    further = session_answer.others(record)
     return [
-        *(Text(line, "lead") for line in answer.lead(record)),
+        *(Text(line, "lead") for line in session_answer.lead(record)),
         *_chart(record),
         *((Text("Each part, and smaller sets:"), Items(tuple(further))) if further else ()),
     ]
@@ -85,7 +85,7 @@ def _answers(record: Record) -> list[Block]:
             (
                 f"{q.model}: {name}" if len(record.models) > 1 else name,
                 words.verdict(q.verdict),
-                reading.sentence(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
+                run_figures.sentence(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
                 f"{q.run} {q.finding}, level {q.level:g}" if q.run else "–",
                 f"looked at in {', '.join(q.explored)}" if q.explored else "",
             )
@@ -136,7 +136,7 @@ def _steps(steps: Sequence[Step]) -> list[Block]:
         if note := step.figures.get("planner_note"):
             text += f" — the planner's own words, no result: “{note}”"
         items.append(text)
-        if step.kind == "read" and (below := reading.lines(msgspec.convert(step.figures, Figures))):
+        if step.kind == "read" and (below := run_figures.lines(msgspec.convert(step.figures, Figures))):
             items.append(Items(tuple(below)))
     return [Items(tuple(items))]
 
@@ -201,7 +201,7 @@ def _runs(record: Record) -> list[Block]:
                     row.finding,
                     words.attributes(row.attributes),
                     words.verdict(row.verdict) + beside,
-                    reading.sentence(row).partition(": ")[2],
+                    run_figures.sentence(row).partition(": ")[2],
                 )
                 for row in (figures.sets if figures else ())
             ],
@@ -304,7 +304,9 @@ def _chart(record: Record) -> Iterable[Chart]:
     """Rates of the attribute sets with their intervals, noise and placebo edits beside them."""
     from auditor.report import charts, view
 
-    asked = {(q.model, q.attributes): (q, q.row) for q in answer.ordered(record) if q.row is not None and q.row.rate}
+    asked = {
+        (q.model, q.attributes): (q, q.row) for q in session_answer.ordered(record) if q.row is not None and q.row.rate
+    }
     if not asked:
         return
     models = sorted({model for model, _ in asked})

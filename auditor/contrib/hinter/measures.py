@@ -1,0 +1,343 @@
+"""HInter's own measures, counted as the paper counts them.
+
+Mutants are the units here and there is no interval, no noise floor and no control, so that figures can be
+laid beside those of Souani et al., 2025 (arXiv 2503.11962): error rate, hidden share and originals with an
+error of RQ1 (Table 9, Figures 4 and 5), valid and discarded mutants of RQ3.1 (Figure 7), and the split into
+atomic only, joint only and both of RQ4 (Figures 10 and 11).
+
+`measures` counts one pair of attributes. Table 9 and Figures 4, 5, 7, 8 and 10 are over all pairs: there a text counts
+once however many pairs it was changed in, so `totals` cannot be added up from pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+
+from auditor.measure.observations import Arm, Observations
+from auditor.measure.rates import PASS, VIOLATION
+
+NOTE = (
+    "Counted as in the HInter paper: mutants are the units, without repeats, controls or intervals. Mutants "
+    "of one text are not independent, and a share of hidden changes without a noise floor is not evidence by "
+    "itself."
+)
+REGIONS = ("joint", "first+joint", "second+joint", "first+second+joint", "first+second", "first", "second", "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mutant:
+    """One mutant as HInter counts it.
+
+    Attributes
+    ----------
+    id, original : str
+        Its id, and that of its original text.
+    attributes : tuple of str
+        One (atomic) or two (joint).
+    valid : bool
+        Whether it passed the dependency invariant.
+    error : bool or None
+        Whether the label differs from the original's; None if it was not asked or not judged.
+    parts : tuple of str
+        Ids of the atomic mutants of a joint one.
+    """
+
+    id: str
+    original: str
+    attributes: tuple[str, ...]
+    valid: bool
+    error: bool | None
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Level:
+    """Counts of one order of mutants. Rates are None where nothing was counted.
+
+    Attributes
+    ----------
+    generated, valid, discarded : int
+        Mutants, and how many of them the invariant kept and rejected (RQ3.1).
+    tested, errors : int
+        Valid mutants that were judged, and those with another label than their original.
+    originals, originals_with_error : int
+        Texts with a tested mutant, and those with an error among them.
+    discarded_tested, discarded_errors : int
+        The same as ``tested`` and ``errors`` for discarded mutants, where the run asks about them (RQ3.2): what
+        a tester without the invariant would have looked at in vain.
+    """
+
+    generated: int
+    valid: int
+    discarded: int
+    tested: int
+    errors: int
+    originals: int
+    originals_with_error: int
+    discarded_tested: int
+    discarded_errors: int
+
+    @classmethod
+    def of(cls, mutants: Sequence[Mutant]) -> Level:
+        """Count mutants of one order."""
+        tested, rejected = ([m for m in mutants if m.valid is kept and m.error is not None] for kept in (True, False))
+        return cls(
+            generated=len(mutants),
+            valid=sum(m.valid for m in mutants),
+            discarded=sum(not m.valid for m in mutants),
+            tested=len(tested),
+            errors=sum(map(is_error, tested)),
+            originals=len({m.original for m in tested}),
+            originals_with_error=len({m.original for m in tested if is_error(m)}),
+            discarded_tested=len(rejected),
+            discarded_errors=sum(m.error is True for m in rejected),
+        )
+
+    def as_record(self) -> dict[str, object]:
+        """Counts and shares as plain data."""
+        lost = _ratio(self.discarded_errors, self.errors + self.discarded_errors)
+        return {
+            **asdict(self),
+            "valid_share": _ratio(self.valid, self.generated),
+            "error_rate": _ratio(self.errors, self.tested),
+            "originals_with_error_share": _ratio(self.originals_with_error, self.originals),
+            "false_positive_share": lost if self.discarded_tested else None,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Split:
+    """Joint and atomic errors laid beside each other (RQ1, RQ4.1).
+
+    Attributes
+    ----------
+    hidden : int
+        Joint errors all of whose atomic mutants are valid and no errors.
+    joint_only, joint_with_atomic : int
+        Joint errors without and with an atomic error among their parts.
+    atomic_only, atomic_with_joint : int
+        Atomic errors without and with an error among the joint mutants that they are a part of; atomic mutants
+        that are part of no joint one are left out.
+    """
+
+    hidden: int
+    joint_only: int
+    joint_with_atomic: int
+    atomic_only: int
+    atomic_with_joint: int
+
+    @classmethod
+    def of(cls, joint: Iterable[Mutant], atomic: Mapping[str, Mutant]) -> Split:
+        """Compare joint mutants with the atomic ones (by id) that they are put together from."""
+        hidden = errors = with_atomic = 0
+        parts: dict[str, bool] = {}  # atomic mutant -> whether a joint mutant with it is an error
+        for mutant in joint:
+            error = is_error(mutant)
+            known = [atomic[part] for part in mutant.parts if part in atomic]
+            for part in known:
+                parts[part.id] = parts.get(part.id, False) or error
+            if error:
+                errors += 1
+                with_atomic += any(is_error(part) for part in known)
+                hidden += len(known) == len(mutant.attributes) and all(p.valid and p.error is False for p in known)
+        hits = [joint_error for part, joint_error in parts.items() if is_error(atomic[part])]
+        return cls(
+            hidden=hidden,
+            joint_only=errors - with_atomic,
+            joint_with_atomic=with_atomic,
+            atomic_only=len(hits) - sum(hits),
+            atomic_with_joint=sum(hits),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairMeasures:
+    """HInter's measures of one pair of attributes.
+
+    Attributes
+    ----------
+    attributes : (str, str)
+    joint : Level
+        Mutants that change both.
+    atomic : mapping of str to Level
+        Mutants that change one, by attribute.
+    split : Split
+    texts : mapping of str to int
+        Original texts with a judged joint mutant, by what shows an error on them (RQ4.2, the Venn diagrams of
+        Figure 11): "first", "second" (atomic mutants of either attribute) and "joint", joined by "+", all eight of
+        `REGIONS`; "" are those without an error.
+    """
+
+    attributes: tuple[str, str]
+    joint: Level
+    atomic: Mapping[str, Level]
+    split: Split
+    texts: Mapping[str, int]
+
+    @property
+    def originals(self) -> dict[str, int]:
+        """Original texts by the order of their errors."""
+        joint, both, atomic = self.texts["joint"], sum(self.texts[r] for r in REGIONS[1:4]), REGIONS[4:7]
+        alone = sum(self.texts[region] for region in atomic)
+        return {"joint_only": joint, "atomic_only": alone, "both": both, "neither": self.texts[""]}
+
+    def as_record(self) -> dict[str, object]:
+        """Counts and shares as plain data, with the note that says how they are counted."""
+        split = asdict(self.split)
+        hidden = split.pop("hidden")
+        return {
+            "attributes": list(self.attributes),
+            "joint": self.joint.as_record(),
+            "atomic": {name: level.as_record() for name, level in sorted(self.atomic.items())},
+            "hidden": hidden,
+            "hidden_share": _ratio(hidden, self.joint.errors),
+            "mutants": split | {"joint_only_share": _ratio(self.split.joint_only, self.joint.errors)},
+            "originals": self.originals,
+            "note": NOTE,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """One model over all pairs of attributes, or several models added up.
+
+    Attributes
+    ----------
+    joint, atomic : Level
+        Mutants of two attributes and of one.
+    split : Split
+    """
+
+    joint: Level
+    atomic: Level
+    split: Split
+
+    def as_record(self) -> dict[str, object]:
+        """Counts and shares as plain data; of both orders together without texts, which would count twice."""
+        both = _added(Level, [self.joint, self.atomic]).as_record()
+        return {
+            "joint": self.joint.as_record(),
+            "atomic": self.atomic.as_record(),
+            "both": {name: value for name, value in both.items() if not name.startswith("originals")},
+            **asdict(self.split),
+        }
+
+
+def measures(mutants: Iterable[Mutant]) -> list[PairMeasures]:
+    """Measures of each pair of attributes that joint mutants change, sorted by pair.
+
+    Errors are those of valid mutants (Algorithms 1 and 2); mutants of three and more attributes are left out.
+
+    Examples
+    --------
+    >>> (pair,) = measures([
+    ...     Mutant(id="a", original="o", attributes=("gender",), valid=True, error=False),
+    ...     Mutant(id="b", original="o", attributes=("race",), valid=True, error=False),
+    ...     Mutant(id="ab", original="o", attributes=("gender", "race"), valid=True, error=True,
+    ...            parts=("a", "b")),
+    ... ])
+    >>> pair.split.hidden, pair.originals["joint_only"], pair.texts["joint"]
+    (1, 1, 1)
+    """
+    atomic, every = _by_order(mutants)
+    joint: dict[tuple[str, str], list[Mutant]] = {}
+    for mutant in every:
+        first, second = sorted(mutant.attributes)
+        joint.setdefault((first, second), []).append(mutant)
+    return [_pair(pair, joint[pair], atomic) for pair in sorted(joint)]
+
+
+def _by_order(mutants: Iterable[Mutant]) -> tuple[dict[str, Mutant], list[Mutant]]:
+    """Atomic mutants by id, and the joint ones of two attributes."""
+    every = list(mutants)
+    return {m.id: m for m in every if len(m.attributes) == 1}, [m for m in every if len(m.attributes) == 2]
+
+
+def _pair(pair: tuple[str, str], joint: Sequence[Mutant], atomic: Mapping[str, Mutant]) -> PairMeasures:
+    singles = {name: [m for m in atomic.values() if m.attributes == (name,)] for name in pair}
+    kinds = {"first": singles[pair[0]], "second": singles[pair[1]], "joint": joint}
+    wrong = {kind: {m.original for m in rows if is_error(m)} for kind, rows in kinds.items()}
+    texts = dict.fromkeys(REGIONS, 0)
+    for original in {m.original for m in joint if m.valid and m.error is not None}:
+        texts["+".join(kind for kind, originals in wrong.items() if original in originals)] += 1
+    return PairMeasures(
+        attributes=pair,
+        joint=Level.of(joint),
+        atomic={name: Level.of(rows) for name, rows in singles.items()},
+        split=Split.of(joint, atomic),
+        texts=texts,
+    )
+
+
+def totals(mutants: Iterable[Mutant]) -> Totals:
+    """Count the mutants of one model, whatever their attributes; those of three and more are left out."""
+    atomic, joint = _by_order(mutants)
+    return Totals(joint=Level.of(joint), atomic=Level.of(list(atomic.values())), split=Split.of(joint, atomic))
+
+
+Counts = TypeVar("Counts", Level, Split)
+
+
+def _added(kind: type[Counts], rows: Sequence[Counts]) -> Counts:
+    """Counts added up: over models, a text counts once for each of them."""
+    return kind(**{field.name: sum(getattr(row, field.name) for row in rows) for field in fields(kind)})
+
+
+def records(models: Mapping[str, Sequence[Mutant]]) -> dict[str, object]:
+    """``hinter`` and ``hinter_figures`` of the run record: what the paper's tables and figures show, by model."""
+    pairs = {name: measures(mutants) for name, mutants in models.items()}
+    counted = {name: totals(mutants) for name, mutants in models.items()}
+    rows = list(counted.values())
+    every = Totals(
+        joint=_added(Level, [row.joint for row in rows]),
+        atomic=_added(Level, [row.atomic for row in rows]),
+        split=_added(Split, [row.split for row in rows]),
+    )
+    regions = {name: [{"attributes": list(p.attributes), "counts": p.texts} for p in pairs[name]] for name in models}
+    return {
+        "hinter": {name: [pair.as_record() for pair in pairs[name]] for name in models},
+        "hinter_figures": {
+            "models": {name: row.as_record() | {"regions": regions[name]} for name, row in counted.items()},
+            "all": every.as_record(),
+        },
+    }
+
+
+def is_error(mutant: Mutant) -> bool:
+    """Whether a valid mutant got another label than its original."""
+    return mutant.valid and mutant.error is True
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def mutants(valid: Observations, discarded: Observations, model: str, formats: Iterable[str]) -> Iterator[Mutant]:
+    """The mutants of a run that one model was asked about; each format makes mutants of its own.
+
+    Parameters
+    ----------
+    valid, discarded : Observations
+        Mutants that the invariant kept, and those that it rejected; versions know their parts.
+    """
+    for table, kept in ((valid, True), (discarded, False)):
+        judged, columns = table.judged(), table.columns()
+        edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
+        rows = np.flatnonzero(edited[columns.version_shape]).tolist()
+        for name in formats:
+            here = (judged.model == table.models.get(model)) & (judged.format == table.formats.get(name))
+            outcome = np.full(len(columns.version_text), -1)
+            outcome[judged.version[here]] = judged.outcome[here]
+            for row in rows:
+                yield Mutant(
+                    id=f"{table.name(row)}@{name}",
+                    original=table.texts.values[columns.version_text[row]],
+                    attributes=table.shapes.values[columns.version_shape[row]].attributes,
+                    valid=kept,
+                    error={VIOLATION: True, PASS: False}.get(int(outcome[row])),
+                    parts=tuple(f"{part}@{name}" for part in table.parts(row)),
+                )
