@@ -14,7 +14,7 @@ import msgspec
 
 from auditor.agent.session import Session
 from auditor.agent.session_settings import Settings
-from auditor.agent.tools import Operations, schemas, summary
+from auditor.agent.tools import Operations, described, summary
 from auditor.core.counting import plural
 from auditor.core.errors import AuthFailed, ConfigError, MissingDependency, UserError
 
@@ -44,21 +44,8 @@ class _Broken(Exception):
 class Chain:
     """A planner that is a chat model.
 
-    Parameters
-    ----------
-    planner : str or BaseChatModel
-        ``openai:NAME``, ``langchain:PROVIDER:NAME``, or the model itself.
-    base_url : str or None
-        Its server, for a spec.
-    settings : Settings
-        The session's; for its limits.
-
-    Raises
-    ------
-    MissingDependency
-        LangChain or the provider's package is not installed.
-    ConfigError
-        The spec is none of these, or a limit on cost is set and the price is not known.
+    ``planner`` is ``openai:NAME``, ``langchain:PROVIDER:NAME`` (``base_url``: its server), or the model itself. Raises
+    `MissingDependency` or, for a spec that is none or a limit on cost without a known price, `ConfigError`.
     """
 
     def __init__(self, planner: object, *, base_url: str | None, settings: Settings) -> None:
@@ -169,7 +156,7 @@ class Chain:
     def _bound(self, request: Any) -> float:
         from auditor.core.types import Usage
 
-        chars = len(SYSTEM) + len(json.dumps([d for _, d in schemas().values()]))
+        chars = len(SYSTEM) + len(json.dumps([schema for _, schema in described(Operations.tools).values()]))
         chars += sum(len(str(m.content)) + len(str(getattr(m, "tool_calls", ""))) + 64 for m in request.messages)
         usage = Usage(tokens_in=int(chars / CHARS_PER_TOKEN) + 1, tokens_out=MAX_TOKENS)
         return float(self._price.usd(usage))
@@ -215,4 +202,4 @@ def _tools(operations: Operations) -> list[Any]:
             func=call, name=name, description=description, args_schema=schema, infer_schema=False
         )
 
-    return [make(name, *parts) for name, parts in schemas().items()]
+    return [make(name, *parts) for name, parts in described(operations.tools).items()]

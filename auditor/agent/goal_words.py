@@ -149,12 +149,9 @@ def side_by_side(plain: str, places: Iterable[Place]) -> list[dict[str, str]]:
 
 
 def refuse_several(plain: str, places: Iterable[Place], against: Set[str]) -> None:
-    """Ask back where several groups of several attributes stand side by side: their parts would be crossed.
+    """Ask back (`ConfigError`) where several groups of several attributes stand side by side: they would be crossed.
 
-    Raises
-    ------
-    ConfigError
-        They do, and are not compared with each other (``against``: the attributes that are).
+    ``against`` are the attributes whose groups are compared with each other.
     """
     joint = [part for part in side_by_side(plain, places) if len(part) > 1]
     others = [part for part in joint if part.keys() != joint[0].keys() or not against & part.keys()]

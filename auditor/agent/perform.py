@@ -93,25 +93,10 @@ def execute(
 def go_on(
     path: Path, models: Sequence[Model] | None, *, observe: Observer, seconds: float | None, used: Used
 ) -> Result:
-    """Finish the run in ``path``; what was answered counts and is not asked again.
+    """Finish the run in ``path`` within ``seconds``; what was answered counts and is not asked again.
 
-    Parameters
-    ----------
-    path : Path
-        A run folder. Where its run came to an end, its result is handed out as it stands.
-    models : sequence of Model or None
-        Adapters; None takes those that its plan names.
-    observe : callable
-        Gets progress events.
-    seconds : float or None
-        The time that is left to the session.
-    used : Used
-        Gets what all tries together used.
-
-    Raises
-    ------
-    RunFolderError
-        Texts, task, dictionaries, parser or model are not those of the plan.
+    Where the run came to an end, its result is handed out as it stands. ``used`` gets what all tries together used.
+    Raises `RunFolderError` where texts, task, dictionaries, parser or model are not those of the plan.
     """
     from auditor import run
     from auditor.models.budget import BOOK, Book

@@ -61,10 +61,7 @@ class Rules:
     def first(self) -> Request:
         """Look at the texts, without asking anything, and plan the pilot.
 
-        Raises
-        ------
-        ConfigError
-            Neither the texts nor a grammar can be used for these attributes.
+        Raises `ConfigError` where neither the texts nor a grammar can be used for these attributes.
         """
         self.base = self._material()
         request = self._opening()

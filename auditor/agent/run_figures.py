@@ -41,10 +41,10 @@ def figures(plain: Plain | RunRecord) -> Figures:
     record = read(plain)
     models = {name: f"M{n}" for n, name in enumerate(record.models, 1)}
     floors = record.controls.of("noise_floor") or Control()
-    told = structs.asdict(record.counts)
+    counts = structs.asdict(record.counts)
     return Figures(
         complete=record.status == "complete",
-        counts={name: told[name] or 0 for name in COUNTS},
+        counts={name: counts[name] or 0 for name in COUNTS},
         noise=max((_rate(f.estimate).value for f in floors.parts.values() if f.estimate is not None), default=None),
         sets=tuple(
             _row(record, f, models) for f in record.findings if f.kind == "claim" and f.code not in ("DIR110", "REF120")
@@ -181,12 +181,7 @@ def settled(row: Row, alpha: float) -> ClaimVerdict:
 def questions(runs: Iterable[Entry], declared: Iterable[tuple[str, ...]]) -> list[Question]:
     """One entry per model and attribute set: the verdict of the session, where it comes from, what was only explored.
 
-    Parameters
-    ----------
-    runs : iterable of Entry
-        Runs with figures, in order.
-    declared : iterable of tuple of str
-        Sets that the goal asks about; they stand in the list also where no run reached them.
+    ``declared`` are sets that the goal asks about; they stand in the list also where no run reached them.
     """
     asked = list(declared)
     table: dict[tuple[str, tuple[str, ...]], Question] = {}
@@ -221,15 +216,6 @@ def turns_of(result: Result, goal: Goal, task: Task) -> tuple[Ends, ...]:
 
     Where the goal compares groups with each other, those it names first are the named ones here, and the others are
     those that it compares them with.
-
-    Parameters
-    ----------
-    result : Result
-        A run of the session.
-    goal : Goal
-        Whose groups are named.
-    task : Task
-        For its labels, and which of them is favourable.
     """
     if not goal.groups or result.path is None:
         return ()

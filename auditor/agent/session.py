@@ -49,17 +49,7 @@ class Sized(msgspec.Struct, kw_only=True):
 
 
 class Session:
-    """See the module's docstring. Reads the texts, makes the folder and writes ``session.json``.
-
-    Parameters
-    ----------
-    settings : Settings
-        What the user fixed.
-    observe : callable
-        Gets progress events.
-    path : Path or None
-        The folder of a session to go on with; None makes a new one.
-    """
+    """Reads the texts, makes the folder and writes ``session.json``; goes on with the session in ``path``."""
 
     def __init__(self, settings: Settings, *, observe: Observer, path: Path | None = None) -> None:
         from auditor import tasks
@@ -266,12 +256,8 @@ class Session:
     def run(self, request: Request, reason: str, **figures: Any) -> Entry:
         """Write the plan, run it within the budget, record what it measured.
 
-        Raises
-        ------
-        Refused
-            The budget or the texts leave no room; nothing was asked.
-        UserError
-            The run could not be done; the step says so.
+        Raises `Refused` where the budget or the texts leave no room and nothing was asked, `UserError` where the run
+        could not be done; the step says so.
         """
         from auditor.store.disk import write_texts
 

@@ -60,24 +60,10 @@ def read(path: Path, kind: type[T]) -> T:
 
 
 class Ledger:
-    """Writes the record and the steps of one session; one process at a time.
+    """Writes the record and the steps of one session; one process at a time, else `RunFolderError`.
 
-    Parameters
-    ----------
-    path : Path
-        The session's folder.
-    fixed : Fixed
-        What the user fixed; the chain of steps stands on it.
-    known : iterable of dict
-        Steps that stand on disk.
-    strict : bool
-        Whether the steps come in the order in which they stand there (a planner by rules). Otherwise a step that
-        stands there is passed over, wherever it stands, until `forget`.
-
-    Raises
-    ------
-    RunFolderError
-        Another process writes the session.
+    ``known`` are steps that stand on disk. They come again in their order where the planner is one of rules
+    (``strict``); otherwise a step that stands there is passed over, wherever it stands, until `forget`.
     """
 
     def __init__(self, path: Path, fixed: Fixed, *, known: Iterable[Step] = (), strict: bool = True) -> None:
@@ -92,13 +78,7 @@ class Ledger:
         self._number = 0
 
     def step(self, values: Step) -> None:
-        """Append one step, unless it stands there.
-
-        Raises
-        ------
-        Changed
-            Another step stands in its place: texts, model or version of the tool are not those of before.
-        """
+        """Append one step, unless it stands there; `Changed` where another one stands in its place."""
         self._number += 1
         plain = json.loads(msgspec.json.encode(values))
         if not self._strict and plain in self._known:
@@ -130,13 +110,7 @@ def _name(step: Mapping[str, object]) -> str:
 
 
 def session(path: Path) -> Record:
-    """``session.json`` as it stands.
-
-    Raises
-    ------
-    RunFolderError
-        There is no session, or of a newer format.
-    """
+    """``session.json`` as it stands; `RunFolderError` where there is none, or of a newer format."""
     if not (path / SESSION).is_file():
         raise RunFolderError(f"{path} holds no session of the agent: there is no {SESSION} in it")
     return read(path / SESSION, Record)
@@ -150,15 +124,7 @@ def steps(path: Path) -> list[Step]:
 
 
 def options(path: Path) -> Kept:
-    """The options of a session that can be gone on with.
-
-    Raises
-    ------
-    RunFolderError
-        There is no session, or of a newer format.
-    ConfigError
-        The session came to its end.
-    """
+    """The options of a session that can be gone on with; `ConfigError` where it came to its end."""
     record = session(path)
     if record.status not in UNFINISHED:
         raise ConfigError(
@@ -171,12 +137,10 @@ def options(path: Path) -> Kept:
 
 
 def before(path: Path, fixed: Fixed) -> Record:
-    """The record of the session as it was left, where nothing of it was changed.
+    """The record of the session as it was left.
 
-    Raises
-    ------
-    RunFolderError
-        Goal, texts, models or limits are not those of ``fixed``, or a step or run was changed.
+    Raises `RunFolderError` where goal, texts, models or limits are not those of ``fixed``, or a step or run was
+    changed.
     """
     from auditor.store import integrity
     from auditor.store.integrity import verify as chain

@@ -86,13 +86,7 @@ class Settings:
         seed: int = 7,
         **options: Any,
     ) -> Settings:
-        """What the arguments of `auditor.agent.run` fix, checked.
-
-        Raises
-        ------
-        UserError
-            The goal cannot be read, or an option is out of range.
-        """
+        """What the arguments of `auditor.agent.run` fix, checked; raises `UserError`."""
         from auditor import models, tasks
 
         limits = Limits(**{n: options.pop(n) for n in Limits.__struct_fields__ if n in options})

@@ -8,8 +8,8 @@ task, a message of a server or of a file. So there is nothing in it that could b
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -76,23 +76,6 @@ class Finish(Arguments):
     why: Why
 
 
-TOOLS: Mapping[str, type[msgspec.Struct]] = {
-    "list_tasks": ListTasks,
-    "list_attributes": ListAttributes,
-    "dry_run": DryRun,
-    "run_audit": RunAudit,
-    "read_results": ReadResults,
-    "compare_runs": CompareRuns,
-    "finish": Finish,
-}
-
-
-@lru_cache(maxsize=1)
-def schemas() -> Mapping[str, tuple[str, dict[str, object]]]:
-    """Name → description and JSON schema of the arguments of each tool."""
-    return described(TOOLS)
-
-
 def described(tools: Mapping[str, type[msgspec.Struct]]) -> Mapping[str, tuple[str, dict[str, object]]]:
     """Name → description and JSON schema of the arguments of each of ``tools``."""
     made = {}
@@ -107,29 +90,28 @@ def described(tools: Mapping[str, type[msgspec.Struct]]) -> Mapping[str, tuple[s
 class Operations:
     """The tools of one session, one at a time.
 
-    Every call, refused ones too, is a step. Answers are JSON texts.
+    Every call, refused ones too, is a step. Answers are JSON texts. Each tool is the method of its name.
     """
 
-    tools: Mapping[str, type[msgspec.Struct]] = TOOLS
+    tools: Mapping[str, type[msgspec.Struct]] = {
+        "list_tasks": ListTasks,
+        "list_attributes": ListAttributes,
+        "dry_run": DryRun,
+        "run_audit": RunAudit,
+        "read_results": ReadResults,
+        "compare_runs": CompareRuns,
+        "finish": Finish,
+    }
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._by_name: dict[str, Callable[[Any], dict[str, object]]] = {
-            "list_tasks": self._tasks,
-            "list_attributes": self._attributes,
-            "dry_run": self._dry_run,
-            "run_audit": self._run,
-            "read_results": self._read,
-            "compare_runs": self._compare,
-            "finish": self._finish,
-        }
 
     def call(self, name: str, arguments: Mapping[str, object]) -> str:
         """Carry out one call; errors the planner can mend come back as data."""
         with self.session.lock:
             try:
                 asked = self._arguments(name, arguments)
-                values = self._by_name[name](asked)
+                values = getattr(self, f"_{name}")(asked)
             except Refused as error:
                 values = {"error": error.code, "detail": str(error)}
             except ConfigError as error:  # only messages about the arguments themselves go back
@@ -158,14 +140,14 @@ class Operations:
 
     # -- the tools ------------------------------------------------------------------------------------
 
-    def _tasks(self, asked: ListTasks) -> dict[str, object]:
+    def _list_tasks(self, asked: ListTasks) -> dict[str, object]:
         from auditor import tasks
 
         shipped, own = sorted(tasks.available()), self.session.task.name
         known = self.session.settings.goal.task in shipped
         return {"tasks": shipped, "this_session": own if known else "the user's own"}
 
-    def _attributes(self, asked: ListAttributes) -> dict[str, object]:
+    def _list_attributes(self, asked: ListAttributes) -> dict[str, object]:
         from auditor.perturb import dictionaries
 
         return {name: sorted(dictionaries.load(name).groups) for name in dictionaries.builtin()}
@@ -185,16 +167,16 @@ class Operations:
         self.session.step("dry_run", "the planner counted a run", request=request, figures=values)
         return values
 
-    def _run(self, asked: RunAudit) -> dict[str, object]:
+    def _run_audit(self, asked: RunAudit) -> dict[str, object]:
         request = self._request(asked)
         return summary(self.session.run(request, "the planner asked for it", planner_note=_note(asked.why)))
 
-    def _read(self, asked: ReadResults) -> dict[str, object]:
+    def _read_results(self, asked: ReadResults) -> dict[str, object]:
         entry = self.session.find(asked.run)
         self.session.step("look", "the planner read a run again", run=entry.name)
         return summary(entry)
 
-    def _compare(self, asked: CompareRuns) -> dict[str, object]:
+    def _compare_runs(self, asked: CompareRuns) -> dict[str, object]:
         first, second = self.session.find(asked.first), self.session.find(asked.second)
         rows: dict[str, dict[str, object]] = {}
         for side, entry in (("first", first), ("second", second)):
@@ -263,13 +245,13 @@ class WriteReport(Arguments):
 class Served(Operations):
     """The operations of a client of the server."""
 
-    tools: Mapping[str, type[msgspec.Struct]] = {**TOOLS, "show_finding": ShowFinding, "write_report": WriteReport}
+    tools: Mapping[str, type[msgspec.Struct]] = {
+        **Operations.tools,
+        "show_finding": ShowFinding,
+        "write_report": WriteReport,
+    }
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self._by_name |= {"show_finding": self._show, "write_report": self._report}
-
-    def _show(self, asked: ShowFinding) -> dict[str, object]:
+    def _show_finding(self, asked: ShowFinding) -> dict[str, object]:
         from auditor.core.record import read
         from auditor.report.finding import render_finding
         from auditor.run.result import load
@@ -277,23 +259,17 @@ class Served(Operations):
         entry = self.session.find(asked.run)
         result = load(self.session.path / str(entry.folder))
         self.session.step("look", "the planner read a finding", run=entry.name, finding=asked.finding[:80])
-        told = render_finding(read(result.record), result.evidence, asked.finding, width=WIDTH)
-        return {"run": entry.name, "text": told}
+        text = render_finding(read(result.record), result.evidence, asked.finding, width=WIDTH)
+        return {"run": entry.name, "text": text}
 
-    def _report(self, asked: WriteReport) -> dict[str, object]:
+    def _write_report(self, asked: WriteReport) -> dict[str, object]:
         entry = self.session.find(asked.run)
         path = (self.session.path / str(entry.folder)).resolve()
         return {"run": entry.name, "page": str(path / REPORT), "data": str(path / "run.json")}
 
 
 def server(operations: Operations) -> Server[Any]:
-    """The server of one session; each operation runs in a thread, one at a time.
-
-    Raises
-    ------
-    MissingDependency
-        The SDK is not installed.
-    """
+    """The server of one session; each operation runs in a thread, one at a time."""
     try:
         import anyio.to_thread
         from mcp import ListToolsResult, Tool
@@ -309,9 +285,9 @@ def server(operations: Operations) -> Server[Any]:
         )
 
     async def called(_: object, asked: Any) -> CallToolResult:
-        told = await anyio.to_thread.run_sync(partial(operations.call, asked.name, asked.arguments or {}))
-        failed = "error" in json.loads(told)["result"]
-        return CallToolResult(content=[TextContent(type="text", text=told)], is_error=failed)
+        answer = await anyio.to_thread.run_sync(partial(operations.call, asked.name, asked.arguments or {}))
+        failed = "error" in json.loads(answer)["result"]
+        return CallToolResult(content=[TextContent(type="text", text=answer)], is_error=failed)
 
     return Server("audit", version=__version__, instructions=ABOUT, on_list_tools=listed, on_call_tool=called)
 

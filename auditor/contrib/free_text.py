@@ -56,15 +56,15 @@ class Apart:
 
     def said(self) -> str:
         """What the test says, in a sentence."""
-        found = self.found
+        test = self.found
         about = f"{self.model}, {' / '.join(self.groups)}"
-        if found.share is None or self.p_adjusted is None:
-            return f"{about}: {found.texts} texts, too few to learn a rule from."
-        beside = "" if found.placebo is None else f", and {100 * found.placebo:.0f} % of placebo pairs are"
-        words = ", ".join(f"{w.word} ({w.first}:{w.second})" for w in found.words[:6])
+        if test.share is None or self.p_adjusted is None:
+            return f"{about}: {test.texts} texts, too few to learn a rule from."
+        beside = "" if test.placebo is None else f", and {100 * test.placebo:.0f} % of placebo pairs are"
+        words = ", ".join(f"{w.word} ({w.first}:{w.second})" for w in test.words[:6])
         return (
-            f"{about}: {'shown' if self.shown else 'not shown'}. Without identity words {100 * found.share:.0f} % of "
-            f"{found.pairs:,} pairs of answers are told apart (half is chance{beside}; p, corrected: "
+            f"{about}: {'shown' if self.shown else 'not shown'}. Without identity words {100 * test.share:.0f} % of "
+            f"{test.pairs:,} pairs of answers are told apart (half is chance{beside}; p, corrected: "
             f"{self.p_adjusted:.2g})" + (f", by {words}." if self.shown else ".")
         )
 
@@ -94,11 +94,11 @@ def study(table: Observations, question: Question, terms: Iterable[str] = ()) ->
     masked = identity(frozenset((own | _names(table, columns)) - FUNCTION_WORDS))
     texts = [masked_text(str(text), masked) for text in table.labels.values]
     made = list(_claims(table, columns, question, texts))
-    found = _apart(table, columns, made, [_bag(text) for text in texts])
-    adjusted = holm([one.found.p for one in found])
+    tests = _apart(table, columns, made, [_bag(text) for text in texts])
+    adjusted = holm([one.found.p for one in tests])
     return Study(
         claims=tuple(made),
-        apart=tuple(dataclasses.replace(a, p_adjusted=p) for a, p in zip(found, adjusted, strict=True)),
+        apart=tuple(dataclasses.replace(a, p_adjusted=p) for a, p in zip(tests, adjusted, strict=True)),
     )
 
 

@@ -224,7 +224,7 @@ def filled(n: int = 30) -> Beliefs:
             singles[group] = beliefs.add_single(text, (attribute, "d", term), groups)
         for group, term in (("black", "white → Black"), ("asian", "white → Asian")):
             arm = (("gender", "d", "man → woman"), ("race", "d", term))
-            beliefs.add(text, arm, [singles["female"], singles[group]], PART | {"race": group})
+            beliefs.add_joint(text, arm, [singles["female"], singles[group]], PART | {"race": group})
     return beliefs
 
 

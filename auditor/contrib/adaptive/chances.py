@@ -86,7 +86,7 @@ class Chances:
 class _Rows(NamedTuple):
     """Judged joint versions of one model in one format that stand for others."""
 
-    told: list[Verdict]
+    verdicts: list[Verdict]
     shapes: list[Shape]
     texts: Ints
     weights: Floats
@@ -94,7 +94,9 @@ class _Rows(NamedTuple):
     def only(self, here: Bools) -> _Rows:
         """Those ``here``."""
         rows = np.flatnonzero(here).tolist()
-        return _Rows([self.told[n] for n in rows], [self.shapes[n] for n in rows], self.texts[here], self.weights[here])
+        return _Rows(
+            [self.verdicts[n] for n in rows], [self.shapes[n] for n in rows], self.texts[here], self.weights[here]
+        )
 
 
 Primary = Mapping[str, tuple[str, str]]  # attribute -> group, reference
@@ -105,18 +107,10 @@ def rates(
 ) -> list[dict[str, object]]:
     """Rates of joint changes and net differences, for each model and format, as plain data.
 
-    Parameters
-    ----------
-    tables : iterable of Observations
-        Versions that were drawn at random, and those that earlier answers led to.
-    stands : mapping of str to Stands
-        By variant id.
-    label : str or None
-        The label that net differences are about.
-    primary : mapping of str to tuple
-        The pairs of groups that they compare.
+    ``tables`` hold versions that were drawn at random, and those that earlier answers led to. Net differences are about
+    ``label`` and compare the pairs of groups in ``primary``.
     """
-    found: dict[Place, list[tuple[Verdict, Shape, Stands]]] = {}
+    by_place: dict[Place, list[tuple[Verdict, Shape, Stands]]] = {}
     for table in tables:
         judged = table.judged()
         joint = np.array([s.arm == Arm.EDITED and len(s.attributes) > 1 for s in table.shapes.values], dtype=bool)
@@ -124,9 +118,9 @@ def rates(
         for verdict, code in zip(table.verdicts(here.tolist()), judged.shape[here].tolist(), strict=True):
             if (stood := stands.get(verdict.variant_id)) is not None:
                 place = Place(verdict.model, verdict.format)
-                found.setdefault(place, []).append((verdict, table.shapes.values[code], stood))
+                by_place.setdefault(place, []).append((verdict, table.shapes.values[code], stood))
     out = []
-    for place, several in sorted(found.items()):
+    for place, several in sorted(by_place.items()):
         rows = _Rows(
             [v for v, _, _ in several],
             [s for _, s, _ in several],
@@ -144,9 +138,9 @@ def _shares(rows: _Rows) -> Iterator[tuple[str, dict[str, object], Estimate]]:
     for one in ("", *sorted(set(sets.tolist()))):
         some = rows.only(sets == one) if one else rows
         about = {"attributes": one.split()}
-        changed = np.array([v.outcome == "violation" for v in some.told], dtype=float)
-        settled = np.array([v.outcome == "pass" or v.hidden is not None for v in some.told])
-        hidden = np.array([v.hidden is True for v in some.told], dtype=float)
+        changed = np.array([v.outcome == "violation" for v in some.verdicts], dtype=float)
+        settled = np.array([v.outcome == "pass" or v.hidden is not None for v in some.verdicts])
+        hidden = np.array([v.hidden is True for v in some.verdicts], dtype=float)
         if len(np.unique(some.texts)) >= LEAST_TEXTS:
             yield "violation_rate", about, weighted_share(changed, some.weights, some.texts)
         if len(np.unique(some.texts[settled])) >= LEAST_TEXTS:
@@ -158,7 +152,7 @@ def _net(rows: _Rows, label: str | None, primary: Primary) -> Iterator[tuple[str
     for attribute, (group, reference) in sorted(primary.items()) if label is not None else ():
         ways = [[d[1:] for d in shape.directions if d[0] == attribute] for shape in rows.shapes]
         way = np.array([1 if own == [(reference, group)] else -1 if own == [(group, reference)] else 0 for own in ways])
-        moved = np.array([float(v.variant_output == label) - float(v.original_output == label) for v in rows.told])
+        moved = np.array([float(v.variant_output == label) - float(v.original_output == label) for v in rows.verdicts])
         here = way != 0
         if all(len(np.unique(rows.texts[way == one])) >= LEAST_TEXTS for one in (1, -1)):
             about: dict[str, object] = {"attributes": [attribute], "groups": [group, reference], "label": label}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,39 +195,45 @@ class States:
     def __init__(self) -> None:
         self.features = Features()
         self.rows: dict[Kind, Rows] = {"text": Rows(), "single": Rows(), "joint": Rows()}
-        self._named: list[tuple[dict[str, str], dict[str, str]]] = []
-        self._home: dict[Kind, list[int]] = {"single": [], "joint": []}
+        self.text_of: dict[Kind, list[int]] = {"single": [], "joint": []}
+        self.arm_of: list[Arm] = []  # of joint choices
+        self.shown: list[float] = []  # per single choice: whether it shows by itself; -1 where that is not known
+        self._words: list[dict[str, str]] = []
         self._parts = Rows()  # single choices of a joint one, plus 1
 
     def add_text(self, groups: Mapping[str, str], words: Mapping[str, str]) -> int:
         """The number of a new text; ``groups`` and lead ``words`` by attribute."""
-        self._named.append((dict(groups), dict(words)))
-        text = len(self._named) - 1
-        self.rows["text"].add(self._row(text, (), (), groups))
-        return text
+        self._words.append(dict(words))
+        return self.rows["text"].add(self._row(len(self.rows["text"]), (), (), groups))
 
     def add_single(self, text: int, part: Part, groups: Mapping[str, str]) -> int:
         """The number of a new single choice, after which ``text`` names ``groups``."""
-        self._home["single"].append(text)
+        self.text_of["single"].append(text)
+        self.shown.append(-1.0)
         return self.rows["single"].add(self._row(text, (part,), (len(self.rows["single"]),), groups))
 
     def add_joint(self, text: int, arm: Arm, singles: Sequence[int], groups: Mapping[str, str]) -> int:
         """The number of a new joint choice, made of ``singles``."""
-        self._home["joint"].append(text)
+        self.text_of["joint"].append(text)
+        self.arm_of.append(arm)
         self._parts.add([single + 1 for single in singles])
         return self.rows["joint"].add(self._row(text, arm, singles, groups))
 
     def home(self, kind: Kind) -> Ints:
         """The text of each choice."""
-        return np.asarray(self._home[kind], dtype=np.int64)
+        return np.asarray(self.text_of[kind], dtype=np.int64)
 
     def parts(self, live: Ints) -> Ints:
         """The single choices of each of ``live``, plus 1; 0 where there is none."""
         return self._parts.table[live]
 
+    def sums(self, weights: Floats, label: Ints, kind: Kind, at: Ints | slice) -> tuple[Floats, Ints]:
+        """The sum of the weights of each choice, those of its text's ``label``; and the text of each."""
+        text = self.home(kind)[at]
+        return weights[label[text][:, None], self.rows[kind].table[at]].sum(axis=1), text
+
     def _row(self, text: int, arm: Arm, singles: Sequence[int], groups: Mapping[str, str]) -> list[int]:
-        _, words = self._named[text]
-        words = words | {attribute: term.partition(ARROW)[2] for attribute, _, term in arm}
+        words = self._words[text] | {attribute: term.partition(ARROW)[2] for attribute, _, term in arm}
         keys: list[tuple[Hashable, ...]] = [("start",), ("text", text), *(("single", one) for one in singles)]
         named = sorted(groups)
         for a in named:
@@ -242,22 +248,15 @@ class States:
         return [self.features.number(key) for key in keys]
 
 
-class Odds:
-    """How likely joint choices are to show and to be hidden, under one draw of the weights.
+class Odds(NamedTuple):
+    """How likely joint choices are, under one draw of the weights, to show; and that no single choice in them does."""
 
-    Parameters
-    ----------
-    shows : array of float
-        One per candidate: probability that the joint answer differs from the original's.
-    hidden : array of float
-        The same, and that no single choice in it does.
-    """
-
-    def __init__(self, shows: Floats, hidden: Floats) -> None:
-        self.shows, self.hidden = shows, hidden
+    shows: Floats
+    hidden: Floats
 
     @classmethod
-    def of(cls, shows: Floats, single: Floats, told: Floats, parts: Ints) -> Odds:
-        """From the probabilities of joint and single choices; ``told`` is 0 or 1 for those that were asked, else -1."""
-        silent = np.append(1.0, 1.0 - np.where(told < 0.0, single, told))
-        return cls(shows, shows * silent[parts].prod(axis=1))
+    def of(cls, shows: Floats, single: Floats, states: States, live: Ints) -> Odds:
+        """From the probabilities of the joint choices ``live`` and of all single ones; what was asked is known."""
+        known = np.asarray(states.shown)
+        silent = np.append(1.0, 1.0 - np.where(known < 0.0, single, known))
+        return cls(shows, shows * silent[states.parts(live)].prod(axis=1))

@@ -36,33 +36,33 @@ class Search:
 
 def build(record: RunRecord) -> Search | None:
     """Lay out ``record["adaptive"]``; None where the run did not search."""
-    told = record.adaptive
-    if told is None:
+    search = record.adaptive
+    if search is None:
         return None
     notes = [
-        f"Cases at random ({words.percent(told.share)} of the questions, from "
-        f"{words.plural(told.seeds.random, 'text')} set apart for them) alone enter the claims of this report. "
+        f"Cases at random ({words.percent(search.share)} of the questions, from "
+        f"{words.plural(search.seeds.random, 'text')} set apart for them) alone enter the claims of this report. "
         "The other questions went where earlier answers made a hidden finding likely: how many they found is no rate.",
-        f"{words.plural(told.arms.tried, 'arm')} (attribute set, directions and terms) were tried on "
-        f"{words.plural(told.seeds_searched, 'text')}; {told.arms.with_findings} of the arms gave a hidden "
+        f"{words.plural(search.arms.tried, 'arm')} (attribute set, directions and terms) were tried on "
+        f"{words.plural(search.seeds_searched, 'text')}; {search.arms.with_findings} of the arms gave a hidden "
         "finding.",
-        *(_model(row) for row in told.models),
+        *(_model(row) for row in search.models),
     ]
-    fresh = [row for row in told.fresh if row.estimate is not None]
+    fresh = [row for row in search.fresh if row.estimate is not None]
     if fresh:
         notes.append(
             "An arm behind a finding was asked again on texts that the search had not used. Its share there is about "
             "texts that offer the arm, and it was picked because it had shown: it is no rate of all texts."
         )
-    if without := len(told.fresh) - len(fresh):
+    if without := len(search.fresh) - len(fresh):
         notes.append(f"No unused text offers {words.plural(without, 'further arm')} behind the findings.")
-    notes.append(f"The search ended: {told.ended}.")
+    notes.append(f"The search ended: {search.ended}.")
     calls = tuple(
         (label, words.count(done.texts), words.count(done.joint), words.count(done.hidden))
         for phase, label in PHASES.items()
-        for done in [told.phases.get(phase, SearchPhase())]
+        for done in [search.phases.get(phase, SearchPhase())]
     )
-    if told.rates:
+    if search.rates:
         notes.append(
             "A third of the later joint variants were drawn with known chances. Weighed by them, they and what was "
             "asked before stand for all joint changes of the texts that the search has opened; the intervals say how "
@@ -70,18 +70,18 @@ def build(record: RunRecord) -> Search | None:
         )
     return Search(
         notes=tuple(notes),
-        rates=tuple(map(_rate, told.rates)),
+        rates=tuple(map(_rate, search.rates)),
         calls=calls,
         fresh=tuple(_arm(row) for row in fresh[:MAX_ARMS]),
     )
 
 
 def _model(row: Candidates) -> str:
-    found = words.plural(row.candidates, "hidden candidate")
+    candidates = words.plural(row.candidates, "hidden candidate")
     if row.deterministic:
-        return f"{row.model}: {found}; declared deterministic, so each is repeatable as it stands."
+        return f"{row.model}: {candidates}; declared deterministic, so each is repeatable as it stands."
     return (
-        f"{row.model}: {found}, of which {row.repeated} were asked again; {row.confirmed} came again and "
+        f"{row.model}: {candidates}, of which {row.repeated} were asked again; {row.confirmed} came again and "
         "count as confirmed."
     )
 

@@ -90,23 +90,23 @@ def joints(pool: Pool, order: int, seed: int) -> Iterable[tuple[int, ...]]:
         by_attribute.setdefault(atom.choice.attribute, []).append(i)
     for size in range(2, min(order, len(by_attribute)) + 1):
         for names in itertools.combinations(sorted(by_attribute), size):
-            found = list(itertools.product(*(by_attribute[a] for a in names)))
-            if len(found) > WIDEST:
-                found = sorted(Random(f"{seed}:{draws_of(pool.case.id)}").sample(found, WIDEST))
-            for members in found:
+            several = list(itertools.product(*(by_attribute[a] for a in names)))
+            if len(several) > WIDEST:
+                several = sorted(Random(f"{seed}:{draws_of(pool.case.id)}").sample(several, WIDEST))
+            for members in several:
                 if fits([pool.atoms[i].choice for i in members]):
                     yield members
 
 
 def parts(several: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Every non-empty part of the joint choices, smallest first, the joint ones last."""
-    found = {
+    every = {
         part: None
         for joint in several
         for size in range(1, len(joint) + 1)
         for part in itertools.combinations(joint, size)
     }
-    return sorted(found, key=len)
+    return sorted(every, key=len)
 
 
 def directed_case(name: str, pool: Pool, several: Sequence[tuple[int, ...]], mark: str) -> Case:
@@ -164,23 +164,10 @@ class Gate(Protocol):
 class Seeds:
     """Every seed that a search has opened, by number.
 
-    Parameters
-    ----------
-    order : int
-        The largest number of attributes in a joint variant.
-    seed : int
-        Of every random choice.
-    gate : Gate or None
-        Atomic variants that it finds invalid are left out.
-    wanted : mapping of str to Wanted
-        Attribute → which of its changes are asked for.
-
-    Attributes
-    ----------
-    pools : list of Pool
-        The seeds with their atomic choices.
-    unasked : list of bool
-        Per seed: whether its original has not been asked.
+    ``order`` is the largest number of attributes in a joint variant; atomic variants that ``gate`` finds invalid are
+    left out; ``wanted`` says which changes of an attribute are asked for. ``pools`` are the seeds with their atomic
+    choices, ``unasked`` says whether a seed's original has not been asked, ``members`` are a candidate's seed and
+    atomic choices.
     """
 
     def __init__(self, *, order: int, seed: int, gate: Gate | None, wanted: Mapping[str, Wanted]) -> None:
@@ -189,7 +176,7 @@ class Seeds:
         self.pools: list[Pool] = []
         self.unasked: list[bool] = []
         self._candidates: list[dict[frozenset[int], int]] = []  # per seed: atoms → candidate
-        self._members: dict[int, tuple[int, tuple[int, ...]]] = {}  # candidate → seed, atoms
+        self.members: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._seen: list[dict[int, set[str]]] = []  # per seed: atom → outcomes
         self._invalid: Counter[int] = Counter()  # single choices by joint variants that were not asked
 
@@ -202,24 +189,11 @@ class Seeds:
         """The candidate of seed ``number`` with these atomic choices, if it offers one."""
         return self._candidates[number].get(frozenset(atoms))
 
-    def members(self, candidate: int) -> tuple[int, tuple[int, ...]]:
-        """The seed of a candidate, and its atomic choices."""
-        return self._members[candidate]
-
-    def arm(self, candidate: int) -> Arm:
-        """The arm of a candidate."""
-        return self.beliefs.arm_of(candidate)
-
-    def close(self, candidate: int | None) -> None:
-        """A candidate was asked."""
-        if candidate is not None:
-            self.beliefs.open[candidate] = False
-
     def valid(self, cases: Sequence[Case]) -> list[Case]:
         """The cases without atomic variants that the check refuses."""
         if self._gate is None:
             return list(cases)
-        bad = {c.variant_id for told in self._gate.check_many(cases) for c in told if c.status == "invalid"}
+        bad = {c.variant_id for checks in self._gate.check_many(cases) for c in checks if c.status == "invalid"}
         return [replace(c, variants=tuple(v for v in c.variants if v.id not in bad)) for c in cases]
 
     def open(self, case: Case, *, asked: bool) -> int:
@@ -233,9 +207,9 @@ class Seeds:
         for members in joints(pool, self._order, self._seed):
             atoms = [pool.atoms[i] for i in members]
             groups = {**case.original.groups, **{a.choice.attribute: a.choice.named for a in atoms}}
-            candidate = self.beliefs.add(number, tuple(a.part for a in atoms), [a.number for a in atoms], groups)
+            candidate = self.beliefs.add_joint(number, tuple(a.part for a in atoms), [a.number for a in atoms], groups)
             self._candidates[number][frozenset(members)] = candidate
-            self._members[candidate] = (number, members)
+            self.members[candidate] = (number, members)
         return number
 
     def offers(self, number: int) -> bool:
@@ -248,7 +222,7 @@ class Seeds:
         self,
         number: int,
         atoms: Sequence[int],
-        given: Sequence[Verdict],
+        verdicts: Sequence[Verdict],
         scores: tuple[Mapping[str, float] | None, Mapping[str, float] | None],
     ) -> None:
         """Tell the beliefs what was answered, and how far each label was from being given.
@@ -262,13 +236,13 @@ class Seeds:
             node = ("joint", candidate)
         else:
             return
-        for verdict in given:
+        for verdict in verdicts:
             if verdict.outcome in ("pass", "violation"):
                 own = str(verdict.original_output)
                 other = own if verdict.outcome == "pass" else str(verdict.variant_output)
                 self.beliefs.heard(number, (verdict.model, verdict.format), node, (own, other))
         # Scores are heard without the name of the model, so only those of one model can be told apart.
-        if len(given) == 1 and scores[0] and scores[1]:
+        if len(verdicts) == 1 and scores[0] and scores[1]:
             self.beliefs.scored(number, node, (scores[0], scores[1]))
 
     def atom(self, number: int, atom: int, outcomes: set[Any]) -> None:

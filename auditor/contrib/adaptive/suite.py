@@ -2,7 +2,7 @@
 
 Seeds are put in random order and dealt to three piles. The first is asked at random and in full, as the
 mutation suite would: it alone feeds the rates. The second is searched by Thompson sampling
-(`arms`). The third is kept for confirmation: the arm behind a finding is tried on texts that the
+(`beliefs`). The third is kept for confirmation: the arm behind a finding is tried on texts that the
 search has not used. See ``docs/decisions/0040-adaptive.md``.
 """
 
@@ -151,7 +151,7 @@ class AdaptiveSuite(Suite):
         self._spoken = False
         self._waiting.clear()
         self._phase_of.clear()
-        self._trials.begin()
+        self._trials.waiting.clear()
         cases: list[Case] = []
         if self._share and self._ledger.spent["random"] <= self._share * self._ledger.spent.total():
             cases += self._at_random(1)
@@ -188,10 +188,10 @@ class AdaptiveSuite(Suite):
         if phase is None:
             return
         for variant in (case.original, *case.variants):
-            given = answers.get(variant.id, ())
-            self._ledger.count(phase, str(variant.input), len(given))
-            rows = [answer.scores for answer in given if answer.scores]
-            if rows and len(rows) == len(given):
+            own = answers.get(variant.id, ())
+            self._ledger.count(phase, str(variant.input), len(own))
+            rows = [answer.scores for answer in own if answer.scores]
+            if rows and len(rows) == len(own):
                 self._scores[variant.id] = {
                     label: sum(math.log(max(row.get(label, 0.0), LEAST)) for row in rows) / len(rows)
                     for label in rows[0]
@@ -218,7 +218,7 @@ class AdaptiveSuite(Suite):
             "seeds": dict(self._piles),
             "seeds_searched": sum(not u for u in self._seeds.unasked),
             "arms": {
-                "known": self._seeds.beliefs.arms,
+                "known": len(set(self._seeds.beliefs.arm_of)),
                 "tried": len(self._seeds.beliefs.tried),
                 "with_findings": len(self._trials.hits),
             },
@@ -239,9 +239,9 @@ class AdaptiveSuite(Suite):
                 by_attribute: dict[str, list[Edit]] = {}
                 for edit in variant.edits:
                     by_attribute.setdefault(edit.attribute, []).append(edit)
-                found = [whole.get(choices(edits)) for edits in by_attribute.values()]
-                atoms = tuple(sorted(a for a in found if a is not None))
-                if len(atoms) == len(found):
+                numbers = [whole.get(choices(edits)) for edits in by_attribute.values()]
+                atoms = tuple(sorted(a for a in numbers if a is not None))
+                if len(atoms) == len(numbers):
                     self._expect(variant, case.original, "random", pool, atoms)
                     self._close(pool, atoms, variant)
         return cases
@@ -254,12 +254,12 @@ class AdaptiveSuite(Suite):
             more = self._more(WINDOW[1])
         by_pool: dict[tuple[int, str], list[int]] = {}
         for phase, candidate in self._picked():
-            by_pool.setdefault((self._seeds.members(candidate)[0], phase), []).append(candidate)
+            by_pool.setdefault((self._seeds.members[candidate][0], phase), []).append(candidate)
         cases = []
         for (pool, phase), candidates in itertools.islice(by_pool.items(), max(0, n)):
             self._ledger.phases[phase]["joint"] += len(candidates)
             self._seeds.unasked[pool] = False
-            cases.append(self._case(pool, phase, [self._seeds.members(c)[1] for c in candidates]))
+            cases.append(self._case(pool, phase, [self._seeds.members[c][1] for c in candidates]))
         if not self._seeds.any_open and not cases:
             self._end = "every pair of seed and arm was asked or ruled out"
         return cases
@@ -310,7 +310,7 @@ class AdaptiveSuite(Suite):
         """A joint choice is asked, as ``variant``."""
         candidate = self._seeds.candidate(pool, atoms)
         if candidate is not None:
-            self._seeds.close(candidate)
+            self._seeds.beliefs.open[candidate] = False
             self.chances.ask(candidate, pool, variant.id)
 
     def _expect(self, variant: Variant, original: Variant, phase: str, pool: int, atoms: tuple[int, ...]) -> None:
@@ -322,21 +322,21 @@ class AdaptiveSuite(Suite):
     def _learn(self, verdicts: Mapping[str, Sequence[Verdict]]) -> None:
         """Atomic variants first: they may rule joint ones out."""
         for variant_id, expected in sorted(self._waiting.items(), key=lambda item: len(item[1].atoms)):
-            given = verdicts.get(variant_id, ())
+            own = verdicts.get(variant_id, ())
             pool, atoms = expected.pool, expected.atoms
-            if any(v.hidden for v in given):
+            if any(v.hidden for v in own):
                 self._ledger.candidate(self._lattice(expected))
             if pool >= 0:
                 scores = (self._scores.get(expected.original), self._scores.get(variant_id))
-                self._seeds.heard(pool, atoms, given, scores)
-            if variant_id in self._trials:
-                self._ledger.phases["fresh"]["hidden"] += self._trials.tell(variant_id, given)
+                self._seeds.heard(pool, atoms, own, scores)
+            if variant_id in self._trials.waiting:
+                self._ledger.phases["fresh"]["hidden"] += self._trials.tell(variant_id, own)
             elif expected.phase == "fresh":
                 continue
             elif len(atoms) == 1:
-                self._seeds.atom(pool, atoms[0], {v.outcome for v in given})
+                self._seeds.atom(pool, atoms[0], {v.outcome for v in own})
             elif (candidate := self._seeds.candidate(pool, atoms)) is not None:
-                self._joint(expected, candidate, given)
+                self._joint(expected, candidate, own)
         self._seeds.beliefs.learn()
 
     def _lattice(self, joint: _Expected) -> set[str]:
@@ -348,27 +348,27 @@ class AdaptiveSuite(Suite):
             for text in other.texts
         }
 
-    def _joint(self, expected: _Expected, candidate: int, given: Sequence[Verdict]) -> None:
+    def _joint(self, expected: _Expected, candidate: int, verdicts: Sequence[Verdict]) -> None:
         phase, pool, atoms, *_ = expected
-        outcomes = {v.outcome for v in given}
+        outcomes = {v.outcome for v in verdicts}
         picked = not self._seeds.beliefs.open[candidate]
         if not outcomes:
             if picked:
                 self._seeds.suspect(pool, atoms)
             return
-        self._seeds.close(candidate)
+        self._seeds.beliefs.open[candidate] = False
         if phase == "random":
             self._ledger.phases[phase]["joint"] += 1
         if not outcomes & {"pass", "violation"}:
             return
-        hidden = any(v.hidden for v in given)
+        hidden = any(v.hidden for v in verdicts)
         if "pass" not in outcomes:
             self._seeds.rule_out(pool, atoms)
         self._ledger.phases[phase]["hidden"] += hidden
         if phase != "random":
             self._dry = 0 if hidden else self._dry + 1
         if hidden:
-            self._trials.hit(self._seeds.arm(candidate))
+            self._trials.hits[self._seeds.beliefs.arm_of[candidate]] += 1
 
     # -- confirmation on fresh seeds ------------------------------------------
 

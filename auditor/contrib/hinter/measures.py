@@ -319,10 +319,7 @@ def _ratio(part: int, whole: int) -> float | None:
 def mutants(valid: Observations, discarded: Observations, model: str, formats: Iterable[str]) -> Iterator[Mutant]:
     """The mutants of a run that one model was asked about; each format makes mutants of its own.
 
-    Parameters
-    ----------
-    valid, discarded : Observations
-        Mutants that the invariant kept, and those that it rejected; versions know their parts.
+    ``valid`` and ``discarded`` hold mutants that the invariant kept and rejected; versions know their parts.
     """
     for table, kept in ((valid, True), (discarded, False)):
         judged, columns = table.judged(), table.columns()

@@ -214,11 +214,11 @@ class HinterSuite(Suite):
     def case(self, seed: SourceText) -> Case | None:
         """The case of one text, or None where no source word stands in it."""
         text = seed.text.lower()
-        found = {a: [p for p in pairs if spans(text, p.source)] for a, pairs in self.pairs.items()}
-        found = {a: pairs for a, pairs in found.items() if pairs}
-        if not found:
+        known = {a: [p for p in pairs if spans(text, p.source)] for a, pairs in self.pairs.items()}
+        known = {a: pairs for a, pairs in known.items() if pairs}
+        if not known:
             return None
-        joint = [list(self._joint(text, found[a], found[b])) for a, b in itertools.combinations(sorted(found), 2)]
+        joint = [list(self._joint(text, known[a], known[b])) for a, b in itertools.combinations(sorted(known), 2)]
         rng = Random(f"{self.seed}:{seed.id}")
         if self.order < 2:
             joint = []
@@ -227,7 +227,7 @@ class HinterSuite(Suite):
         needed: dict[Pair, None] = {}
         for row in itertools.chain.from_iterable(joint):
             needed.update(dict.fromkeys(row[:2]))
-        for pairs in found.values():
+        for pairs in known.values():
             some = pairs if self.per_seed is None else rng.sample(pairs, min(len(pairs), self.per_seed))
             needed.update(dict.fromkeys(some))
         edits = [replace(text, pair) for pair in sorted(needed, key=lambda p: (p.attribute, p.source, p.target))]

@@ -60,9 +60,10 @@ class Figure:
     note: str
     columns: Line
     lines: tuple[Line, ...]
-    bars: tuple[tuple[str, tuple[Bar, ...]], ...]
+    bars: tuple[Chart, ...]
 
 
+Chart = tuple[str, tuple[Bar, ...]]  # a heading and its bars
 Order = Literal["both", "joint", "atomic"]
 
 
@@ -100,59 +101,62 @@ def build(record: RunRecord) -> tuple[Figure, ...]:
     )
 
 
+def _figure(key: str, title: str, note: str, columns: str, lines: Iterable[Line], bars: Iterable[Chart]) -> Figure:
+    """A figure with its columns, written with bars between them; headings without bars are left out."""
+    number = key.lstrip("tf")
+    full = f"{'Table' if key[0] == 't' else 'Figure'} {number}: {title}"
+    return Figure(
+        key=key, title=full, note=note, columns=tuple(columns.split(" | ")), lines=tuple(lines), bars=tuple(bars)
+    )
+
+
+def _two(heading: str, first: str, part: int, second: str, rest: int, *, whole: int, hidden: str) -> Chart:
+    """A heading with two bars, of which one is drawn as hidden ones are."""
+    return heading, tuple(
+        Bar(label=label, part=n, whole=whole, kind="hidden" if label == hidden else "joint")
+        for label, n in ((first, part), (second, rest))
+    )
+
+
 def _table9(pairs: Mapping[str, Sequence[HinterPair]], rows: Mapping[str, HinterTotals], noun: str) -> Figure:
-    by_pair: dict[str, dict[str, list[int]]] = {}
+    sums: dict[tuple[str, str], list[int]] = {}
     for model, measured in pairs.items():
         for one in measured:
-            found = by_pair.setdefault(words.attributes(one.attributes), {})
             for name in (model, ALL):
-                cell = found.setdefault(name, [0, 0, 0])
+                cell = sums.setdefault((words.attributes(one.attributes), name), [0, 0, 0])
                 for i, n in enumerate((one.joint.tested, one.joint.errors, one.hidden)):
                     cell[i] += n
-    cells = {(pair, name): found[name] for pair, found in sorted(by_pair.items()) for name in rows if name in found}
-    for name, row in rows.items():
-        cells["all pairs", name] = [row.joint.tested, row.joint.errors, row.hidden]
-    headings = list(dict.fromkeys(pair for pair, _ in cells))
-    return Figure(
-        key="t9",
-        title="Table 9: joint changes, and the hidden ones among them",
-        note=f"Share of valid joint mutants whose {noun} differs from their original's, and how many of these have "
+    cells = {(pair, n): sums[pair, n] for pair in sorted({p for p, _ in sums}) for n in rows if (pair, n) in sums}
+    cells |= {("all pairs", name): [row.joint.tested, row.joint.errors, row.hidden] for name, row in rows.items()}
+    bars: dict[str, list[Bar]] = {}
+    for (pair, name), (tested, changed, hidden) in cells.items():
+        bars.setdefault(pair, []).append(Bar(label=f"{name}, changed", part=changed, whole=tested))
+        bars[pair].append(Bar(label=f"{name}, hidden", part=hidden, whole=changed, kind="hidden"))
+    return _figure(
+        "t9",
+        "joint changes, and the hidden ones among them",
+        f"Share of valid joint mutants whose {noun} differs from their original's, and how many of these have "
         f"atomic mutants that are valid and keep the {noun}. The paper has data sets in its rows; a run has one "
         "task, so its rows are pairs of attributes.",
-        columns=("Pair", "Model", "Mutants tested", "Changed", "Hidden, of the changed"),
-        lines=tuple(
+        "Pair | Model | Mutants tested | Changed | Hidden, of the changed",
+        (
             (pair, name, words.count(tested), share(changed, tested), share(hidden, changed))
             for (pair, name), (tested, changed, hidden) in cells.items()
         ),
-        bars=tuple(
-            (
-                heading,
-                tuple(
-                    bar
-                    for (pair, name), (tested, changed, hidden) in cells.items()
-                    if pair == heading
-                    for bar in (
-                        Bar(label=f"{name}, changed", part=changed, whole=tested),
-                        Bar(label=f"{name}, hidden", part=hidden, whole=changed, kind="hidden"),
-                    )
-                ),
-            )
-            for heading in headings
-        ),
+        ((pair, tuple(some)) for pair, some in bars.items()),
     )
 
 
 def _errors(number: str, order: Order, rows: Mapping[str, HinterTotals], noun: str) -> Figure:
     which = "two attributes" if order == "joint" else "one attribute"
     levels = {name: _of(row, order) for name, row in rows.items()}
-    a, b = (f"({part}) {what}" for part, what in (("a", "mutants"), ("b", "original texts")))
-    return Figure(
-        key=f"f{number}",
-        title=f"Figure {number}: {order} changes by model",
-        note=f"(a) Share of valid mutants of {which} whose {noun} changed. (b) Share of original texts with at least "
+    return _figure(
+        f"f{number}",
+        f"{order} changes by model",
+        f"(a) Share of valid mutants of {which} whose {noun} changed. (b) Share of original texts with at least "
         f"one of them{'; over all models, a text counts once for each' if ALL in rows else ''}.",
-        columns=("Model", "Mutants tested", "(a) Changed", "Texts", "(b) Texts with a change"),
-        lines=tuple(
+        "Model | Mutants tested | (a) Changed | Texts | (b) Texts with a change",
+        (
             (
                 name,
                 words.count(x.tested),
@@ -162,9 +166,12 @@ def _errors(number: str, order: Order, rows: Mapping[str, HinterTotals], noun: s
             )
             for name, x in levels.items()
         ),
-        bars=(
-            (a, tuple(Bar(label=n, part=x.errors, whole=x.tested) for n, x in levels.items())),
-            (b, tuple(Bar(label=n, part=x.originals_with_error, whole=x.originals) for n, x in levels.items())),
+        (
+            ("(a) mutants", tuple(Bar(label=n, part=x.errors, whole=x.tested) for n, x in levels.items())),
+            (
+                "(b) original texts",
+                tuple(Bar(label=n, part=x.originals_with_error, whole=x.originals) for n, x in levels.items()),
+            ),
         ),
     )
 
@@ -176,59 +183,44 @@ def _kept(models: Mapping[str, HinterTotals]) -> Figure:
     # Every model gets the same mutants, once for each format it is asked in.
     first = min(models.values(), key=lambda row: row.both.generated, default=None)
     levels = {label: _of(first, order) for order, label in ORDERS.items()} if first is not None else {}
-    return Figure(
-        key="f7",
-        title="Figure 7: valid and discarded mutants",
-        note="Mutants that the dependency invariant kept and those it discarded, whatever a model answers.",
-        columns=("Mutants", "Generated", "Kept", "Discarded"),
-        lines=tuple(
+    return _figure(
+        "f7",
+        "valid and discarded mutants",
+        "Mutants that the dependency invariant kept and those it discarded, whatever a model answers.",
+        "Mutants | Generated | Kept | Discarded",
+        (
             (label, words.count(x.generated), share(x.valid, x.generated), share(x.discarded, x.generated))
             for label, x in levels.items()
         ),
-        bars=tuple(
-            (
-                label,
-                (
-                    Bar(label="kept", part=x.valid, whole=x.generated),
-                    Bar(label="discarded", part=x.discarded, whole=x.generated, kind="hidden"),
-                ),
-            )
+        (
+            _two(label, "kept", x.valid, "discarded", x.discarded, whole=x.generated, hidden="discarded")
             for label, x in levels.items()
         ),
     )
 
 
 def _false_positives(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
-    asked = {
-        (name, label): _of(row, order)
-        for name, row in rows.items()
-        for order, label in ORDERS.items()
-        if row.both.discarded_tested
-    }
+    asked = {name: row for name, row in rows.items() if row.both.discarded_tested}
     spared = [
-        (n, label, x.errors, x.discarded_errors, x.errors + x.discarded_errors) for (n, label), x in asked.items()
+        (name, label, x.errors, x.discarded_errors, x.errors + x.discarded_errors)
+        for name, row in asked.items()
+        for order, label in ORDERS.items()
+        for x in [_of(row, order)]
     ]
-    what = f"Of all mutants whose {noun} changed, those that the invariant had kept and those it had discarded"
-    tested = "; ".join(
+    judged = "; ".join(
         f"{n}: {words.count(row.both.discarded_tested)} of {words.count(row.both.discarded)}"
-        for n, row in rows.items()
-        if row.both.discarded_tested
+        for n, row in asked.items()
     )
-    why = f": what one would have looked at in vain without it. Discarded mutants judged: {tested}."
-    return Figure(
-        key="f8",
-        title="Figure 8: changes of valid and of discarded mutants",
-        note=what + (why if spared else f". {ASK}"),
-        columns=("Model", "Mutants", "Of valid mutants", "Of discarded mutants"),
-        lines=tuple((n, label, share(kept, both), share(lost, both)) for n, label, kept, lost, both in spared),
-        bars=tuple(
-            (
-                f"{n}, {label}",
-                (
-                    Bar(label="valid", part=kept, whole=both),
-                    Bar(label="discarded", part=lost, whole=both, kind="hidden"),
-                ),
-            )
+    why = f": what one would have looked at in vain without it. Discarded mutants judged: {judged}."
+    return _figure(
+        "f8",
+        "changes of valid and of discarded mutants",
+        f"Of all mutants whose {noun} changed, those that the invariant had kept and those it had discarded"
+        + (why if spared else f". {ASK}"),
+        "Model | Mutants | Of valid mutants | Of discarded mutants",
+        ((n, label, share(kept, both), share(lost, both)) for n, label, kept, lost, both in spared),
+        (
+            _two(f"{n}, {label}", "valid", kept, "discarded", lost, whole=both, hidden="discarded")
             for n, label, kept, lost, both in spared
         ),
     )
@@ -236,41 +228,27 @@ def _false_positives(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
 
 def _mutants(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
     joint, atomic = "(a) joint mutants that change it", "(b) atomic mutants that change it"
-    parts = {
-        (name, heading): (alone, alone + both, label)
-        for heading, label in ((joint, "no atomic part"), (atomic, "no joint one with it"))
-        for name, row in rows.items()
-        for alone, both in [
-            (row.joint_only, row.joint_with_atomic) if heading == joint else (row.atomic_only, row.atomic_with_joint)
-        ]
-    }
-    return Figure(
-        key="f10",
-        title="Figure 10: mutants that change the answer jointly, alone, or both",
-        note=f"(a) Of joint mutants whose {noun} changed, those none of whose atomic parts did so: testing one "
+    parts = [(name, joint, "no atomic part", row.joint_only, row.joint_with_atomic) for name, row in rows.items()] + [
+        (name, atomic, "no joint one with it", row.atomic_only, row.atomic_with_joint) for name, row in rows.items()
+    ]
+    return _figure(
+        "f10",
+        "mutants that change the answer jointly, alone, or both",
+        f"(a) Of joint mutants whose {noun} changed, those none of whose atomic parts did so: testing one "
         "attribute at a time misses them. (b) Of atomic mutants that are part of a joint one and changed the "
         f"{noun}, those in none of whose joint mutants it changed.",
-        columns=("Model", "Mutants", "Alone", "With the other kind"),
-        lines=tuple(
-            (name, heading, share(alone, whole), share(whole - alone, whole))
-            for (name, heading), (alone, whole, _) in parts.items()
-        ),
-        bars=tuple(
-            (
-                f"{name}, {heading}",
-                (
-                    Bar(label=label, part=alone, whole=whole, kind="hidden"),
-                    Bar(label="with the other kind", part=whole - alone, whole=whole),
-                ),
-            )
-            for (name, heading), (alone, whole, label) in parts.items()
+        "Model | Mutants | Alone | With the other kind",
+        ((name, what, share(alone, alone + both), share(both, alone + both)) for name, what, _, alone, both in parts),
+        (
+            _two(f"{name}, {what}", label, alone, "with the other kind", both, whole=alone + both, hidden=label)
+            for name, what, label, alone, both in parts
         ),
     )
 
 
 def _texts(models: Mapping[str, HinterTotals], noun: str) -> Figure:
     lines: list[Line] = []
-    bars: list[tuple[str, tuple[Bar, ...]]] = []
+    bars: list[Chart] = []
     for name, row in models.items():
         for one in row.regions:
             pair = words.attributes(one.attributes)
@@ -289,15 +267,15 @@ def _texts(models: Mapping[str, HinterTotals], noun: str) -> Figure:
             lines.append((name, pair, "nothing", words.count(rest)))
             if drawn:
                 bars.append((f"{name}, {pair}", drawn))
-    return Figure(
-        key="f11",
-        title="Figure 11: original texts by the changes that show on them",
-        note="Texts with at least one valid joint mutant that was judged, by the mutants for which the "
+    return _figure(
+        "f11",
+        "original texts by the changes that show on them",
+        "Texts with at least one valid joint mutant that was judged, by the mutants for which the "
         f"{noun} changed: those of either attribute alone, and joint ones. Shares are of the texts with any change. "
         "Combinations that no text shows are left out. The paper draws the same sets as circles.",
-        columns=("Model", "Pair", "Changed by", "Texts"),
-        lines=tuple(lines),
-        bars=tuple(bars),
+        "Model | Pair | Changed by | Texts",
+        lines,
+        bars,
     )
 
 

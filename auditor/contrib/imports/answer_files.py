@@ -119,10 +119,7 @@ def named(columns: Iterable[str]) -> str:
 def joined(table: Table, other: Table, on: str) -> Table:
     """``table`` with the columns of ``other`` beside the rows that agree in ``on`` (batch output and its input).
 
-    Raises
-    ------
-    DataFileError
-        One of them lacks the column.
+    Raises `DataFileError` where one of them lacks the column.
     """
     for one in (table, other):
         if on not in one.columns:
@@ -156,11 +153,11 @@ def divided(table: Table, parts: Mapping[str, str]) -> Table:
         if name not in table.columns:
             raise ConfigError(f"parts: no column {name!r}; there are {named(table.columns)}")
         try:
-            found = re.compile(pattern)
+            regex = re.compile(pattern)
         except re.error as error:
             raise ConfigError(f"parts.{name}: {pattern!r} is no pattern: {error}") from None
-        matches = {v: found.fullmatch(v) for v in table.columns[name] if v is not None}
-        for group in found.groupindex:
+        matches = {v: regex.fullmatch(v) for v in table.columns[name] if v is not None}
+        for group in regex.groupindex:
             fresh[group] = [m[group] if v and (m := matches[v]) else None for v in table.columns[name]]
     return Table(columns=table.columns | fresh, sources=table.sources)
 
@@ -168,10 +165,10 @@ def divided(table: Table, parts: Mapping[str, str]) -> Table:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(p for p in path.rglob("*") if p.is_file() and _kind(p.name) in (*KINDS, ".zip"))
-    if not found:
+    files = sorted(p for p in path.rglob("*") if p.is_file() and _kind(p.name) in (*KINDS, ".zip"))
+    if not files:
         raise DataFileError(f"{path}: no file of answers in this folder ({', '.join(KINDS)})")
-    return found
+    return files
 
 
 def _kind(name: str) -> str:

@@ -31,17 +31,10 @@ LOST = ("refused", "filtered", "unparsed", "failed")
 
 
 def write(table: Table, roles: Roles, root: Path) -> Path:
-    """Compute the claims of ``table`` and keep them as a run below ``root``.
+    """Compute the claims of ``table`` and keep them as a run below ``root``; returns its folder.
 
-    Returns
-    -------
-    Path
-        The run folder: ``plan.json``, ``import.toml``, ``run.json``, ``report.html``.
-
-    Raises
-    ------
-    ConfigError, DataFileError
-        The mapping does not fit the table, or no row is left.
+    It holds ``plan.json``, ``import.toml``, ``run.json`` and ``report.html``. Raises `ConfigError` or `DataFileError`
+    where the mapping does not fit the table, or no row is left.
     """
     started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
     imported = observe(table, roles)

@@ -51,10 +51,7 @@ ATTRIBUTES = (
 def infer(table: Table, answer: str | None = None) -> Roles:
     """Guess the roles from names of columns and their values; ``answer`` names that of answers.
 
-    Raises
-    ------
-    ConfigError
-        No column of texts or of answers was recognised; the ones that there are are named.
+    Raises `ConfigError`, which names the columns that there are, where none of texts or of answers was recognised.
     """
     known = _named(table)
     taken: set[str] = set()
@@ -90,7 +87,9 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     }
     taken |= set(original.values())
     arm = _arm(table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c])
-    parts = {column: found for column in groups.values() if (found := spelling.split_jointly(table.columns[column]))}
+    parts = {
+        column: groups_of for column in groups.values() if (groups_of := spelling.split_jointly(table.columns[column]))
+    }
     arm = arm or next(filter(None, (_nobody(table, column) for column in groups.values())), None)
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
     texts = [known[n] for n in ROLES["text"] if n in known and known[n] not in taken]
@@ -125,13 +124,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
 
 
 def about(table: Table, roles: Roles, answer: str) -> Roles:
-    """``roles`` with another column of answers, read as its values look.
-
-    Raises
-    ------
-    ConfigError
-        There is no such column.
-    """
+    """``roles`` with another column of answers, read as its values look; `ConfigError` where there is none such."""
     if answer not in table.columns:
         raise ConfigError(f"no column {quoted(answer)}; there are {named(table.columns)}")
     kind = _kind(table.columns[answer])
@@ -159,8 +152,8 @@ def _named(table: Table) -> dict[str, str]:
 
 def _whose(table: Table, attribute: str) -> str | None:
     """The one column that says whose attribute it is: ``applicant_gender``."""
-    found = [c for c in table.columns if c.lower().endswith(f"_{attribute}") and "original" not in c.lower()]
-    return found[0] if len(found) == 1 else None
+    columns = [c for c in table.columns if c.lower().endswith(f"_{attribute}") and "original" not in c.lower()]
+    return columns[0] if len(columns) == 1 else None
 
 
 def _left(table: Table, taken: Iterable[str | None], varied: Sequence[str]) -> str | None:
@@ -203,11 +196,11 @@ def _few(column: Column) -> bool:
 
 def _kind(column: Column) -> Kind:
     """Numbers where nearly all answers are, with more than two different ones; texts where they are long."""
-    given = [v for v in column if v is not None]
+    answers = [v for v in column if v is not None]
     read = [v for v in numbers(column) if v is not None]
-    if given and len(read) >= 0.8 * len(given) and len(set(read)) > 2:
+    if answers and len(read) >= 0.8 * len(answers) and len(set(read)) > 2:
         return "number"
-    return "words" if given and sum(map(len, given)) > LONG_ANSWER * len(given) else "label"
+    return "words" if answers and sum(map(len, answers)) > LONG_ANSWER * len(answers) else "label"
 
 
 def _arm(table: Table, candidates: Sequence[str]) -> Arm | None:

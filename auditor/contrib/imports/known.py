@@ -29,10 +29,10 @@ def rows(document: Json, path: str) -> list[dict[str, Json]]:
     [{'a': 1}, {'a': 2}]
     """
     try:
-        found = jsonpath.findall(path, document)
+        matches = jsonpath.findall(path, document)
     except jsonpath.JSONPathError as error:
         raise ConfigError(f"--rows {path!r} is no JSON path: {error}") from None
-    objects = [one for one in found if isinstance(one, dict)]
+    objects = [one for one in matches if isinstance(one, dict)]
     if not objects:
         raise ConfigError(f"--rows {path!r}: no objects there")
     return objects

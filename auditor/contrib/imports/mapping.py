@@ -143,13 +143,7 @@ class Roles(BaseModel):
         return list(dict.fromkeys([*named, *([self.arm.column] if self.arm else [])]))
 
     def check(self, table: Table) -> None:
-        """Refuse columns that the table lacks, and roles that leave nothing to compare.
-
-        Raises
-        ------
-        ConfigError
-            The column, and those that there are.
-        """
+        """Refuse (`ConfigError`) columns that the table lacks, and roles that leave nothing to compare."""
         if missing := [name for name in self.columns() if name not in table.columns]:
             raise ConfigError(
                 f"no column {quoted(missing[0])} in {table.sources[0].file}; it has {named(table.columns)}"
@@ -170,30 +164,22 @@ class Roles(BaseModel):
 def number(value: str) -> float | None:
     """The number that a field holds, or None."""
     try:
-        found = float(value)
+        read = float(value)
     except ValueError:
         return None
-    return found if abs(found) < float("inf") else None
+    return read if abs(read) < float("inf") else None
 
 
 def load(path: Path) -> Roles:
-    """Read ``import.toml``.
-
-    Raises
-    ------
-    DataFileError
-        It cannot be read, or is no TOML.
-    ConfigError
-        A role is missing or not known.
-    """
+    """Read ``import.toml``; `DataFileError` where it is no TOML, `ConfigError` where a role is missing or not known."""
     try:
-        given = from_toml(userfile.text(path))
+        values = from_toml(userfile.text(path))
     except FileNotFoundError:
         raise DataFileError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
         raise DataFileError(f"{path}: {error}") from None
     try:
-        return Roles.model_validate(given)
+        return Roles.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -209,5 +195,5 @@ def dump(roles: Roles) -> str:
             return value[0] if len(value) == 1 else list(value)
         return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
 
-    given = roles.model_dump(exclude_defaults=True, exclude_none=True)
-    return tomli_w.dumps({k: plain(v) for k, v in given.items()})
+    values = roles.model_dump(exclude_defaults=True, exclude_none=True)
+    return tomli_w.dumps({k: plain(v) for k, v in values.items()})

@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from auditor.contrib.imports.answer_files import Table, divided
+from auditor.contrib.imports.mapping import Arm as ArmColumn
 from auditor.contrib.imports.mapping import Roles, number
 from auditor.contrib.imports.spelling import tidied
 from auditor.core.errors import DataFileError
@@ -21,8 +22,7 @@ from auditor.measure.observations import STATUS, Arm, Observations, Shape, shape
 
 WRITTEN = "as written"  # the group of a text that is not known to name any
 UNIT = "points"
-EDITS = msgspec.json.Decoder(tuple[Edit, ...])
-LABELS = msgspec.json.Decoder(tuple[str, ...])
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -92,12 +92,8 @@ class Imported:
 def observe(table: Table, roles: Roles) -> Imported:
     """Fill a table of observations.
 
-    Raises
-    ------
-    ConfigError
-        A column is missing, or nothing says who is compared.
-    DataFileError
-        No row is left.
+    Raises `ConfigError` where a column is missing or nothing says who is compared, `DataFileError` where no row is
+    left.
     """
     table, roles, respelled = tidied(divided(table, roles.parts), roles)
     roles.check(table)
@@ -113,8 +109,8 @@ def observe(table: Table, roles: Roles) -> Imported:
     models: dict[str, Counter[str]] = {}
     for (text, shape, _, name), answers in versions.items():
         version = observations.shape(text, shape, name)
-        for (model, format_), given in answers.items():
-            observations.answers(version, model=model, format=format_, answers=given)
+        for (model, format_), several in answers.items():
+            observations.answers(version, model=model, format=format_, answers=several)
     for row in rows:
         of_model = models.setdefault(row.model, Counter())
         of_model[row.answer.value if isinstance(row.answer.value, str) else row.answer.status] += 1
@@ -134,12 +130,13 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
             counted.elsewhere += 1
             continue
         label = (columns[roles.word][n] or "") if roles.word else ""
-        arm, groups = None, _groups(columns, roles, n)
+        arm = None
         if roles.arm is not None:
             said = columns[roles.arm.column][n]
-            arm = _arm(roles, said)
+            arm = _arm(said, roles.arm)
             if arm == Arm.PLACEBO:
                 label = f"{said} {(columns[roles.long.group][n] or '') if roles.long else ''}"
+        groups = _groups(columns, roles, n, arm)
         if arm in (None, Arm.EDITED) and not groups and roles.edits is None:
             counted.no_group += 1
             continue
@@ -147,7 +144,7 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
         counted.unreadable += answer.status == "unparsed"
         edits = columns[roles.edits][n] if roles.edits else None
         if edits is not None and edits not in shapes:
-            shapes[edits] = shape_of(_edits(edits))
+            shapes[edits] = shape_of(_decoded(edits, tuple[Edit, ...], "the edits of a version"))
         yield Row(
             text=name(roles.text, n, "text"),
             arm=arm,
@@ -164,30 +161,25 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
         )
 
 
-def _arm(roles: Roles, said: str | None) -> Arm:
-    assert roles.arm is not None
-    return (
-        Arm.ORIGINAL if (said or "") in roles.arm.original else Arm.PLACEBO if said in roles.arm.placebo else Arm.EDITED
-    )
+def _arm(said: str | None, known: ArmColumn) -> Arm:
+    return Arm.ORIGINAL if (said or "") in known.original else Arm.PLACEBO if said in known.placebo else Arm.EDITED
 
 
-def _groups(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
+def _groups(
+    columns: Mapping[str, list[str | None]], roles: Roles, n: int, arm: Arm | None
+) -> tuple[tuple[str, str], ...]:
+    named: dict[str, str] = {}
     pairs = [(attribute, columns[c][n], c) for attribute, c in roles.groups.items()]
-    if roles.long is not None and _arm_of(columns, roles, n) == Arm.EDITED:
+    if roles.long is not None and arm in (None, Arm.EDITED):
         pairs.append((columns[roles.long.attribute][n] or "", columns[roles.long.group][n], roles.long.group))
     for attribute, value, column in pairs:
         if value is None:
             continue
         if column in roles.split:
-            found |= roles.split[column].get(value, {})
+            named |= roles.split[column].get(value, {})
         elif attribute:
-            found[attribute] = value
-    return tuple(sorted(found.items()))
-
-
-def _arm_of(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> Arm:
-    return Arm.EDITED if roles.arm is None else _arm(roles, columns[roles.arm.column][n])
+            named[attribute] = value
+    return tuple(sorted(named.items()))
 
 
 def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> Answer:
@@ -199,7 +191,11 @@ def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> An
     if status != "ok" or raw is None:
         return Answer(value=None, status=status)
     if roles.kind in ("label", "labels", "text"):
-        return Answer(value=_labels(raw) if roles.kind == "labels" else raw, status=status, number=score)
+        return Answer(
+            value=_decoded(raw, tuple[str, ...], "a list of labels") if roles.kind == "labels" else raw,
+            status=status,
+            number=score,
+        )
     value = (
         float(len(raw.split()))
         if roles.kind == "words"
@@ -227,27 +223,20 @@ def _distinct(rows: Iterator[Row], counted: Counted) -> list[Row]:
     return kept
 
 
-def _labels(written: str) -> tuple[str, ...]:
+def _decoded(written: str, kind: type[T], what: str) -> T:
     try:
-        return LABELS.decode(written)
+        return msgspec.json.decode(written, type=kind)
     except msgspec.DecodeError as error:
-        raise DataFileError(f"not a list of labels: {written[:60]!r} ({error})") from None
-
-
-def _edits(written: str) -> tuple[Edit, ...]:
-    try:
-        return EDITS.decode(written)
-    except msgspec.DecodeError as error:
-        raise DataFileError(f"not the edits of a version: {written[:60]!r} ({error})") from None
+        raise DataFileError(f"not {what}: {written[:60]!r} ({error})") from None
 
 
 def _sources(rows: Iterable[Row]) -> dict[str, str]:
     """What each text was made of, of those that say it."""
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for row in rows:
-        if row.source is not None and found.setdefault(row.text, row.source) != row.source:
-            raise DataFileError(f"the text {row.text!r} has two sources: {found[row.text]!r} and {row.source!r}")
-    return found
+        if row.source is not None and sources.setdefault(row.text, row.source) != row.source:
+            raise DataFileError(f"the text {row.text!r} has two sources: {sources[row.text]!r} and {row.source!r}")
+    return sources
 
 
 Versions = dict[tuple[str, Shape, str, str], dict[tuple[str, str], list[Answer]]]
@@ -313,7 +302,7 @@ def _count_design(table: Observations, counted: Counted) -> None:
     counted.without_placebo = counted.texts - len(arms.get(Arm.PLACEBO, ()))
     for attribute, by_text in groups.items():
         every = set().union(*by_text.values())
-        counted.unbalanced[attribute] = counted.texts - sum(found == every for found in by_text.values())
+        counted.unbalanced[attribute] = counted.texts - sum(named == every for named in by_text.values())
 
 
 def _question(table: Observations, roles: Roles) -> Question:

@@ -73,13 +73,13 @@ def numbers(column: Column) -> Column:
     >>> numbers(["47,5", "1,234"]), numbers(["$85,000", "90,500.5"]), numbers(["72/100", "**80**", "7/10", "8/100"])
     (['47.5', '1.234'], ['85000', '90500.5'], ['72', '80', None, '8'])
     """
-    found = {v: WRITTEN.fullmatch(v.strip(" \t\r\n*_`\"'")) for v in set(column) - {None} if v}
-    raw = [m["number"].rstrip(".,") for m in found.values() if m]
+    matches = {v: WRITTEN.fullmatch(v.strip(" \t\r\n*_`\"'")) for v in set(column) - {None} if v}
+    raw = [m["number"].rstrip(".,") for m in matches.values() if m]
     decimal = any(COMMA.fullmatch(n) and not THOUSANDS.fullmatch(n) for n in raw)
-    limits = Counter(m["of"] for v in column if v and (m := found[v]) and m["of"])
+    limits = Counter(m["of"] for v in column if v and (m := matches[v]) and m["of"])
     limit = max(limits, key=limits.__getitem__, default=None)
     read: dict[str, str | None] = {}
-    for value, match in found.items():
+    for value, match in matches.items():
         text = match["number"].rstrip(".,") if match and match["of"] in (None, limit) else ""
         if decimal and "," in text:
             text = text.replace(".", "").replace(",", ".") if COMMA.fullmatch(text) else ""
@@ -114,11 +114,11 @@ def split_jointly(column: Column) -> dict[str, dict[str, str]]:
     {}
     """
     values = sorted({v for v in column if v is not None})
-    found = {value: _groups(value) for value in values if value.strip().lower() not in NOBODY}
-    named = {tuple(sorted(groups)) for groups in found.values()}
+    groups_of = {value: _groups(value) for value in values if value.strip().lower() not in NOBODY}
+    named = {tuple(sorted(groups)) for groups in groups_of.values()}
     if len(named) != 1 or len(next(iter(named))) < 2:
         return {}
-    return {value: dict(sorted(groups.items())) for value, groups in found.items()}
+    return {value: dict(sorted(groups.items())) for value, groups in groups_of.items()}
 
 
 def _groups(value: str) -> dict[str, str]:
@@ -157,10 +157,7 @@ ABOUT = ("model", "format", "replicate")  # what a column of answers may be abou
 def tidied(table: Table, roles: Roles) -> tuple[Table, Roles, int]:
     """``table`` with one column of answers, one spelling for each label and group, and plain numbers.
 
-    Returns
-    -------
-    tuple
-        The table, the roles as they are then, and how many fields are read as another spelling.
+    Also the roles as they are then, and how many fields are read as another spelling.
     """
     if roles.wide:
         table, roles = _long(table, roles)
@@ -174,15 +171,15 @@ def tidied(table: Table, roles: Roles) -> tuple[Table, Roles, int]:
         columns[name], more = _one(values, named)
         changed += more
     if roles.answer in columns:
-        given: Column = [None if missing(v) else v for v in columns[roles.answer]]
+        answers: Column = [None if missing(v) else v for v in columns[roles.answer]]
         if roles.kind == "label":
-            given, more = _one(given, roles.favourable)
+            answers, more = _one(answers, roles.favourable)
             changed += more
         elif roles.kind == "number":
-            given = numbers(given)
+            answers = numbers(answers)
             if roles.minus:
-                given = _difference(given, columns, roles.minus)
-        columns[roles.answer] = given
+                answers = _difference(answers, columns, roles.minus)
+        columns[roles.answer] = answers
     return type(table)(columns=columns, sources=table.sources), roles, changed
 
 
@@ -221,5 +218,5 @@ def _long(table: Table, roles: Roles) -> tuple[Table, Roles]:
     columns[roles.answer] = [value for name in roles.wide for value in table.columns[name]]
     groups = dict(roles.groups) | {name: name for name in attributes}
     more = {role: role if role == "replicate" else (role,) for role in ABOUT if role in added}
-    found = roles.model_copy(update={"groups": groups, **more})
-    return type(table)(columns=columns, sources=table.sources), found
+    longer = roles.model_copy(update={"groups": groups, **more})
+    return type(table)(columns=columns, sources=table.sources), longer

@@ -44,10 +44,10 @@ def printed(text: str) -> Printed | None:
     >>> printed("47.9 %")
     Printed(value=Fraction(479, 1000), step=Fraction(1, 1000))
     """
-    found = _NUMBER.fullmatch(text.strip())
-    if not found:
+    match = _NUMBER.fullmatch(text.strip())
+    if not match:
         return None
-    whole, decimals, percent = found[1], found[2] or "", found[3]
+    whole, decimals, percent = match[1], match[2] or "", match[3]
     scale = 10 ** len(decimals) * (100 if percent else 1)
     return Printed(value=Fraction(int(whole + decimals), scale), step=Fraction(1, scale))
 
@@ -64,14 +64,14 @@ def counts_of(rate: Printed, n: int) -> tuple[int, int, str]:
     """
     half = rate.step / 2
     low, high = math.ceil((rate.value - half) * n), math.ceil((rate.value + half) * n) - 1
-    told = ""
+    note = ""
     if low > high:
         low, high = math.ceil(rate.value * n), math.ceil((rate.value + rate.step) * n) - 1
-        told = "was cut, not rounded"
+        note = "was cut, not rounded"
     if low > high:
         low = high = math.floor(rate.value * n + Fraction(1, 2))
-        told = "rounds to no share of n"
-    return max(0, low), min(n, max(high, 0)), told
+        note = "rounds to no share of n"
+    return max(0, low), min(n, max(high, 0)), note
 
 
 YES = ("yes", "y", "true", "t", "1", "1.0", "selected", "advanced")
@@ -150,18 +150,18 @@ def read_people(
         The file cannot be read, a column is missing, or a value is not what it has to be; the message names
         the line.
     """
-    given = {"--sex": sex, "--race": race, "--ethnicity": ethnicity, "--selected": selected}
-    given |= {"--score": score, "--group": group}
-    wanted = {option: name for option, name in given.items() if name is not None}
+    options = {"--sex": sex, "--race": race, "--ethnicity": ethnicity, "--selected": selected}
+    options |= {"--score": score, "--group": group}
+    wanted = {option: name for option, name in options.items() if name is not None}
     raw = csvfile.content(path)
     people: list[Person] = []
     unmapped: Counter[tuple[str, str]] = Counter()
     for line, row in _rows(path, raw, wanted):
-        found_sex = categories.find_sex(row[sex])
-        found_race = categories.find_race(row[race], row[ethnicity] if ethnicity else None)
-        if found_sex.unmapped:
+        of_sex = categories.find_sex(row[sex])
+        of_race = categories.find_race(row[race], row[ethnicity] if ethnicity else None)
+        if of_sex.unmapped:
             unmapped[sex, row[sex]] += 1
-        if found_race.unmapped:
+        if of_race.unmapped:
             both = f"{row[race]} / {row[ethnicity]}" if ethnicity else row[race]
             unmapped[race, both] += 1
         outcome = None
@@ -170,31 +170,18 @@ def read_people(
         elif score:
             outcome = _number(path, line, score, row[score])
         people.append(
-            Person(
-                sex=found_sex.category, race=found_race.category, outcome=outcome, group=row[group] if group else None
-            )
+            Person(sex=of_sex.category, race=of_race.category, outcome=outcome, group=row[group] if group else None)
         )
     return people, _source(path, raw, len(people), unmapped)
 
 
 def read_counts(path: Path, categories: CategoryMap, *, published: str | None = None) -> tuple[list[Cell], str, Source]:
-    """Read people and selected people by cell.
+    """Read people and selected people by cell: the cells, the mode (``selection`` or ``scoring``), the source.
 
     Columns ``sex``, ``race``, ``n`` and one of `OUTCOMES`: counts, or rates as printed (``0.479``, ``47.9 %``). An
-    empty sex or race is unknown; ``*`` means all, so that the line is a total of one table. Lines for the same cell
-    are added.
-
-    Parameters
-    ----------
-    published : str, optional
-        A column with impact ratios as somebody printed them; see `auditor.contrib.ll144.other_tables`.
-
-    Returns
-    -------
-    cells : list of Cell
-    mode : str
-        ``selection`` or ``scoring``.
-    source : Source
+    empty sex or race is unknown; ``*`` means all, so that the line is a total of one table. Lines for the same cell are
+    added. ``published`` is a column with impact ratios as somebody printed them; see
+    `auditor.contrib.ll144.other_tables`.
     """
     raw = csvfile.content(path)
     header = csvfile.parse(path, csvfile.decode(path, raw), wanted=("sex", "race", "n")).columns
@@ -212,10 +199,10 @@ def read_counts(path: Path, categories: CategoryMap, *, published: str | None = 
             if row[name] == ALL:
                 parts.append(ALL)
                 continue
-            found = find(row[name])
-            if found.unmapped:
+            category = find(row[name])
+            if category.unmapped:
                 unmapped[name, row[name]] += n
-            parts.append(found.category)
+            parts.append(category.category)
         if parts.count(ALL) == 2:
             raise DataFileError(f"{path}, line {line}: a line for all sexes and all races is no category")
         if x is None and None not in parts:
@@ -242,9 +229,9 @@ def _selected(
             f"{path}, line {line}, column {column}: {value!r} is no rate; write 0.48 or 48 %. "
             "For numbers of people use the column selected or above_median"
         )
-    low, high, told = counts_of(rate, n)
-    if told:
-        notes.append(f"Line {line}: the rate {value} {told} = {n:,}; taken for {low:,} of {n:,}.")
+    low, high, note = counts_of(rate, n)
+    if note:
+        notes.append(f"Line {line}: the rate {value} {note} = {n:,}; taken for {low:,} of {n:,}.")
     return min(max(low, round(rate.value * n)), high), low, high
 
 
@@ -313,8 +300,8 @@ def _whole(path: Path, line: int, column: str, value: str) -> int:
 
 
 def _source(path: Path, raw: bytes, rows: int, unmapped: Counter[tuple[str, str]]) -> Source:
-    found = sorted(((c, v, n) for (c, v), n in unmapped.items()), key=lambda e: (e[0], -e[2], e[1]))
-    return Source(file=path.name, sha256=hashlib.sha256(raw).hexdigest(), rows=rows, unmapped=tuple(found))
+    lines = sorted(((c, v, n) for (c, v), n in unmapped.items()), key=lambda e: (e[0], -e[2], e[1]))
+    return Source(file=path.name, sha256=hashlib.sha256(raw).hexdigest(), rows=rows, unmapped=tuple(lines))
 
 
 def no_known(path: Path, source: Source) -> ConfigError:

@@ -55,12 +55,12 @@ class Breakdown:
 
 def tally(people: Iterable[Person], x: Iterable[bool]) -> list[Cell]:
     """Count people and outcomes by sex and race."""
-    found: dict[tuple[str | None, str | None], list[int]] = {}
+    counted: dict[tuple[str | None, str | None], list[int]] = {}
     for person, hit in zip(people, x, strict=True):
-        cell = found.setdefault((person.sex, person.race), [0, 0])
+        cell = counted.setdefault((person.sex, person.race), [0, 0])
         cell[0] += 1
         cell[1] += hit
-    return [Cell(sex=s, race=r, n=n, x=k) for (s, r), (n, k) in found.items()]
+    return [Cell(sex=s, race=r, n=n, x=k) for (s, r), (n, k) in counted.items()]
 
 
 def breakdown(
@@ -70,19 +70,11 @@ def breakdown(
     partly_known: bool = False,
     one_per_run: bool = False,
 ) -> Breakdown:
-    """Compute the three tables.
+    """Compute the three tables from people by sex and race.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        People by sex and race. Totals (`ALL`) take the place of sums of cells in the table they belong to.
-    excluded : mapping
-        As for `auditor.measure.impact.table`.
-    partly_known : bool
-        Whether somebody with one unknown attribute counts in the table of the other; otherwise such people
-        are in no table, as the rule's example has it.
-    one_per_run : bool
-        As for `auditor.measure.impact.table`.
+    Totals (`ALL`) take the place of sums of cells in the table they belong to. With ``partly_known`` somebody with one
+    unknown attribute counts in the table of the other; otherwise such people are in no table, as the rule's example has
+    it. ``excluded`` and ``one_per_run`` are as for `auditor.measure.impact.table`.
     """
     counts = {name: _counts(cells, name, partly_known) for name in NAMES}
     tables = {n: table(c, excluded=excluded, one_per_run=one_per_run) for n, c in counts.items()}
@@ -171,7 +163,7 @@ def _bounds(
         return [], "nobody has an unknown sex or race/ethnicity"
     if any(c.x is None for c in unknown):
         return [], "the outcomes of people of unknown category are not given"
-    found = []
+    bounds = []
     for name in NAMES:
         free = _free(unknown, name, partly_known, any(_is_total(c, name) for c in cells))
         by_name = {c.category: c for c in counts[name]}
@@ -182,8 +174,8 @@ def _bounds(
             pair = by_name[row.count.category], by_name[reference]
             low, high = (impact_ratio(*_allocate(*pair, free, raise_it=up)) for up in (False, True))
             if low is not None and high is not None:
-                found.append(Bound(table=name, category=row.count.category, reference=reference, low=low, high=high))
-    return found, "" if found else "no impact ratio is computable"
+                bounds.append(Bound(table=name, category=row.count.category, reference=reference, low=low, high=high))
+    return bounds, "" if bounds else "no impact ratio is computable"
 
 
 def _free(

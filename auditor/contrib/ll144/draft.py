@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import compress
 from typing import Any
 
 from auditor._version import __version__
@@ -56,8 +57,8 @@ class Settings:
         """Raise `ConfigError` where a decision lacks what has to go with it."""
         if self.data_kind not in (None, *DATA_KINDS):
             raise ConfigError(f"--data-kind must be historical or test; got {self.data_kind!r}")
-        given = {"--test-data-reason": self.test_data_reason, "--test-data-generation": self.test_data_generation}
-        for option, text in given.items():
+        texts = {"--test-data-reason": self.test_data_reason, "--test-data-generation": self.test_data_generation}
+        for option, text in texts.items():
             if self.data_kind == "test" and not (text or "").strip():
                 raise ConfigError(
                     f"test data need {option}: the published summary has to say why no historical data were "
@@ -68,19 +69,10 @@ class Settings:
 
 
 def from_people(people: Sequence[Person], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
-    """Compute the record from applicants.
+    """Compute the record from all lines of a file of applicants.
 
-    Parameters
-    ----------
-    people : sequence of Person
-        All lines of the file.
-    mode : str
-        ``selection``, ``scoring``, or ``classification`` (each group is an outcome).
-
-    Raises
-    ------
-    ConfigError
-        A setting lacks something, or nobody has an outcome.
+    ``mode`` is ``selection``, ``scoring``, or ``classification`` (each group is an outcome). Raises `ConfigError` where
+    a setting lacks something, or nobody has an outcome.
     """
     settings.check()
     without = 0
@@ -89,23 +81,20 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
         people = [p for p in people if p.outcome is not None]
         if not people:
             raise ConfigError("nobody in the data has an outcome: the column is empty in every line")
-    rule, other, hits = None, None, [bool(p.outcome) for p in people]
+    rule, other, hits = None, None, [mode != "classification" and bool(p.outcome) for p in people]
     if mode == "scoring":
         rule, other = _medians(people, settings)
         hits = [p.outcome is not None and p.outcome > rule.median for p in people]
-    if mode == "classification":
-        whole = _compute(tally(people, [False] * len(people)), settings)
-    else:
-        whole = _compute(tally(people, hits), settings)
     groups: list[dict[str, Any]] = []
     for name in sorted({p.group for p in people if p.group is not None}):
+        own = [p.group == name for p in people]
         if mode == "classification":
-            part = _compute(tally(people, [p.group == name for p in people]), settings)
+            cells = tally(people, own)
         else:
-            inside = [(p, hit) for p, hit in zip(people, hits, strict=True) if p.group == name]
-            part = _compute(tally([p for p, _ in inside], [hit for _, hit in inside]), settings)
-        groups.append(_group(name or "(empty)", part))
-    record = _record(mode, source, settings, None if mode == "classification" else whole, groups, whole)
+            cells = tally(compress(people, own), compress(hits, own))
+        groups.append(_group(name or "(empty)", _compute(cells, settings)))
+    whole = _compute(tally(people, hits), settings)
+    record = _record(mode, source, settings, whole, groups)
     record["data"]["without_outcome"] = without
     block = record["ll144"]
     if rule is not None:
@@ -120,7 +109,7 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
     """Compute the record from counts; with scores the median is whoever counted's, and not checked here."""
     settings.check()
     whole = _compute(cells, settings)
-    record = _record(mode, source, settings, whole, [], whole)
+    record = _record(mode, source, settings, whole)
     record["data"]["aggregated"] = True
     record["warnings"] += [*source.notes, *other_tables.open_counts(cells, whole.tables)]
     record["ll144"]["published"] = other_tables.published(whole.tables, cells)
@@ -134,13 +123,13 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
 def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
     """Compute first places by group from recorded rankings: test data, for each model and job, never an LL144 audit."""
     groups, warnings = [], []
-    for (model, job), found in file.rankings.items():
+    for (model, job), several in file.rankings.items():
         title = f"{model}: {job}" if len(file.models) > 1 else job
-        part = _group(title, breakdown(ranking_cells(found), one_per_run=True))
+        part = _group(title, breakdown(ranking_cells(several), one_per_run=True))
         groups.append(part | {"model": model, "job": job})
-    record = _record("selection", file.source, replace(settings, data_kind="test"), None, groups, None)
+    record = _record("selection", file.source, replace(settings, data_kind="test"), None, groups)
     record["kind"] = "ranking"
-    n = sum(len(found) for found in file.rankings.values())
+    n = sum(len(several) for several in file.rankings.values())
     record["data"] |= {
         "rankings": n,
         "left_out": file.left_out,
@@ -212,26 +201,22 @@ def _median_warnings(rule: MedianRule | None) -> list[str]:
 def _sensitivity(people: Sequence[Person], rule: MedianRule, settings: Settings) -> dict[str, object]:
     """The same tables with the median of the other population."""
     hits = [p.outcome is not None and p.outcome > rule.median for p in people]
-    found = _compute(tally(people, hits), settings)
+    whole = _compute(tally(people, hits), settings)
     return {
         "median": float(rule.median),
         "median_population": "known" if settings.unknown_in_median else "all",
         "median_n": rule.n,
         "overall_count": f"{rule.above}/{rule.n}",
-        "tables": {name: _table(t) for name, t in found.tables.items()},
+        "tables": {name: _table(t) for name, t in whole.tables.items()},
     }
 
 
 def _record(
-    mode: str,
-    source: Source,
-    settings: Settings,
-    whole: Breakdown | None,
-    groups: list[dict[str, Any]],
-    pool: Breakdown | None,
+    mode: str, source: Source, settings: Settings, pool: Breakdown | None, groups: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    parts = [*([whole] if whole else []), *([] if whole or not pool else [pool])]
-    warnings = [w for b in parts for w in b.warnings]
+    """The record of all people (``pool``; None: rankings) and of each group; of classes, groups alone have tables."""
+    whole = None if mode == "classification" else pool
+    warnings = list(pool.warnings) if pool else []
     warnings += [f"{g['group']}: {w}" for g in groups for w in g.pop("warnings")]
     if not settings.source:
         warnings.append(
@@ -245,7 +230,7 @@ def _record(
         )
     for column, value, n in source.unmapped:
         warnings.append(f"{n:,} with {column} = {value!r}: no category of the rule; counted as unknown.")
-    warnings += _exclusions(settings, [*([whole] if whole else [])], groups)
+    warnings += _exclusions(settings, whole, groups)
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "ll144",
@@ -279,7 +264,7 @@ def _record(
             "published": None,
             "tables": {name: _table(t) for name, t in whole.tables.items()} if whole else None,
             "table_facts": {name: _facts(t) for name, t in whole.tables.items()} if whole else None,
-            "groups": groups,
+            "groups": list(groups),
             "unknown_bounds": _bounds(whole) if whole else [],
             "unknown_bounds_reason": whole.bounds_reason if whole else "see the groups",
         },
@@ -287,17 +272,17 @@ def _record(
     }
 
 
-def _exclusions(settings: Settings, parts: Sequence[Breakdown], groups: Sequence[Mapping[str, Any]]) -> list[str]:
+def _exclusions(settings: Settings, whole: Breakdown | None, groups: Sequence[Mapping[str, Any]]) -> list[str]:
     """Refuse to leave out what is not below 2 %; say where small categories were computed all the same."""
-    rows = [(name, r) for b in parts for name, t in b.tables.items() for r in map(_row, t.rows)]
-    rows += [(name, r) for g in groups for name, found in g["tables"].items() for r in found]
+    tables = [*map(_table, whole.tables.values())] if whole else []
+    rows = [row for table in (*tables, *(t for g in groups for t in g["tables"].values())) for row in table]
     notes = []
     for category in settings.excluded:
-        found = [r for _, r in rows if r["category"] == category]
-        if not found:
-            known = ", ".join(dict.fromkeys(r["category"] for _, r in rows))
+        matching = [r for r in rows if r["category"] == category]
+        if not matching:
+            known = ", ".join(dict.fromkeys(r["category"] for r in rows))
             raise ConfigError(f"--exclude-below-2-percent: unknown category {category!r}. Known: {known}")
-        large = [r for r in found if r["n"] and not r["below_two_percent"]]
+        large = [r for r in matching if r["n"] and not r["below_two_percent"]]
         if large and not groups:
             share = round_half_up(Fraction(str(100 * large[0]["share"])), 2)
             raise ConfigError(
@@ -306,7 +291,7 @@ def _exclusions(settings: Settings, parts: Sequence[Breakdown], groups: Sequence
             )
         if large:
             notes.append(f"{category} was left out of the ratios of every group; in some it is 2 % or more.")
-    small = [r["category"] for _, r in rows if r["below_two_percent"] and not r["excluded"]]
+    small = [r["category"] for r in rows if r["below_two_percent"] and not r["excluded"]]
     if small:
         notes.append(f"Below 2 % of the known records, computed all the same: {', '.join(dict.fromkeys(small))}.")
     return notes

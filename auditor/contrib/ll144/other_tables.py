@@ -27,7 +27,7 @@ def published(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[
         ``counts`` of each of `VERDICTS`; ``rows`` with ``table``, ``category``, ``published`` (as printed),
         ``computed``, ``verdict`` and ``how``, in words. None where nothing published was given.
     """
-    known = {(name, where): cell for cell in cells if (found := _where(cell)) for name, where in [found]}
+    known = {(name, where): cell for cell in cells if (place := _where(cell)) for name, where in [place]}
     rows = []
     for (name, where), cell in known.items():
         if cell.published is None:
@@ -68,10 +68,10 @@ def _verdict(cell: Cell, row: Row, top: Row | None, reference: Cell | None) -> t
     fits = value.fits(row.ratio)
     if fits is not None:
         return fits, "" if fits == EQUAL else "its last digits were cut, not rounded"
-    for digits, told in _DIGITS.items():
+    for digits, rounding in _DIGITS.items():
         mine, best = (Fraction(round_half_up(100 * (r.count.rate or Fraction(0)), digits)) for r in (row, top))
         if best and value.fits(mine / best):
-            return WITHIN, f"from rates rounded to {told} before they were divided"
+            return WITHIN, f"from rates rounded to {rounding} before they were divided"
     if reference is not None:
         low, high = _range(cell, reference)
         half = value.step / 2
@@ -93,21 +93,21 @@ def _range(cell: Cell, reference: Cell) -> tuple[Fraction | None, Fraction | Non
 
 def open_counts(cells: Sequence[Cell], tables: Mapping[str, ImpactTable]) -> Iterator[str]:
     """What it means that rates were given and not counts; nothing where counts were."""
-    given = [c for c in cells if c.low is not None and c.high is not None]
-    if not given:
+    open_cells = [c for c in cells if c.low is not None and c.high is not None]
+    if not open_cells:
         return
-    wide = [c for c in given if c.low != c.high]
+    wide = [c for c in open_cells if c.low != c.high]
     text = "Rates were given, not counts: each count is the whole number whose share is nearest to the rate. "
     if wide:
         most = max(wide, key=lambda c: (c.high or 0) - (c.low or 0))
         text += (
-            f"In {len(wide):,} of {len(given):,} lines several fit, such as {most.low:,} to {most.high:,} of "
+            f"In {len(wide):,} of {len(open_cells):,} lines several fit, such as {most.low:,} to {most.high:,} of "
             f"{most.n:,}: ratios, intervals and p values there are as exact as the rates are."
         )
     else:
         text += "In every line one count fits."
     yield text
-    known = {found: cell for cell in given if (found := _where(cell))}
+    known = {place: cell for cell in open_cells if (place := _where(cell))}
     for name, table in tables.items():
         best = known.get((name, table.reference or ""))
         for row in table.rows:
@@ -151,26 +151,14 @@ def _rows(record: RunRecord) -> Iterator[tuple[Key, Category]]:
 
 
 def _change(key: Key, a: Category | None, b: Category | None) -> CategoryChange:
-    made = CategoryChange(group=key[0], table=key[1], category=key[2], p_value=_p(a, b))
-    if a is not None:
-        made = replace(
-            made,
-            n_before=a.n,
-            x_before=a.x,
-            rate_before=a.rate,
-            ratio_before=a.impact_ratio,
-            ratio_text_before=a.impact_ratio_text,
-        )
-    if b is None:
-        return made
-    return replace(
-        made,
-        n_after=b.n,
-        x_after=b.x,
-        rate_after=b.rate,
-        ratio_after=b.impact_ratio,
-        ratio_text_after=b.impact_ratio_text,
-    )
+    fields = {"n": "n", "x": "x", "rate": "rate", "ratio": "impact_ratio", "ratio_text": "impact_ratio_text"}
+    sides = {
+        f"{name}_{when}": getattr(row, field)
+        for when, row in (("before", a), ("after", b))
+        if row is not None
+        for name, field in fields.items()
+    }
+    return CategoryChange(group=key[0], table=key[1], category=key[2], p_value=_p(a, b), **sides)
 
 
 def _p(before: Category | None, after: Category | None) -> float | None:

@@ -90,7 +90,7 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
         raise DataFileError(f"{path}: no ranking by {model!r} (--model). Models: {', '.join(sorted(models))}.")
     if not read:
         raise DataFileError(f"{path}: no ranking is left to count")
-    every = [r for found in read.values() for r in found]
+    every = [r for several in read.values() for r in several]
     return RankingFile(
         rankings={key: tuple(read[key]) for key in sorted(read)},
         left_out=left_out,
@@ -118,8 +118,8 @@ def first_named(names: list[str], response: str) -> int | None:
     1
     """
     text = response.casefold()
-    found = [(at, i) for i, name in enumerate(names) if (at := text.find(name.casefold())) >= 0]
-    return min(found)[1] if found else None
+    places = [(at, i) for i, name in enumerate(names) if (at := text.find(name.casefold())) >= 0]
+    return min(places)[1] if places else None
 
 
 def cells(rankings: tuple[Ranking, ...]) -> list[Cell]:
@@ -155,14 +155,14 @@ def _ranking(where: str, value: Mapping[str, object]) -> Ranking:
 
 def _files(folder: Path) -> list[Path]:
     """JSON files below a folder, without hidden ones and those in hidden folders."""
-    found = [
+    files = [
         path
         for path in folder.rglob("*")
         if path.is_file()
         and path.name.removesuffix(".gz").endswith(ENDINGS)
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
-    return sorted(found, key=lambda path: path.relative_to(folder).as_posix())
+    return sorted(files, key=lambda path: path.relative_to(folder).as_posix())
 
 
 def _objects(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
@@ -197,14 +197,14 @@ def _fields(value: object) -> dict[str, object]:
     context = value.get("context")
     fields = {**(context if isinstance(context, dict) else {}), **value}
     for first, *rest in (("choices", 0, "message", "content"), ("content", 0, "text")):
-        found: Any = fields.get(str(first))
+        answer: Any = fields.get(str(first))
         for step in rest:
             try:
-                found = found[step]
+                answer = answer[step]
             except (TypeError, KeyError, IndexError):
-                found = None
-        if isinstance(found, str):
-            fields.setdefault("response", found)
+                answer = None
+        if isinstance(answer, str):
+            fields.setdefault("response", answer)
     return fields
 
 
