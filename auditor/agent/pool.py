@@ -22,14 +22,12 @@ class Scan:
     """What a plan makes of all texts, before anything is asked.
 
     ``joint`` counts texts with a variant that changes all attributes of the plan together (of any two where it names
-    none); where each is asked alone, those of the attribute that the fewest texts name. ``variants`` is the mean number
-    of variants of a text that has any.
+    none); where each is asked alone, those of the attribute that the fewest texts name.
     """
 
     texts: int
     usable: int
     joint: int
-    variants: float
 
 
 @dataclass(kw_only=True)
@@ -93,21 +91,18 @@ def scan(plan: Plan, pool: Pool) -> tuple[Scan, dict[str, bool]]:
     texts: set[str] = set()
     alone = dict[str, set[str]]((name, set()) for name in plan.attributes or () if plan.order == 1)
     together: set[str] = set()
-    variants = 0
     while cases := parts.suite.ask(ROUND, rng):
         for case in cases:
             made = [v for v in case.variants if v.order]
             if made:
                 texts.add(_text(case))
-                variants += len(made)
             for name in alone.keys() & {name for v in made for name in v.attributes}:
                 alone[name].add(_text(case))
             if any(v.order >= wanted for v in made):
                 together.add(_text(case))
     if alone:
         together = min(alone.values(), key=len)
-    mean = variants / len(texts) if texts else 0.0
-    scanned = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together), variants=round(mean, 3))
+    scanned = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together))
     return scanned, {text: text in together for text in texts}
 
 

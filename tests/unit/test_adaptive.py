@@ -170,7 +170,7 @@ def test_a_search_without_findings_ends() -> None:
     made = suite(120, patience=60)
     cases = drive(made, lambda text: False, rounds=400)
     assert not made.ask(64, Random(0))
-    report = made.search_report()
+    report = made.record()["adaptive"]
     assert "no hidden finding" in report["ended"]
     assert sum(c.sampling == "iid" for c in cases) == report["seeds"]["random"]
 
@@ -179,7 +179,7 @@ def test_every_pair_of_seed_and_arm_is_asked_where_nothing_limits_the_search() -
     made = suite(12, patience=None)
     cases = drive(made, rounds=400)
     assert not made.ask(64, Random(0))
-    assert "every pair" in made.search_report()["ended"]
+    assert "every pair" in made.record()["adaptive"]["ended"]
     assert len({c.original.input for c in cases}) == 12
 
 
@@ -195,7 +195,7 @@ def test_fresh_seeds_are_those_the_search_had_not_used() -> None:
                 assert str(case.original.input) not in used
         used |= {str(c.original.input) for c in asked if c.id[17:18] == "d"}
         made.tell([v for c in asked for v in judged(c, rule)])
-    report = made.search_report()
+    report = made.record()["adaptive"]
     assert tried == report["phases"]["fresh"]["joint"] > 0
     rows = [row for row in report["fresh"] if row["estimate"] is not None]
     assert sum(row["fresh_seeds"] for row in rows) == tried
@@ -332,9 +332,9 @@ def test_calls_are_left_for_confirmation() -> None:
     made = suite()
     made.keep(100, 5)
     cases = drive(made, rounds=50)
-    assert 0 < sum(made.search_report()["phases"][p]["answers"] for p in PHASES) < 100
+    assert 0 < sum(made.record()["adaptive"]["phases"][p]["answers"] for p in PHASES) < 100
     assert cases
-    assert "confirmation" in made.search_report()["ended"]
+    assert "confirmation" in made.record()["adaptive"]["ended"]
 
 
 def test_the_share_is_checked() -> None:

@@ -208,12 +208,8 @@ class AdaptiveSuite(Suite):
         }
 
     def record(self) -> dict[str, Any]:
-        """The section of the search in the run record."""
-        return {"adaptive": self.search_report()}
-
-    def search_report(self) -> dict[str, object]:
-        """Return what was tried and found, and the arms on fresh seeds, as plain data."""
-        return {
+        """The section of the search in the run record: what was tried and found, and the arms on fresh seeds."""
+        search = {
             "share": self._share,
             "seeds": dict(self._piles),
             "seeds_searched": sum(not u for u in self._seeds.unasked),
@@ -226,6 +222,7 @@ class AdaptiveSuite(Suite):
             "fresh": self._trials.rows(),
             "ended": self._end or "a limit was reached, or everything was asked",
         }
+        return {"adaptive": search}
 
     # -- cases at random ----------------------------------------------------
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from random import Random
 
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, SourceText, Variant, Verdict, id_of
+from auditor.core.types import Case, Edit, SourceText, Variant, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.mutation import _chosen
 
@@ -208,9 +208,6 @@ class HinterSuite(Suite):
                 cases.append(case)
         return cases
 
-    def tell(self, verdicts: Sequence[Verdict]) -> None:
-        """Not adaptive."""
-
     def case(self, seed: SourceText) -> Case | None:
         """The case of one text, or None where no source word stands in it."""
         text = seed.text.lower()
@@ -234,7 +231,12 @@ class HinterSuite(Suite):
         edits += [row[2] for row in itertools.chain.from_iterable(joint)]
         case_id = id_of("c", [seed.id, seed.text])
         variants = tuple(
-            Variant(id=f"{case_id}.v{i}", input=apply(text, e), groups=self._groups(e, target=True), edits=tuple(e))
+            Variant(
+                id=f"{case_id}.v{i}",
+                input=apply(text, e),
+                groups={one.attribute: one.target_group for one in e},
+                edits=tuple(e),
+            )
             for i, e in enumerate(edits)
         )
         return Case(
@@ -245,10 +247,6 @@ class HinterSuite(Suite):
             label=seed.label,
             source=seed.source,
         )
-
-    @staticmethod
-    def _groups(edits: Sequence[Edit], *, target: bool) -> dict[str, str]:
-        return {e.attribute: e.target_group if target else e.source_group for e in edits}
 
     @staticmethod
     def _joint(text: str, first: Sequence[Pair], second: Sequence[Pair]) -> Iterator[tuple[Pair, Pair, list[Edit]]]:

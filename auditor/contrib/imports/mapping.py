@@ -37,110 +37,60 @@ class Long(BaseModel):
 
 
 class Roles(BaseModel):
-    """The roles of the columns of a table in which one row is one answer.
-
-    Attributes
-    ----------
-    text : tuple of str
-        Columns that together name the source text: answers are compared within it.
-    groups : mapping
-        Attribute → the column that names its group.
-    long : Long, optional
-        Instead of, or beside, ``groups``.
-    source : str, optional
-        Column that says what texts were made of: texts of one source are one unit.
-    original : mapping
-        Attribute → the column with the group that the source text had before anything was changed.
-    arm : Arm, optional
-        What says which versions are the unchanged text, and which placebos.
-    split : mapping
-        Column of ``groups`` → its value → the groups that it stands for: ``identity."black woman"``.
-    word : str, optional
-        The word or name that states the group, where several do.
-    model, format, replicate, gold : str or tuple, optional
-        Columns; what they lack is "model", "recorded", the order of the rows, unknown.
-    answer, kind : str
-        The column of answers and what is taken of it: the label, the number, how many words were written, or how many
-        of them ``pattern`` matches.
-    pattern : str, optional
-        A regular expression, for matches; upper and lower case are alike.
-    parts : mapping
-        Column → a regular expression whose named groups become columns.
-    wide : mapping
-        Column of answers → the groups that it is about, where a row has several: ``wide."black woman"``.
-    minus : str, optional
-        A column that is taken from the answer, which is a number: log-probabilities of two labels.
-    favourable : tuple of str
-        Labels that are good to get.
-    unit : str
-        What numbers count in.
-    where : mapping
-        Column → the values of rows that count; other rows are left out and counted.
-    references : mapping
-        Attribute → the group that all others are compared with.
-    task : str
-        What the run is called.
-    status, score : str, optional
-        Columns: what became of a call ("ok", "refused", "unparsed", "failed"), the log odds beside a label.
-    delta : float, optional
-        Largest net difference that counts as none.
-    edits, version : str, optional
-        Columns of a table that a run was written to: what was changed, as JSON, and the id of the changed text.
-    primary, unmarked : mapping
-        Attribute → the pair that is compared first; groups that name nobody in particular.
-    graded : tuple of str
-        Formats whose answers are a number from 0 to 100 beside a label.
-    control : mapping
-        Model → whether texts that need different answers got them.
-    """
+    """The roles of the columns of a table in which one row is one answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    text: Names = Field(min_length=1)
-    answer: str
-    kind: Kind = "label"
-    favourable: Names = ()
+    text: Names = Field(min_length=1)  # columns that together name the source text
+    answer: str  # the column of answers; ``kind`` says what is taken of them
+    kind: Kind = "label"  # the label, the number, how many words there are, or matches of ``pattern``
+    favourable: Names = ()  # labels that are good to get
     unit: str = ""
-    groups: Mapping[str, str] = Field(default_factory=dict)
-    long: Long | None = None
-    source: str | None = None
-    original: Mapping[str, str] = Field(default_factory=dict)
+    groups: Mapping[str, str] = Field(default_factory=dict)  # attribute → the column that names its group
+    long: Long | None = None  # instead of, or beside, ``groups``
+    source: str | None = None  # what texts were made of: texts of one source are one unit
+    original: Mapping[str, str] = Field(default_factory=dict)  # attribute → the column of the group before any change
     arm: Arm | None = None
-    split: Mapping[str, Mapping[str, Mapping[str, str]]] = Field(default_factory=dict)
-    word: str | None = None
+    split: Mapping[str, Mapping[str, Mapping[str, str]]] = Field(default_factory=dict)  # identity."black woman"
+    word: str | None = None  # the word or name that states the group, where several do
     model: Names = ()
     format: Names = ()
-    replicate: str | None = None
+    replicate: str | None = None  # else the order of the rows
     gold: str | None = None
-    where: Mapping[str, Names] = Field(default_factory=dict)
-    references: Mapping[str, str] = Field(default_factory=dict)
-    pattern: str = ""
-    parts: Mapping[str, str] = Field(default_factory=dict)
-    wide: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
-    minus: str | None = None
-    task: str = "imported"
+    where: Mapping[str, Names] = Field(default_factory=dict)  # column → values of rows that count; others are left out
+    references: Mapping[str, str] = Field(default_factory=dict)  # attribute → the group that others are compared with
+    pattern: str = ""  # a regular expression; upper and lower case are alike
+    parts: Mapping[str, str] = Field(default_factory=dict)  # column → a pattern whose named groups become columns
+    wide: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)  # column of answers → the groups it is about
+    minus: str | None = None  # a column that is taken from a number: log-probabilities of two labels
+    task: str = "imported"  # what the run is called
+    # Of a table that a run was written to; what became of a call: "ok", "refused", "unparsed", "failed".
     status: str | None = None
-    score: str | None = None
-    delta: float | None = None
-    edits: str | None = None
-    version: str | None = None
-    primary: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
-    unmarked: Mapping[str, Names] = Field(default_factory=dict)
-    graded: Names = ()
+    score: str | None = None  # the log odds beside a label
+    delta: float | None = None  # largest net difference that counts as none
+    edits: str | None = None  # what was changed, as JSON
+    version: str | None = None  # the id of the changed text
+    primary: Mapping[str, tuple[str, str]] = Field(default_factory=dict)  # attribute → the pair that is compared first
+    unmarked: Mapping[str, Names] = Field(default_factory=dict)  # attribute → groups that name nobody in particular
+    graded: Names = ()  # formats whose answers are a number from 0 to 100 beside a label
+    # model → whether texts that need different answers got them
     control: Mapping[str, bool] = Field(default_factory=dict)
 
     def columns(self) -> list[str]:
         """Every column that is named, once."""
-        named = [*self.text, self.answer, *self.groups.values(), *self.original.values(), *self.where]
-        named += [
+        many = [
+            *self.text,
+            self.answer,
+            *self.groups.values(),
+            *self.original.values(),
+            *self.where,
             *self.model,
             *self.format,
-            *filter(
-                None,
-                (self.source, self.replicate, self.gold, self.word, self.status, self.score, self.edits, self.version),
-            ),
         ]
-        named += [self.long.attribute, self.long.group] if self.long else []
-        return list(dict.fromkeys([*named, *([self.arm.column] if self.arm else [])]))
+        one = [self.source, self.replicate, self.gold, self.word]
+        one += [self.status, self.score, self.edits, self.version]
+        one += [self.long.attribute, self.long.group] if self.long else []
+        one += [self.arm.column] if self.arm else []
+        return list(dict.fromkeys(name for name in (*many, *one) if name))
 
     def check(self, table: Table) -> None:
         """Refuse (`ConfigError`) columns that the table lacks, and roles that leave nothing to compare."""

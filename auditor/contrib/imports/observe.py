@@ -27,39 +27,21 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True, slots=True)
 class Counted:
-    """What became of the rows; texts and versions are counted after it.
+    """What became of the rows; texts and versions are counted after it."""
 
-    Attributes
-    ----------
-    rows, used : int
-        Rows of the files, and those that claims rest on.
-    elsewhere, no_group, repeated, contradictory : int
-        Rows left out: by ``where``; edited without a group; the same answer again to the same replicate; other answers
-        to a replicate that had one (the first one stays).
-    unreadable : int
-        Rows whose answer is empty or no number.
-    respelled : int
-        Labels and groups that are read as another spelling of the same (``YES.`` as ``Yes``).
-    texts, versions : int
-    without_original, without_placebo : int
-        Texts that have no unchanged version, no placebo.
-    unbalanced : mapping
-        Attribute → texts that lack one of its groups.
-    """
-
-    rows: int = 0
-    used: int = 0
-    elsewhere: int = 0
-    no_group: int = 0
-    repeated: int = 0
-    contradictory: int = 0
-    unreadable: int = 0
-    respelled: int = 0
+    rows: int = 0  # of the files
+    used: int = 0  # that claims rest on
+    elsewhere: int = 0  # left out by ``where``
+    no_group: int = 0  # left out: edited without a group
+    repeated: int = 0  # left out: the same answer again to the same replicate
+    contradictory: int = 0  # left out: another answer to a replicate that had one
+    unreadable: int = 0  # whose answer is empty or no number
+    respelled: int = 0  # labels and groups that are read as another spelling of the same (``YES.`` as ``Yes``)
     texts: int = 0
     versions: int = 0
-    without_original: int = 0
+    without_original: int = 0  # texts that have no unchanged version
     without_placebo: int = 0
-    unbalanced: dict[str, int] = field(default_factory=dict)
+    unbalanced: dict[str, int] = field(default_factory=dict)  # attribute → texts that lack one of its groups
 
 
 class Row(NamedTuple):
