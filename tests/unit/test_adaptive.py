@@ -387,7 +387,7 @@ def test_calls_that_failed_are_asked_again_and_lead_where_their_answers_lead(
 ) -> None:
     (tmp_path / "unsteady_model.py").write_text(textwrap.dedent(UNSTEADY), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("auditor.models.client.RetryPolicy", lambda: RetryPolicy(attempts=1))
+    monkeypatch.setattr("auditor.models.attempts.RetryPolicy", lambda: RetryPolicy(attempts=1))
     options = FEW | {"model": "python:unsteady_model:model", "cache": False}
     whole = audit("sentiment", out=str(tmp_path / "a"), max_calls=1500, **options)
     assert whole.complete

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from auditor.contrib.imports.answer_files import Column, Table
-from auditor.contrib.imports.mapping import Roles
+from auditor.contrib.imports.mapping import Roles, number
 from auditor.core.errors import ConfigError
 from auditor.perturb import dictionaries
 
@@ -85,15 +85,8 @@ def numbers(column: Column) -> Column:
             text = text.replace(".", "").replace(",", ".") if COMMA.fullmatch(text) else ""
         elif THOUSANDS.fullmatch(text):
             text = text.replace(",", "")
-        read[value] = text if _is_number(text) else None
+        read[value] = text if number(text) is not None else None
     return [read[v] if v else None for v in column]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return abs(float(text)) < float("inf")
-    except ValueError:
-        return False
 
 
 BETWEEN = re.compile(r"[\s_\-/+,&]+")
