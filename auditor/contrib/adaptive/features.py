@@ -46,7 +46,7 @@ class Features:
     Examples
     --------
     >>> features = Features()
-    >>> number(("word", "woman")), number(("word", "man")), number(("word", "woman"))
+    >>> features.number(("word", "woman")), features.number(("word", "man")), features.number(("word", "woman"))
     (1, 2, 1)
     """
 
