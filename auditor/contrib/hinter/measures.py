@@ -188,14 +188,14 @@ class PairMeasures:
     def as_record(self) -> dict[str, object]:
         """Counts and shares as plain data, with the note that says how they are counted."""
         split = asdict(self.split)
-        hidden = split.pop("hidden")
+        hidden, alone = split.pop("hidden"), split.pop("joint_only")
         return {
             "attributes": list(self.attributes),
             "joint": self.joint.as_record(),
             "atomic": {name: level.as_record() for name, level in sorted(self.atomic.items())},
             "hidden": hidden,
             "hidden_share": _ratio(hidden, self.joint.errors),
-            "mutants": split | {"joint_only_share": _ratio(self.split.joint_only, self.joint.errors)},
+            "mutants": {"joint_only": alone, "joint_only_share": _ratio(alone, self.joint.errors), **split},
             "originals": self.originals,
             "note": NOTE,
         }
