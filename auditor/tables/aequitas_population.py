@@ -140,18 +140,16 @@ class Population:
 
     def add(self, rows: Codes, line: NDArray[np.intp], pair: NDArray[np.int32]) -> None:
         """Take in new finds; a ``line`` of -1 begins a new one."""
-        line = line.copy()
-        new = np.flatnonzero(line < 0)
-        line[new] = len(self.tries) + np.arange(len(new))
-        self.tries = np.concatenate([self.tries, np.zeros(len(new))])
-        self.hits = np.concatenate([self.hits, np.zeros(len(new))])
+        line, fresh = line.copy(), np.flatnonzero(line < 0)
+        line[fresh] = len(self.tries) + np.arange(len(fresh))
+        self.tries, self.hits = (np.concatenate([n, np.zeros(len(fresh))]) for n in (self.tries, self.hits))
         end = self.size + len(rows)
         while end > len(self.rows):
-            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
-            self.line = np.concatenate([self.line, np.empty_like(self.line)])
-            self.pair = np.concatenate([self.pair, np.empty_like(self.pair)])
-        self.rows[self.size : end], self.line[self.size : end] = rows, line
-        self.pair[self.size : end] = pair
+            self.rows, self.line, self.pair = (
+                np.concatenate([kept, np.empty_like(kept)]) for kept in (self.rows, self.line, self.pair)
+            )
+        for kept, new in ((self.rows, rows), (self.line, line), (self.pair, pair)):
+            kept[self.size : end] = new
         self.size, self._order = end, None
 
     def parents(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -89,22 +89,23 @@ class Schema:
         """How many codes each column has, shape (d,)."""
         return np.array([c.codes for c in self.columns], dtype=np.int64)
 
+    def _where(self, wanted: Iterable[bool]) -> NDArray[np.intp]:
+        return np.flatnonzero(np.fromiter(wanted, dtype=bool, count=self.d))
+
     @cached_property
     def protected_index(self) -> NDArray[np.intp]:
         """Positions of the protected columns, shape (p,)."""
-        return np.array([i for i, c in enumerate(self.columns) if c.protected], dtype=np.intp)
+        return self._where(c.protected for c in self.columns)
 
     @cached_property
     def free_index(self) -> NDArray[np.intp]:
         """Positions of the columns that make up a case: those that are not protected."""
-        return np.array([i for i, c in enumerate(self.columns) if not c.protected], dtype=np.intp)
+        return self._where(not c.protected for c in self.columns)
 
     @cached_property
     def movable_index(self) -> NDArray[np.intp]:
         """Positions of the columns that a search may change: free, not immutable, more than one value."""
-        return np.array(
-            [i for i, c in enumerate(self.columns) if not (c.protected or c.immutable) and c.codes > 1], dtype=np.intp
-        )
+        return self._where(not (c.protected or c.immutable) and c.codes > 1 for c in self.columns)
 
     @cached_property
     def protected(self) -> tuple[str, ...]:
@@ -176,11 +177,8 @@ class Schema:
             return None
         lows = np.array([t[0] for t in self._tables])
         steps = np.array([t[1] - t[0] if len(t) > 1 else 0.0 for t in self._tables])
-        plain = all(
-            np.array_equal(t, low + step * np.arange(len(t)))
-            for t, low, step in zip(self._tables, lows, steps, strict=True)
-        )
-        return (lows, steps) if plain else None
+        lines = (low + step * np.arange(len(t)) for t, low, step in zip(self._tables, lows, steps, strict=True))
+        return (lows, steps) if all(map(np.array_equal, self._tables, lines)) else None
 
     def frame(self, codes: Codes) -> pd.DataFrame:
         """Rows of raw values with their columns' names."""
@@ -361,8 +359,8 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
         if not (_int(low) and _int(high) and _int(step)) or high < low or step < 1:
             raise DataFileError(f"{where}: needs whole numbers low <= high, and step >= 1 where given")
         return Column(name=name, kind=known, codes=(high - low) // step + 1, low=low, step=step, **flags)
-    mapping = entry.get("mapping") or {}
-    if known == "derived" and not (isinstance(entry.get("source"), str) and isinstance(mapping, dict) and mapping):
+    mapping, source = entry.get("mapping") or {}, entry.get("source")
+    if known == "derived" and not (isinstance(source, str) and isinstance(mapping, dict) and mapping):
         raise DataFileError(f"{where}: a derived column needs source (a column of the data) and mapping")
     values = entry.get("values") or list(dict.fromkeys(mapping.values()))
     if not isinstance(values, list) or not all(isinstance(v, str | int | float | bool) for v in values):
@@ -370,16 +368,10 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
     edges = entry.get("edges") or []
     if not isinstance(edges, list) or not all(isinstance(v, int | float) for v in edges):
         raise DataFileError(f"{where}: edges must be a list of numbers")
-    return Column(
-        name=name,
-        kind=known,
-        codes=len(values),
-        values=tuple(values),
-        edges=tuple(map(float, edges)),
-        source=entry.get("source") if known == "derived" else None,
-        mapping=tuple(mapping.items()) if known == "derived" else (),
-        **flags,
+    column = Column(
+        name=name, kind=known, codes=len(values), values=tuple(values), edges=tuple(map(float, edges)), **flags
     )
+    return replace(column, source=source, mapping=tuple(mapping.items())) if known == "derived" else column
 
 
 def _int(value: object) -> TypeGuard[int]:

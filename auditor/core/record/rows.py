@@ -1,4 +1,4 @@
-"""The section ``tabular`` of a search over rows."""
+"""The section ``tabular`` of a search over rows, and what plans of both kinds are expected to ask and to show."""
 
 from __future__ import annotations
 
