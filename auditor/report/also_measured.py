@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from auditor.core.record import RunRecord
-from auditor.core.record.measured import (
-    Difference,
-    Generation,
-    Gold,
-    Judge,
-    Measures,
-    ModelPerformance,
-    Performance,
-    Phase,
-    Scores,
-    Token,
-    Tokens,
-)
+from auditor.core.record import measured as recorded
 from auditor.core.types import Estimate
 from auditor.report import words
 from auditor.report.document import Block, Items, Section, section, table
@@ -45,7 +33,7 @@ def scores(record: RunRecord) -> Iterator[Section]:
     yield section("scores", "Scores: how they were compared", notes, short="Scores")
 
 
-def _tolerance(compared: Scores) -> str:
+def _tolerance(compared: recorded.Scores) -> str:
     beyond = "by more than any two answers to one of the two prompts differ from each other"
     if compared.tolerance is not None:
         beyond = f"by more than {_amount(compared.tolerance, sign=False)}"
@@ -74,7 +62,7 @@ def texts(record: RunRecord, names: Names) -> Iterator[Section]:
         yield section("texts", title, content, short="Texts")
 
 
-def _judge(judge: Judge) -> Iterator[str]:
+def _judge(judge: recorded.Judge) -> Iterator[str]:
     """What is known of the judge itself, how often it was asked, and what it cost (early records say less)."""
     if (controls := judge.controls) is None:
         return
@@ -100,10 +88,10 @@ def _judge(judge: Judge) -> Iterator[str]:
         yield f"The judge was asked {asked}, {cached}{lost}{cost}. The totals of the run include these."
 
 
-def _ranked(rows: Sequence[Difference]) -> list[Difference]:
+def _ranked(rows: Sequence[recorded.Difference]) -> list[recorded.Difference]:
     """Rows that show something first, then the largest differences; the rest stay in the record."""
 
-    def strength(r: Difference) -> tuple[object, ...]:
+    def strength(r: recorded.Difference) -> tuple[object, ...]:
         p = 1.0 if r.p_adjusted is None else r.p_adjusted
         return SHOWN_FIRST.get(r.verdict, len(SHOWN_FIRST)), p, -abs(r.value), r.directions
 
@@ -113,7 +101,7 @@ def _ranked(rows: Sequence[Difference]) -> list[Difference]:
     return ranked[: shown + MAX_ROWS]
 
 
-def _difference(row: Difference, names: Names) -> tuple[str, ...]:
+def _difference(row: recorded.Difference, names: Names) -> tuple[str, ...]:
     value = f"{_amount(row.value)} (the same on every text)"
     if row.low is not None and row.high is not None:
         value = f"{_amount(row.value)} ({_amount(row.low)} to {_amount(row.high)})"
@@ -169,7 +157,7 @@ def generated(record: RunRecord, names: Names) -> Iterator[Section]:
         yield section("generation", titles[0], content, short=titles[1])
 
 
-def _grammar(made: Generation) -> Iterator[str]:
+def _grammar(made: recorded.Generation) -> Iterator[str]:
     """Its size, then one sentence for each model: at most this share of all sentences."""
     sentences, derivations = made.sentences, made.derivations
     size = "" if sentences is None else f" with {words.count(sentences)} distinct sentences"
@@ -185,14 +173,14 @@ def _grammar(made: Generation) -> Iterator[str]:
         )
 
 
-def _phase(row: Phase, made: Generation) -> tuple[str, ...]:
+def _phase(row: recorded.Phase, made: recorded.Generation) -> tuple[str, ...]:
     sampling = "uniform" if row.sampling == "iid" and made.generation == "uniform" else row.sampling
     way = SAMPLINGS.get(sampling, PHASES.get(row.phase, row.phase))
     counts = (row.cases, row.violating_cases, row.unjudged_cases, row.tests, row.violations)
     return (row.model, way, *map(words.count, counts))
 
 
-def _coverage(made: Generation) -> Iterator[tuple[str, ...]]:
+def _coverage(made: recorded.Generation) -> Iterator[tuple[str, ...]]:
     for phase, row in made.coverage.items():
         cells = (
             f"{words.count(n)} of {words.count(of)}" + ("" if share is None else f" ({words.percent(share)})")
@@ -232,7 +220,7 @@ def tokens(record: RunRecord, names: Names) -> Iterator[Section]:
     yield section("tokens", title, meaning, sums, ranking, short="Words", folded=True)
 
 
-def _token(name: str, token: Token) -> tuple[str, ...]:
+def _token(name: str, token: recorded.Token) -> tuple[str, ...]:
     group = f" ({words.group(token.group)})" if token.group else ""
     return (
         name,
@@ -246,7 +234,7 @@ def _token(name: str, token: Token) -> tuple[str, ...]:
     )
 
 
-def _sums(name: str, part: Tokens) -> str:
+def _sums(name: str, part: recorded.Tokens) -> str:
     out = sum(t.stands_out for t in part.tokens)
     said = [f"{name}: {out} of {words.plural(len(part.tokens), 'word')} stand out"]
     reasons: dict[str, list[str]] = {}
@@ -261,7 +249,8 @@ def _sums(name: str, part: Tokens) -> str:
 
 # -- labels in the data -----------------------------------------------------------------------------------
 
-MEASURES: tuple[tuple[str, Callable[[Measures], Estimate | None]], ...] = (
+Measure = tuple[str, Callable[[recorded.Measures], Estimate | None]]  # its name, and how it is read
+MEASURES: tuple[Measure, ...] = (
     ("Accuracy", lambda of: of.accuracy),
     ("Micro-F1", lambda of: of.micro_f1),
     ("Macro-F1", lambda of: of.macro_f1),
@@ -301,18 +290,18 @@ def performance(record: RunRecord, names: Names, noun: str) -> Iterator[Section]
         yield section("performance", title, notes, _unlabelled(part.gold), rates, short="Labels", folded=True)
 
 
-def _differs(overall: Measures) -> bool:
+def _differs(overall: recorded.Measures) -> bool:
     first, second = overall.accuracy, overall.micro_f1
     return bool(first and second and first.value != second.value)
 
 
-def _figures(of: Measures, shown: Iterable[tuple[str, Callable[[Measures], Estimate | None]]]) -> tuple[str, ...]:
+def _figures(of: recorded.Measures, shown: Iterable[Measure]) -> tuple[str, ...]:
     rates = (measure(of) for _, measure in shown)
     texts = words.count(of.accuracy.n if of.accuracy else 0)
     return (texts, *(words.interval(rate) if rate else "–" for rate in rates))
 
 
-def _labels(part: Performance, noun: str, several: bool) -> str:
+def _labels(part: recorded.Performance, noun: str, several: bool) -> str:
     whole = f"the whole set of {noun}s" if several else f"the {noun}"
     skipped = sum(m.overall.accuracy.n_skipped for m in part.models or () if m.overall.accuracy)
     lost = f" {words.plural(skipped, 'original')} without a clear answer left out." if skipped else ""
@@ -325,7 +314,7 @@ def _labels(part: Performance, noun: str, several: bool) -> str:
     )
 
 
-def _changed(name: str, entry: ModelPerformance, noun: str) -> list[str]:
+def _changed(name: str, entry: recorded.ModelPerformance, noun: str) -> list[str]:
     """How often answers changed that were like the label, and that were not."""
     said = [
         f"in {words.interval(rate)} of the variants of {words.plural(rate.n, 'original')} {what}"
@@ -338,7 +327,7 @@ def _changed(name: str, entry: ModelPerformance, noun: str) -> list[str]:
     return [f"{name}: the {noun} changed {', and '.join(said)}."] if said else []
 
 
-def _unlabelled(gold: Gold) -> Iterator[str]:
+def _unlabelled(gold: recorded.Gold) -> Iterator[str]:
     if n := gold.unmapped:
         such = ", ".join(repr(text) for text in gold.examples)
         yield (

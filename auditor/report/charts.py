@@ -103,14 +103,7 @@ def forest(
 ) -> Markup:
     """Draw rates with intervals, one strip per row and subject, the noise of each beside it.
 
-    Parameters
-    ----------
-    rows, subjects
-        As in `View`.
-    name, title : str
-        As for `svg`.
-    delta : float, optional
-        The bound set before the run, a share; the range below it is shaded.
+    The range below ``delta``, the bound set before the run (a share), is shaded; ``name`` and ``title`` as for `svg`.
     """
     cells = [(row, subject, cell) for row in rows for subject, cell in zip(subjects, row.cells, strict=True)]
     rates = [cell.rate for _, _, cell in cells if cell.rate]

@@ -44,13 +44,8 @@ class LegalPage(Renderer):
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the whole page.
 
-        Parameters
-        ----------
-        record : mapping
-            ``run.json`` of an audit or of tabular search, or a record of ``audit ll144``; what people filled in lies
-            under ``responsible``.
-        evidence : object, optional
-            Reads cases and answers by id; its folder may hold ``ll144.json``.
+        What people filled in lies in the record under ``responsible``; the folder of the evidence may hold
+        ``ll144.json``.
 
         Raises
         ------

@@ -90,19 +90,7 @@ def sections(record: RunRecord) -> tuple[Section, ...]:
 
 
 def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
-    """Read a file that somebody filled in.
-
-    Parameters
-    ----------
-    path : Path
-        TOML in UTF-8.
-    pages : mapping of str to collection of str
-        Framework → the fields that its page alone has.
-
-    Returns
-    -------
-    dict
-        ``{"source", "fields", "signature", "measures", "pages"}``, with what was filled in only.
+    """What somebody filled in, as a record holds it; ``pages`` are the fields that the page of a framework alone has.
 
     Raises
     ------
@@ -156,15 +144,7 @@ def _texts(
 
 
 def template(pages: Mapping[str, Mapping[str, str]], findings: Iterable[tuple[str, str]]) -> str:
-    """The file to fill in.
-
-    Parameters
-    ----------
-    pages : mapping of str to mapping
-        Framework → the fields that its page alone has, with their labels.
-    findings : iterable of (str, str)
-        Ids of findings that ask for a response, each with a sentence.
-    """
+    """The file to fill in; ``findings`` are (id, sentence) of those that ask for a response."""
     lines = [
         "# What only the people responsible can say, for the legal pages of a report:",
         "#   audit report RUN --format eu-ai-act --fill responsible.toml",

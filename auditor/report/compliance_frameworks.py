@@ -220,8 +220,6 @@ def cross(
 
     Parameters
     ----------
-    framework : Framework
-        The clauses.
     has : collection of str
         The keys of `NEEDS` that the record has.
     absent : collection of str

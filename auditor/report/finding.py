@@ -73,12 +73,8 @@ def render_finding(
 
     Parameters
     ----------
-    record, evidence
-        As for a renderer.
     finding_id : str
         The id of a finding, of a variant, or of a case: all its variants.
-    width, encoding, color
-        As for `TerminalReport`.
     judged : callable
         (variant id, model, format) → what a judge of texts said of that answer, beside the original's; None without
         a judge.
