@@ -15,7 +15,7 @@ from common import Row
 
 from auditor.perturb import grammar
 from auditor.perturb.grammar.cases import GrammarSuite
-from auditor.perturb.grammar.stream import stream
+from auditor.perturb.grammar.counterparts import stream
 
 RUNS = 3
 

@@ -23,7 +23,7 @@ from auditor.core.types import Case, names
 from auditor.store.folder import RunFolder
 
 if TYPE_CHECKING:
-    from auditor.perturb.grammar.coverage import Coverage
+    from auditor.perturb.grammar.space import Coverage
 
 GrammarFile = Annotated[
     str, typer.Argument(metavar="GRAMMAR", help="A shipped grammar NAME[:VIEW], or a file (.yaml, .cfg).")
@@ -171,7 +171,7 @@ def _of_grammar(name: str, n: int, seed: int) -> _Reached:
 def _of_run(path: Path) -> _Reached:
     """Coverage from the cases of a run, each text read back with the run's grammar."""
     from auditor.perturb import grammar
-    from auditor.perturb.grammar.coverage import Meter
+    from auditor.perturb.grammar.space import Meter
 
     folder = RunFolder.open(path)
     facts, plan = folder.plan["inputs"].get("grammar"), folder.plan["plan"]

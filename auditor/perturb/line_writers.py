@@ -29,9 +29,6 @@ def full_names() -> Mapping[tuple[str, str], tuple[First, ...]]:
 
     First names are those of ``names.yaml`` but for the ambiguous ones of ``shared/name_lines.yaml``; last names are of
     the latter. The groups are those of the attributes race and gender. Sources stand in the two files.
-
-    Examples
-    --------
     >>> pools = full_names()
     >>> sorted({race for race, _ in pools})
     ['asian', 'black', 'hispanic', 'middle_eastern', 'white']

@@ -59,15 +59,9 @@ _Entry = tuple[tuple[str, ...], tuple[Term, ...]]
 class Matcher:
     """All source terms of some dictionaries, by first token.
 
-    Typed dictionaries are searched together, so that "Native American" is never read as a nationality; each
-    raw dictionary on its own, since the published pair files of different attributes hold the same words.
-
-    Parameters
-    ----------
-    dictionaries : sequence of Dictionary
-        The dictionaries to search for.
-    beside : sequence of Dictionary, optional
-        Dictionaries whose adjectives are known as words, and not searched for.
+    Typed dictionaries are searched together, so that "Native American" is never read as a nationality; each raw
+    dictionary on its own, since the published pair files of different attributes hold the same words. The adjectives of
+    the dictionaries ``beside`` are known as words, and not searched for.
     """
 
     def __init__(self, dictionaries: Sequence[Dictionary], beside: Sequence[Dictionary] = ()) -> None:
@@ -148,10 +142,10 @@ def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:
     for term in terms:
         by_keys.setdefault(_keys(term.text), []).append(term)
     index: dict[str, list[_Entry]] = {}
-    for keys, found in by_keys.items():
+    for keys, same in by_keys.items():
         # A noun reading is the narrower one: it is asked before the adjective.
-        found.sort(key=lambda t: "as:noun" not in t.tags)
-        index.setdefault(keys[0], []).append((keys, tuple(found)))
+        same.sort(key=lambda t: "as:noun" not in t.tags)
+        index.setdefault(keys[0], []).append((keys, tuple(same)))
     for entries in index.values():
         entries.sort(key=lambda e: -len(e[0]))
     return index
@@ -159,11 +153,9 @@ def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:
 
 def _keys(term: str) -> tuple[str, ...]:
     """Tokens of a term; a token after white space carries a leading blank."""
-    found = words(term)
-    glued = [w.key for w in found[:1]]
-    for before, word in pairwise(found):
-        glued.append(word.key if before.end == word.start else " " + word.key)
-    return tuple(glued)
+    tokens = words(term)
+    following = (word.key if before.end == word.start else " " + word.key for before, word in pairwise(tokens))
+    return (*(word.key for word in tokens[:1]), *following)
 
 
 def _follows(text: str, tokens: list[Word], i: int, keys: tuple[str, ...]) -> bool:
@@ -183,20 +175,7 @@ def _follows(text: str, tokens: list[Word], i: int, keys: tuple[str, ...]) -> bo
 
 
 def settle(scan: Scan, tags: Mapping[int, str]) -> list[Hit]:
-    """Give every ambiguous pronoun its slot.
-
-    Parameters
-    ----------
-    scan : Scan
-        The text with its hits.
-    tags : mapping of int to str
-        Penn tags of ambiguous hits by start offset; a hit without one goes by rule.
-
-    Returns
-    -------
-    list of Hit
-        All hits, each with terms of one slot.
-    """
+    """Give every ambiguous pronoun its slot: by its Penn tag (``tags`` by start offset), or else by rule."""
     if not scan.open:
         return scan.hits
     pending = {h.start for h in scan.open}

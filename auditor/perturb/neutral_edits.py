@@ -38,24 +38,13 @@ def worded(
 ) -> tuple[Variant, ...]:
     """Up to ``n`` further wordings of both sides of ``case``, for each attribute.
 
-    Parameters
-    ----------
-    case : Case
-        With the variants that are worth another wording, and placebo variants.
-    n : int
-        Wordings for each attribute.
-    neutral : sequence of tuple of Edit
-        Edits of the original that change no group, the preferred ones first. One is taken if it stands apart from
-        the edits of every variant of the attribute, so that both sides get the same wordings.
-    primary : mapping of str to tuple, optional
-        Attribute → its two groups that are compared first. Of these attributes only the two get further wordings.
+    A wording is a set of ``neutral`` edits of the original (the preferred ones first) that stands apart from the edits
+    of every variant of the attribute, so that both sides get the same. Of attributes in ``primary`` only the pair of
+    groups that is compared first gets further wordings.
 
-    Returns
-    -------
-    tuple of Variant
-        ``<case id>.w0`` and on: for each wording one version of either side. A side that has several variants (other
-        words, other groups) gives them by turns. Neutral edits are of kind ``wording``. A placebo variant that is the
-        original in the same words stands for it, and is not made twice.
+    Gives ``<case id>.w0`` and on: for each wording one version of either side. A side that has several variants (other
+    words, other groups) gives them by turns. Neutral edits are of kind ``wording``. A placebo variant that is the
+    original in the same words stands for it, and is not made twice.
     """
     single: dict[str, list[Variant]] = {}
     placebos = {(v.attributes, v.input) for v in case.variants if is_beside(v)}
@@ -166,9 +155,6 @@ def irrelevant(text: str, named: Irrelevant, attribute: str, n: int, rng: Random
     r"""Up to ``n`` sets of placebo edits beside ``attribute``, of different kinds first.
 
     Each writes one alternative for another in all places where that stands as a word of its own.
-
-    Examples
-    --------
     >>> for edits in irrelevant("Interests\nChess", {"hobby": [["Chess", "Hiking"]]}, "gender", 2, Random(0)):
     ...     print([(e.source, e.target, e.where) for e in edits])
     [('Chess', 'Hiking', (10, 15))]

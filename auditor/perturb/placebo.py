@@ -40,21 +40,11 @@ class _Site(NamedTuple):
 class Placebos:
     """Makes placebo variants for cases of `auditor.perturb.mutation.MutationSuite`.
 
-    Parameters
-    ----------
-    dictionaries : sequence of Dictionary
-        Those of the suite; all are read, so that no neutral edit touches a word that names a group.
-    words : Dictionary or None
-        The neutral words; None takes those that come with the tool.
-    limit_chars : callable or None
-        Number of characters of a text that the model gets to see.
-    irrelevant : mapping, optional
-        What the task names as irrelevant; half of the placebos of an attribute are of it where the text has any.
-    passed_over : Counter of str, optional
-        Where texts without a placebo are counted, by attribute and reason; that of the suite, for the record.
+    ``dictionaries`` are those of the suite; all are read, so that no neutral edit touches a word that names a group.
+    ``words`` (None: those that come with the tool) are the neutral ones. Half of the placebos of an attribute are of
+    what the task names as ``irrelevant``, where the text has any. Texts without a placebo are counted in
+    ``passed_over``, by attribute and reason.
 
-    Examples
-    --------
     >>> from auditor.perturb.dictionaries import load
     >>> from auditor.perturb.mutation import MutationSuite
     >>> from auditor.core.types import SourceText
@@ -85,24 +75,12 @@ class Placebos:
         self.passed_over: Counter[str] = Counter() if passed_over is None else passed_over
 
     def placebos(self, case: Case, n: int | None, rng: Random) -> tuple[Variant, ...]:
-        """Return placebo variants of ``case.original``.
+        """Return placebo variants of ``case.original``, all different, ``<case id>.p0`` and on.
 
-        Parameters
-        ----------
-        case : Case
-            With the variants whose arm is to be controlled.
-        n : int or None
-            The most placebos for each attribute. There are as many as the case has variants of that attribute alone,
-            and at least three; fewer where the text has no further one that adds as many words as its edit.
-        rng : Random
-            Every choice is drawn from it.
-
-        Returns
-        -------
-        tuple of Variant
-            ``<case id>.p0`` and on, all different. Their edits are of kind ``placebo``, with the attribute that
-            they control for. ``source_group`` and ``target_group`` are equal: the group that was named before and
-            after, or ``neutral``. ``groups`` are those of the original.
+        For each attribute there are as many as the case has variants of it alone, and at least three, at most ``n``;
+        fewer where the text has no further one that adds as many words as its edit. Their edits are of kind
+        ``placebo``, with the attribute that they control for; both groups are the one that was named before and after,
+        or ``neutral``.
         """
         text = case.original.input
         if not isinstance(text, str):

@@ -25,17 +25,9 @@ BETWEEN = "/"  # female/male: changes between the two alone
 class Wanted(Collection[str]):
     """The groups that changes of one attribute lead to, or from; without any, every change is asked for.
 
-    Of a pair the first group is the one that changes lead to or from; the second is the only other end.
+    Changes of ``groups`` may have any other end; those of ``pairs`` are made between the two alone, of which the first
+    is the one that changes lead to or from.
 
-    Parameters
-    ----------
-    groups : iterable of str
-        Groups whose changes may have any other end.
-    pairs : iterable of (str, str)
-        Groups that are changed into each other alone.
-
-    Examples
-    --------
     >>> wanted = Wanted(["nonbinary"], [("female", "male")])
     >>> wanted.allows("male", "female"), wanted.allows("male", "trans_male"), wanted.allows("nonbinary", "male")
     (True, False, True)
@@ -76,8 +68,6 @@ EVERY = Wanted()
 def split(entry: str, known: Collection[str]) -> tuple[str, ...]:
     """The group of an entry, or the two of a pair; a group whose own name holds a slash is one group.
 
-    Examples
-    --------
     >>> split("female/male", ["female", "male"]), split("and/or", ["and/or"])
     (('female', 'male'), ('and/or',))
     """

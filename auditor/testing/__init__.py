@@ -13,13 +13,13 @@ from auditor.testing.conformance import (
     check_gate,
     check_kept,
     check_mutator,
+    check_suite,
     check_variant,
     mutate,
     mutate_subject,
     reversed_edits,
 )
 from auditor.testing.invariant import assert_invariant
-from auditor.testing.suites import check_suite
 
 __all__ = [
     "GATE_FIXTURES",

@@ -208,21 +208,10 @@ class _ArcEager:
         return table
 
     def parse(self, table: Floats, windows: Ids, sizes: Ids) -> tuple[Ids, Ids]:
-        """Parse sentences.
+        """Parse sentences; gives heads and labels, (sentences, longest): a root heads itself, -1 is no token.
 
-        Parameters
-        ----------
-        table : array
-            From `table`.
-        windows : array, (tokens,)
-            The window of each token, one sentence after the other.
-        sizes : array, (sentences,)
-            Tokens of each sentence, at least 1.
-
-        Returns
-        -------
-        heads, labels : array, (sentences, longest)
-            A root is its own head. -1 where there is no token.
+        ``table`` is of `table`; ``windows`` holds the window of each token, one sentence after the other; ``sizes`` are
+        tokens of each sentence, at least 1.
         """
         state = _States(windows, sizes)
         while len(state.rows):

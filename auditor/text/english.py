@@ -155,9 +155,6 @@ def article_for(word: str) -> Literal["a", "an"]:
     """Return the indefinite article before ``word``, by the sound of its beginning.
 
     Acronyms that are spelled out count by the name of their first letter (an MBA, a UFO).
-
-    Examples
-    --------
     >>> [article_for(w) for w in ("hour", "European", "university", "MBA", "one", "umbrella", "8-year-old")]
     ['an', 'a', 'a', 'an', 'a', 'an', 'an']
     """
@@ -211,8 +208,6 @@ _NO_VERB = word_list("no_verb")
 def plural_verb(verb: str) -> str | None:
     """Return the form of a third-person singular ``verb`` that goes with "they", or None.
 
-    Examples
-    --------
     >>> [plural_verb(v) for v in ("was", "tries", "watches", "loves", "always", "ran")]
     ['were', 'try', 'watch', 'love', None, None]
     """
@@ -235,8 +230,6 @@ _NO_TRADE = word_list("no_trade")
 def ends_as_trade(noun: str) -> bool:
     """Whether ``noun``, in the singular, ends as the names of trades do (a roofer, a flutist), and is no known thing.
 
-    Examples
-    --------
     >>> [ends_as_trade(noun) for noun in ("roofer", "ledger", "archivist", "chairwoman")]
     [True, False, True, True]
     """
@@ -255,9 +248,6 @@ def looks_english(text: str) -> bool:
 
     Half of its letters are Latin, or more; it holds no two function words of other European languages, or at least as
     many English ones; and if it has `FEW` words or more, one of them is an English function word.
-
-    Examples
-    --------
     >>> looks_english("omg she is sooo good"), looks_english("Die Ärztin ist sehr nett."), looks_english("医生很好。")
     (True, False, False)
     """

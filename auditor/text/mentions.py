@@ -285,8 +285,8 @@ class Reading:
             if (low in _GENERIC and not told_apart) or ("this" in determiners):
                 return self._best(i, fit)
             return None
-        told = not determiners or w.child(i, "acl:relcl") is not None
-        if told and self._bare(i) and w.child(i, "nmod:poss") is None:
+        described = not determiners or w.child(i, "acl:relcl") is not None
+        if described and self._bare(i) and w.child(i, "nmod:poss") is None:
             return _topic(fit)
         return None
 

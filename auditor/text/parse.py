@@ -54,16 +54,10 @@ class Bounded(OrderedDict[K, V], Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """One sentence as one dependency tree, white space left out.
+    """One sentence as one dependency tree, white space left out; one entry for each token.
 
-    Attributes
-    ----------
-    words, tags, deps : tuple of str
-        Token, Penn tag and relation to the head, one each per token; the root's relation is ``ROOT``.
-    heads : tuple of int
-        Index of each token's head; the root is its own head.
-    starts : tuple of int
-        Where each token begins, in characters of the sentence that was given.
+    ``tags`` are Penn's; the root's relation (``deps``) is ``ROOT``, and it is its own head. ``starts`` count characters
+    of the sentence as it was asked for.
     """
 
     words: tuple[str, ...]
@@ -171,15 +165,9 @@ class Parser:
     ) -> list[Parse]:
         """Tag ``sentences``, and parse those whose tags are wanted.
 
-        Parsing costs more than tagging, and a check that has seen the tags differ needs no tree.
-
-        Parameters
-        ----------
-        sentences : sequence of str
-            What to parse.
-        wanted : callable or None
-            Gets the position of a sentence and its tags; where it says False, the `Parse` may come without
-            ``deps`` and ``heads`` (empty tuples). None wants all.
+        Parsing costs more than tagging, and a check that has seen the tags differ needs no tree. ``wanted`` gets the
+        position of a sentence and its tags; where it says False, the `Parse` may come without ``deps`` and ``heads``
+        (empty tuples). None wants all.
         """
         self.asked += len(sentences)
         plain = [plain_sentence(sentence) for sentence in sentences]

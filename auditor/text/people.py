@@ -47,59 +47,50 @@ class People(NamedTuple):
 
 
 def people(parsed: Sequence[tuple[int, Parse]], lexicon: Lexicon) -> People:
-    """Find the persons of a text.
+    """Find the persons of a text, from its sentences in order, each with its offset (`Parser.parse_text`).
 
-    Parameters
-    ----------
-    parsed : sequence of (int, Parse)
-        Its sentences in order, each with its offset in the text (`auditor.text.parse.Parser.parse_text`).
-    lexicon : Lexicon
-        The words that name persons.
-
-    Examples
-    --------
     >>> from auditor.text.parse import Parser
     >>> words = Lexicon({"man": "male"}, frozenset(("nurse", "man")), frozenset())
     >>> text = "She is a nurse. An old man thanked her."
     >>> [[text[m.start:m.end] for m in p.mentions] for p in people(Parser().parse_text(text), words).persons]
     [['She', 'nurse', 'her'], ['man']]
     """
-    found = Reading(Tokens(parsed), lexicon)
-    found.read()
-    persons = [Person(tuple(e.mentions), e.gender, e.plural, not e.doubt) for e in found.entities]
-    chosen = _subject(found, lexicon)
+    reading = Reading(Tokens(parsed), lexicon)
+    reading.read()
+    persons = [Person(tuple(e.mentions), e.gender, e.plural, not e.doubt) for e in reading.entities]
+    chosen = _subject(reading, lexicon)
     return People(tuple(persons), None if chosen is None else persons[chosen])
 
 
-def _subject(found: Reading, lexicon: Lexicon) -> int | None:
+def _subject(reading: Reading, lexicon: Lexicon) -> int | None:
     """The number of the person who is judged; None where it is not clear."""
-    scored = sorted(((_weight(found, e, lexicon), -n) for n, e in enumerate(found.entities)), reverse=True)
+    scored = sorted(((_weight(reading, e, lexicon), -n) for n, e in enumerate(reading.entities)), reverse=True)
     if not scored or scored[0][0] < LEAST or (len(scored) > 1 and scored[0][0] - scored[1][0] < LEAD):
         return None
-    chosen = found.entities[-scored[0][1]]
-    first = found.entities[0]
+    chosen = reading.entities[-scored[0][1]]
+    first = reading.entities[0]
     if chosen.doubt or (first.plural and first.nouns & SEVERAL and first.intro in {"fragment", "new", "definite"}):
         return None
-    w = found.w
+    w = reading.w
     if (
         chosen.intro in {"fragment", "new", "definite"}
         and not _says(w, chosen)
-        and any(_says(w, e) for e in found.entities)
+        and any(_says(w, e) for e in reading.entities)
     ):
         return None  # Mother with her son. He …
-    return found.entities.index(chosen)
+    return reading.entities.index(chosen)
 
 
-def _weight(found: Reading, entity: Entity, lexicon: Lexicon) -> float:
+def _weight(reading: Reading, entity: Entity, lexicon: Lexicon) -> float:
     """How much speaks for a person as the one whom the text is about."""
-    w = found.w
+    w = reading.w
     if entity.plural:
         return -9.0
     acts = _acts(w, entity)
     if entity.intro == "writer":
         if lexicon.asks:
             return 20.0
-        return (6.0 if entity.nouns else 3.0 if not found.house else 0.0) + acts
+        return (6.0 if entity.nouns else 3.0 if not reading.house else 0.0) + acts
     weight = {"role": 12.0, "pronoun": 8.0, "fragment": 7.0, "this": 6.0, "name": 5.0, "definite": 3.0, "new": 2.0}.get(
         entity.intro, 0.0
     )
@@ -112,7 +103,7 @@ def _weight(found: Reading, entity: Entity, lexicon: Lexicon) -> float:
         weight = 3.0  # my assistant, a man of 61
     if entity.nouns & lexicon.roles:
         weight = 12.0
-    return weight + acts + (1.0 if entity is found.entities[0] else 0.0)
+    return weight + acts + (1.0 if entity is reading.entities[0] else 0.0)
 
 
 def _acts(w: Tokens, entity: Entity) -> int:

@@ -22,8 +22,6 @@ COMPETENCE = word_list("competence")
 def words(text: str) -> list[str]:
     """The words of a text in lower case; figures and signs are none.
 
-    Examples
-    --------
     >>> words("She can't, 3 times.")
     ['she', "can't", 'times']
     """
@@ -33,8 +31,6 @@ def words(text: str) -> list[str]:
 def syllables(word: str) -> int:
     """About how many syllables a word has: groups of vowels, a silent e at the end left out.
 
-    Examples
-    --------
     >>> [syllables(word) for word in ("care", "table", "physical", "a")]
     [1, 2, 3, 1]
     """

@@ -55,22 +55,11 @@ _MAY_END, _STARTERS = word_list("may_end"), word_list("starters")
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Split ``text`` into sentences.
+    """Split ``text`` into sentences: spans ``[start, end)`` in characters that tile the text.
 
-    Parameters
-    ----------
-    text : str
-        Any text; `<br />` tags count as white space that ends a sentence.
+    The gap after a sentence belongs to it; `<br />` tags count as white space that ends a sentence. Empty for the empty
+    text.
 
-    Returns
-    -------
-    list of (int, int)
-        Spans ``[start, end)`` in characters, in order. They tile the text: the first starts at 0, each next
-        one where the one before ends, the last ends at ``len(text)``. The gap after a sentence belongs to
-        it. Empty for the empty text.
-
-    Examples
-    --------
     >>> text = "Dr. Lee paid $3.5 for it. She left!"
     >>> [text[a:b] for a, b in sentences(text)]
     ['Dr. Lee paid $3.5 for it. ', 'She left!']
@@ -81,18 +70,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
 class Baseline:
     """A text and its sentences, against which variants of it are split.
 
-    Whether a sentence ends at some place depends on nothing before the sentence and on nothing beyond the end of
-    the next one, so where two sentences in a row stand in the variant too, the first of them is a sentence there.
-
-    Parameters
-    ----------
-    text : str
-        The original.
-
-    Attributes
-    ----------
-    sentences : list of str
-        Its sentences.
+    Whether a sentence ends at some place depends on nothing before the sentence and on nothing beyond the end of the
+    next one, so where two sentences in a row stand in the variant too, the first of them is a sentence there.
     """
 
     def __init__(self, text: str) -> None:
@@ -103,22 +82,8 @@ class Baseline:
         self._pairs = [text[a:b] for (a, _), (_, b) in pairwise(spans)]
 
     def differing(self, text: str) -> tuple[int, list[tuple[int, str]]]:
-        """Split a variant.
+        """Split a variant: the number of its sentences, and (number, text) of those that the original has otherwise.
 
-        Parameters
-        ----------
-        text : str
-            Any text; the more it has in common with the original, the faster.
-
-        Returns
-        -------
-        int
-            The number of its sentences, as `sentences` finds them.
-        list of (int, str)
-            Number and text of each that is not the original's sentence of this number.
-
-        Examples
-        --------
         >>> Baseline("A man came. He sat. He left.").differing("A man came. She sat. He left.")
         (3, [(1, 'She sat. ')])
         """

@@ -87,22 +87,10 @@ class Tokens:
 
 
 def agreeing_verbs(parse: Parse, subject: int, *, sure: bool = False) -> Iterator[int]:
-    """Yield the tokens whose form goes with a third-person singular subject (*she sits and reads*: both verbs).
+    """Yield the tokens whose form goes with a third-person singular ``subject`` (*she sits and reads*: both verbs).
 
-    Parameters
-    ----------
-    parse : Parse
-        The sentence.
-    subject : int
-        The token of the subject.
-    sure : bool
-        Leave out words that may be plural nouns (*the crew and reports to*).
-
-    Yields
-    ------
-    int
-        Tokens of verbs in the present tense, and *was*: of the clause, and of the clauses coordinated with it
-        that have no subject of their own.
+    They are verbs in the present tense, and *was*: of the clause, and of the clauses coordinated with it that have no
+    subject of their own. With ``sure`` words that may be plural nouns are left out (*the crew and reports to*).
     """
     yield from sorted({*_of_tree(parse, subject), *_of_order(parse, subject, sure)})
 

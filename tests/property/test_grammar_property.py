@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from auditor.perturb import grammar
 from auditor.perturb.edits import apply
 from auditor.perturb.grammar.cases import GrammarSuite
-from auditor.perturb.grammar.draw import Sampler
+from auditor.perturb.grammar.counterparts import stream
+from auditor.perturb.grammar.draw import Ranks, Sampler, Shuffle
 from auditor.perturb.grammar.space import Automaton
-from auditor.perturb.grammar.stream import stream
-from auditor.perturb.grammar.uniform import Ranks, Shuffle
 
 # Words that share beginnings and ends, so that different derivations meet in one sentence.
 WORDS = st.sampled_from(["a", "ab", "b", "ba", "aba", "owl", "cat", "an", "an owl"])

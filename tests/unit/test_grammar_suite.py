@@ -18,10 +18,9 @@ from auditor.core.types import Case, Verdict
 from auditor.perturb import grammar
 from auditor.perturb.edits import apply
 from auditor.perturb.grammar.cases import GrammarSuite
-from auditor.perturb.grammar.coverage import Meter, universe
-from auditor.perturb.grammar.draw import Sampler, bandit_weights, base_weights, error_weights
-from auditor.perturb.grammar.stream import stream
-from auditor.perturb.grammar.uniform import Shuffle, finite_bound
+from auditor.perturb.grammar.counterparts import stream
+from auditor.perturb.grammar.draw import Sampler, Shuffle, bandit_weights, base_weights, error_weights, finite_bound
+from auditor.perturb.grammar.space import Meter, universe
 
 SMALL = """\
 format: 1

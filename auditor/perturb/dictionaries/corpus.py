@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,14 +40,10 @@ _SINGULARS = frozenset(["person", "man", "woman", "child", "kid", "girl", "boy"]
 
 @dataclass(kw_only=True, slots=True)
 class Counts:
-    """What a corpus holds: posts, and for each category how often a term was named.
-
-    ``stereotypes`` counts the posts of a term that have a stereotype beside it; ``notes`` says what was passed
-    over.
-    """
+    """What a corpus holds: posts, and how often a term was named, by category and with a stereotype beside it."""
 
     posts: int = 0
-    by_category: dict[str, Counter[str]] = field(default_factory=dict)
+    by_category: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     by_term: Counter[str] = field(default_factory=Counter)
     stereotypes: Counter[str] = field(default_factory=Counter)
     unreadable: int = 0
@@ -56,12 +52,9 @@ class Counts:
     @property
     def notes(self) -> list[str]:
         """What was passed over, in words; empty if nothing was."""
-        out = []
-        if self.unreadable:
-            out.append(f"{plural(self.unreadable, 'cell')} without a list of texts passed over")
-        if self.dropped:
-            out.append(f"{plural(self.dropped, 'term')} seen once dropped to keep the memory bounded")
-        return out
+        cells = f"{plural(self.unreadable, 'cell')} without a list of texts passed over"
+        terms = f"{plural(self.dropped, 'term')} seen once dropped to keep the memory bounded"
+        return [note for note, n in ((cells, self.unreadable), (terms, self.dropped)) if n]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +90,11 @@ def count(paths: Iterable[Path]) -> Counts:
         for row in _rows(path):
             _add(counts, row)
             if len(counts.by_term) > MAX_TERMS:
-                _forget_rare(counts)
+                rare = [term for term, n in counts.by_term.items() if n == 1]
+                for counter in (counts.by_term, counts.stereotypes, *counts.by_category.values()):
+                    for term in rare:
+                        counter.pop(term, None)
+                counts.dropped += len(rare)
     return counts
 
 
@@ -117,12 +114,12 @@ def _add(counts: Counts, row: Mapping[str, str]) -> None:
     counts.posts += 1
     terms = {term for cell in _cell(counts, row[GROUPS]) for term in split_terms(cell)}
     categories = {c.strip().lower() for c in _cell(counts, row[CATEGORIES]) if c.strip()}
-    told = bool(_cell(counts, row[STEREOTYPES]))
+    stereotyped = bool(_cell(counts, row[STEREOTYPES]))
     for term in sorted(terms):
         counts.by_term[term] += 1
-        counts.stereotypes[term] += told
+        counts.stereotypes[term] += stereotyped
         for category in sorted(categories):
-            counts.by_category.setdefault(category, Counter())[term] += 1
+            counts.by_category[category][term] += 1
 
 
 def _cell(counts: Counts, text: str) -> list[str]:
@@ -133,14 +130,13 @@ def _cell(counts: Counts, text: str) -> list[str]:
     if not text.startswith("["):
         return [text]
     try:
-        found = from_json(text)
+        texts = from_json(text)
     except json.JSONDecodeError:
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
         counts.unreadable += 1
         return []
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        counts.unreadable += 1
-        return []
-    return [one for one in found if one.strip()]
+    return [one for one in texts if one.strip()]
 
 
 def split_terms(cell: str) -> list[str]:
@@ -152,15 +148,6 @@ def split_terms(cell: str) -> list[str]:
     parts = re.split(r"[,;/]|\band/or\b", cell.lower())
     terms = [" ".join(re.sub(r"[^\w\s'+-]", " ", part).split()).strip("'-+") for part in parts]
     return [t for t in terms if any(c.isalpha() for c in t) and len(t.split()) <= _MAX_WORDS]
-
-
-def _forget_rare(counts: Counts) -> None:
-    for term in [t for t, n in counts.by_term.items() if n == 1]:
-        del counts.by_term[term]
-        counts.stereotypes.pop(term, None)
-        for counter in counts.by_category.values():
-            counter.pop(term, None)
-        counts.dropped += 1
 
 
 def slot_of(term: str) -> tuple[str, str, str]:
@@ -197,6 +184,7 @@ def propose(
             continue
         bare = re.sub(r"^(an?|the) ", "", term)
         slot, pos, number = slot_of(term)
+        others = ((other, counter[term]) for other, counter in sorted(counts.by_category.items()) if other != name)
         rows.append(
             Proposal(
                 text=bare,
@@ -208,11 +196,7 @@ def propose(
                 share=n / counts.by_term[term],
                 stereotypes=counts.stereotypes[term],
                 known=known.get(bare, ""),
-                also=tuple(
-                    (other, counter[term])
-                    for other, counter in sorted(counts.by_category.items())
-                    if other != name and counter[term] >= min_count
-                ),
+                also=tuple((other, posts) for other, posts in others if posts >= min_count),
             )
         )
     return sorted(rows, key=lambda p: (p.category, -p.count, p.text))
@@ -228,8 +212,8 @@ def to_yaml(proposals: Sequence[Proposal], counts: Counts, source: str, min_coun
     by_attribute: dict[str, list[Proposal]] = {}
     for one in proposals:
         by_attribute.setdefault(ATTRIBUTES.get(one.category, _group(one.category)), []).append(one)
-    for attribute, found in sorted(by_attribute.items()):
-        own = list({_group(p.text): p for p in reversed(found)}.values())[::-1]
+    for attribute, rows in sorted(by_attribute.items()):
+        own = list({_group(p.text): p for p in reversed(rows)}.values())[::-1]
         categories = ", ".join(sorted({_comment(p.category) for p in own}))
         lines = [
             f"# Proposed from {counts.posts} posts; terms named in at least {min_count} of them. To be reviewed:",
@@ -243,13 +227,13 @@ def to_yaml(proposals: Sequence[Proposal], counts: Counts, source: str, min_coun
         lines += [f"  {json.dumps(_group(p.text))}: {{label: {json.dumps(p.text)}}}" for p in own]
         lines.append("slots:")
         for slot in sorted({p.slot for p in own}):
-            rows = [p for p in own if p.slot == slot]
-            number = f", number: {rows[0].number}" if rows[0].number else ""
+            same = [p for p in own if p.slot == slot]
+            number = f", number: {same[0].number}" if same[0].number else ""
             role = {"adjective": "modifier, before: person", "noun.sg": "person, as: noun"}.get(slot, "person")
             lines.append(f"  {slot}:")
-            lines += [f"    {key}" for key in f"pos: {rows[0].pos}{number}, role: {role}".split(", ")]
+            lines += [f"    {key}" for key in f"pos: {same[0].pos}{number}, role: {role}".split(", ")]
             lines.append("    terms:")
-            for p in rows:
+            for p in same:
                 note = f"{p.count} posts, {p.share:.0%} of them {_comment(p.category)}"
                 note += f", {p.stereotypes} with a stereotype"
                 note += "".join(f"; {n} of them {_comment(other)} too" for other, n in p.also)

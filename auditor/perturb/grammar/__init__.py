@@ -8,8 +8,7 @@ True
 
 from __future__ import annotations
 
-from auditor.perturb.grammar.check import Problem, check
-from auditor.perturb.grammar.model import Alternative, Grammar, Rule, Terminal
+from auditor.perturb.grammar.model import Alternative, Grammar, Problem, Rule, Terminal, check
 from auditor.perturb.grammar.reader import available, load, parse
 from auditor.perturb.grammar.space import Space, space
 

@@ -23,10 +23,9 @@ from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, 
 from auditor.perturb.dictionaries.files import SYNONYMS
 from auditor.perturb.grammar import Grammar, Space, load, space
 from auditor.perturb.grammar.counterparts import Mutator, chosen_swaps, edits_of, same_groups
-from auditor.perturb.grammar.coverage import Meter
-from auditor.perturb.grammar.draw import Sampler, bandit_weights, error_weights
+from auditor.perturb.grammar.draw import Ranks, Sampler, Shuffle, bandit_weights, error_weights, finite_bound
+from auditor.perturb.grammar.space import Meter
 from auditor.perturb.grammar.structures import Choice, Derivation
-from auditor.perturb.grammar.uniform import Ranks, Shuffle, finite_bound
 
 GENERATIONS = ("rand", "prob", "uniform", "bandit")
 DEFAULT_CASES = 600

@@ -1,17 +1,27 @@
-"""What a counterpart of a generated sentence changes, and the edits that say so."""
+"""What a counterpart of a generated sentence changes, and the edits that say so; one by one, and in bulk.
+
+In bulk, pairs are drawn as arrays of small integers, in blocks of constant size; strings and edits come from tables.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
-from auditor.core.types import Edit, EditKind, Variant
+from auditor.core.errors import ConfigError
+from auditor.core.types import Edit, EditKind, Variant, names
+from auditor.perturb.grammar.draw import Sampler, Weights
+from auditor.perturb.grammar.space import Space
 from auditor.perturb.grammar.structures import Ints, Structure
+
+BLOCK = 1 << 18
 
 
 class Mutator:
@@ -26,10 +36,10 @@ class Mutator:
         self._rank: dict[int, Ints] = {}  # cell -> place of each entry in its group
         self._of: dict[int, list[Ints]] = {}  # cell -> entries of each group
         for attribute, cells in self.cells.items():
-            names = list(dict.fromkeys(t.group or "" for j in cells for t in structure.cells[j].terminals))
-            self.groups[attribute] = names
+            groups = list(dict.fromkeys(t.group or "" for j in cells for t in structure.cells[j].terminals))
+            self.groups[attribute] = groups
             for j in cells:
-                by_group: dict[str, list[int]] = {g: [] for g in names}
+                by_group: dict[str, list[int]] = {g: [] for g in groups}
                 for i, terminal in enumerate(structure.cells[j].terminals):
                     by_group[terminal.group or ""].append(i)
                 self._of[j] = [np.array(entries, dtype=np.int64) for entries in by_group.values()]
@@ -43,11 +53,7 @@ class Mutator:
     def pairs(self, index: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """One counterpart for each row of ``index``: one attribute, one other group, one of its terminals.
 
-        Returns
-        -------
-        rows : (k,) int array
-            The rows that have a counterpart.
-        after : (k, cells) int array
+        Gives the numbers of the rows that have one, and the (k, cells) indices of the counterparts.
         """
         after = index.copy()
         if not self.attributes:
@@ -95,8 +101,9 @@ class Mutator:
 
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""
-        names = {self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]}
-        return "+".join(sorted(names))
+        return "+".join(
+            sorted({self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]})
+        )
 
     def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> dict[int, int]:
         """The new entry of each cell when all of ``attribute`` becomes ``group``.
@@ -174,17 +181,8 @@ def chosen_swaps(
 ) -> list[tuple[Swap, ...]]:
     """What to change in one derivation: single swaps first, then joint ones with all their parts.
 
-    Parameters
-    ----------
-    mutator, index
-        Of the structure, and the derivation.
-    rng : Random
-    order : int
-        The largest number of attributes changed together.
-    limit : int or None
-        Swaps for each set of attributes; None takes all.
-    one : bool
-        A single swap of one attribute, as published.
+    ``limit`` swaps for each set of up to ``order`` attributes (None: all); with ``one`` a single swap of one attribute,
+    as published.
     """
     offers: dict[str, list[Swap]] = {}
     for attribute in mutator.attributes:
@@ -235,3 +233,94 @@ def _offers(
     rng.shuffle(queues)
     spread = (s for row in itertools.zip_longest(*queues) for s in row if s is not None)
     return list(itertools.islice(spread, limit or sum(map(len, queues))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EditTable:
+    """Edits of a batch as columns of one table; a row is one changed span."""
+
+    case: Ints  # row of the batch
+    column: Ints  # of the structure
+    start: Ints  # [start, end) in characters of the original
+    end: Ints
+    source: Ints  # entries of the column's cell before and after
+    target: Ints
+
+    def __len__(self) -> int:
+        return len(self.case)
+
+
+class Batch:
+    """Pairs of one structure: ``before`` and ``after`` are (n, cells) indices of terminals."""
+
+    def __init__(self, structure: Structure, before: Ints, after: Ints) -> None:
+        self.structure, self.before, self.after = structure, before, after
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def texts(self) -> list[str]:
+        """The originals."""
+        return self._texts(self.before)
+
+    def variants(self) -> list[str]:
+        """The counterparts."""
+        return self._texts(self.after)
+
+    def _texts(self, index: Ints) -> list[str]:
+        arrays = self.structure.arrays
+        tables, template = zip(self.structure.columns, arrays.strings, strict=True), arrays.template
+        columns = [table[index[:, c.cell]].tolist() for c, table in tables if c.cell >= 0]
+        return [template % row for row in zip(*columns, strict=True)]
+
+    @cached_property
+    def edits(self) -> EditTable:
+        """What changes from the originals to the counterparts, and where."""
+        at = np.zeros(len(self), dtype=np.int64)
+        rows = [(np.empty(0, dtype=np.int64),) * 6]
+        for number, column in enumerate(self.structure.columns):
+            lengths, codes = self.structure.arrays.lengths[number], self.structure.arrays.codes[number]
+            if column.cell < 0:
+                at = at + lengths[0]
+                continue
+            before, after = self.before[:, column.cell], self.after[:, column.cell]
+            end = at + lengths[before]
+            case = np.flatnonzero(codes[before] != codes[after])
+            if len(case):
+                rows.append((case, np.full(len(case), number), at[case], end[case], before[case], after[case]))
+            at = end
+        return EditTable(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
+
+
+def stream(
+    space: Space,
+    n: int,
+    rng: np.random.Generator,
+    *,
+    weights: Weights | None = None,
+    attributes: str | Iterable[str] | None = None,
+    block: int = BLOCK,
+) -> Iterator[Batch]:
+    """Draw ``n`` pairs (original, counterpart) in bulk, as RAND or with ``weights`` of PROB; a batch has one structure.
+
+    Memory does not depend on ``n``. Derivations without a sensitive terminal are drawn again. ``attributes`` are
+    those to change, as a list or with commas between; None takes all.
+
+    Raises
+    ------
+    ConfigError
+        No sentence names a group of these attributes.
+    """
+    sampler = Sampler(space, weights)
+    chosen = None if attributes is None else names(attributes)
+    mutators = [Mutator(s, chosen) for s in space.structures]
+    useful = np.array([bool(m.attributes) for m in mutators])
+    if not sampler.shares[useful].sum() > 0:
+        raise ConfigError(f"No sentence of the grammar {space.grammar.full_name} names a group to be replaced.")
+    left = n
+    while left > 0:
+        for number, _, index in sampler.block(min(block, left), rng):
+            rows, after = mutators[number].pairs(index, rng)
+            if len(rows):
+                left -= len(rows)
+                yield Batch(space.structures[number], index[rows], after)

@@ -1,4 +1,4 @@
-"""What a grammar file holds: rules, alternatives, terminals.
+"""What a grammar file holds (rules, alternatives, terminals), and what is wrong with it, each with its line.
 
 A grammar generates sentences. Some rules are *sensitive*: their terminals name people by group, and
 replacing one by a terminal of another group gives the counterpart of a sentence (ASTRAEA, ยง6, G_sens). Some
@@ -7,7 +7,11 @@ are *ground-truth* rules: their terminals fix the right label of the sentence (ย
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import dataclasses
+import difflib
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,24 +64,11 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terminal:
-    """One right-hand side that is plain text.
+    """One right-hand side that is plain text, as it stands inside a sentence.
 
-    Attributes
-    ----------
-    text : str
-        As it stands inside a sentence; its first letter is capitalised where a sentence begins.
-    attribute, group : str or None
-        What a sensitive terminal says about whom ("gender", "female"); None elsewhere.
-    label : str or None
-        The right label of a sentence that holds it, for ground-truth rules.
-    weight : float
-        Relative to the other alternatives of its rule, at least 0.
-    features : mapping of str to str
-        For agreement: ``number`` to ``pl``.
-    source : str
-        Where the word or the fact comes from.
-    facts : mapping of str to float
-        Figures about the word, e.g. ``women_percent``.
+    ``attribute`` and ``group`` are what a sensitive terminal says about whom; ``label`` is the right label of a
+    sentence that holds it, for ground-truth rules; ``features`` serve agreement (``number`` to ``pl``); ``source`` is
+    where the word or the fact comes from, ``facts`` are figures about it (``women_percent``).
     """
 
     text: str
@@ -184,3 +175,165 @@ class Grammar:
     def where(self, line: int) -> str:
         """``file, line n`` for messages."""
         return f"{self.path or self.name}, line {line}" if line else f"{self.path or self.name}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class Problem:
+    """One problem; ``fatal`` ones make drawing impossible, the others are worth a look."""
+
+    line: int
+    message: str
+    fatal: bool
+
+
+def check(grammar: Grammar) -> list[Problem]:
+    """Look for all problems of ``grammar``, the fatal ones first, then by line.
+
+    Fatal: undefined symbols, rules that never end, recursion (a language without end cannot be counted),
+    a rule without alternatives or with weights that sum to zero, a sensitive rule with fewer than two
+    groups, groups that are not aligned although the rule says so. Others: rules that no start symbol leads
+    to, terminals that stand twice.
+    >>> loop = Rule(name="s", alternatives=(Alternative(parts=(Ref(rule="s", name="s"),), line=2),), line=1)
+    >>> [p.message for p in check(Grammar(name="g", start="s", rules={"s": loop}))]
+    ['the rule s never ends: s -> s']
+    """
+    problems = list(_symbols(grammar))
+    if not problems:
+        problems += _endless(grammar)
+    for rule in grammar.rules.values():
+        problems += [*_weights(rule), *_sensitive(rule), *_duplicates(rule)]
+    problems += _unreachable(grammar)
+    return sorted(problems, key=lambda p: (not p.fatal, p.line, p.message))
+
+
+def _fatal(line: int, message: str) -> Problem:
+    return Problem(line=line, message=message, fatal=True)
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _symbols(grammar: Grammar) -> Iterator[Problem]:
+    """Names that stand for nothing."""
+    known = grammar.rules
+    named = [(grammar.start, grammar.start_line), *((name, 0) for name in grammar.directed or ())]
+    views = () if grammar.view else grammar.views.values()  # inside a view, rules have fewer alternatives
+    for view in views:
+        named += [(view.start, view.lines["start"])] if view.start is not None else []
+        named += [(name, view.lines[name]) for name in view.only]
+    for rule in known.values():
+        for alternative in rule.alternatives:
+            if not isinstance(alternative, Alternative):
+                continue
+            named += [(ref.rule, alternative.line) for ref in alternative.refs]
+            names = {ref.name for ref in alternative.refs}
+            for part in alternative.parts:
+                if isinstance(part, Agree) and part.name not in names:
+                    message = f"a form agrees with {part.name}, which does not stand in the same alternative"
+                    yield _fatal(alternative.line, message)
+    for name, line in named:
+        if name not in known:
+            yield _fatal(line, f"the symbol {name} is not defined{_near(name, known)}")
+    for view in views:
+        for name, symbols in view.only.items():
+            offered = _next(known[name]) if name in known else symbols
+            for symbol in symbols:
+                if symbol not in offered:
+                    message = f"no alternative of {name} refers to {symbol}{_near(symbol, known)}"
+                    yield _fatal(view.lines[name], message)
+
+
+def _endless(grammar: Grammar) -> Iterator[Problem]:
+    """Rules that lead back to themselves: never-ending ones, and languages without end."""
+    ends = _ending(grammar)
+    done: set[str] = set()
+    reported: set[frozenset[str]] = set()
+    for root in grammar.rules:
+        if root in done:
+            continue
+        trail = {root: iter(_next(grammar.rules[root]))}  # from the root down; what is left to visit of each
+        while trail:
+            name, following = next(reversed(trail.items()))
+            step = next(following, None)
+            if step is None:
+                done.add(name)
+                del trail[name]
+            elif step in trail:
+                names = list(trail)
+                loop = names[names.index(step) :]
+                if frozenset(loop) not in reported:
+                    reported.add(frozenset(loop))
+                    how = " -> ".join([*loop, step])
+                    why = "recurses without end, so its language has no size" if ends.issuperset(loop) else "never ends"
+                    yield _fatal(grammar.rules[step].line, f"the rule {step} {why}: {how}")
+            elif step not in done:
+                trail[step] = iter(_next(grammar.rules[step]))
+
+
+def _ending(grammar: Grammar) -> set[str]:
+    """The rules from which a sentence can be finished."""
+    ends: set[str] = set()
+    size = -1
+    while size < len(ends):
+        size = len(ends)
+        for name, rule in grammar.rules.items():
+            if any(isinstance(a, Terminal) or all(r.rule in ends for r in a.refs) for a in rule.alternatives):
+                ends.add(name)
+    return ends
+
+
+def _next(rule: Rule) -> list[str]:
+    """The rules that a rule refers to."""
+    return list(dict.fromkeys(ref.rule for a in rule.alternatives if isinstance(a, Alternative) for ref in a.refs))
+
+
+def _weights(rule: Rule) -> Iterator[Problem]:
+    if not rule.alternatives:
+        yield _fatal(rule.line, f"the rule {rule.name} has no alternatives")
+    elif not math.fsum(a.weight for a in rule.alternatives) > 0:
+        yield _fatal(rule.line, f"the weights of the rule {rule.name} sum to zero")
+
+
+def _sensitive(rule: Rule) -> Iterator[Problem]:
+    if rule.attribute is None:
+        return
+    terminals = rule.terminals
+    if len(terminals) < 2:
+        count = f"has {len(terminals)} terminal, so nothing can replace it"
+        yield _fatal(rule.line, f"the sensitive rule {rule.name} {count}")
+        return
+    for terminal in terminals:
+        if terminal.group is None:
+            message = f"the terminal {terminal.text!r} of the sensitive rule {rule.name} has no group"
+            yield _fatal(terminal.line, message)
+    if len(rule.groups) < 2:
+        yield _fatal(rule.line, f"the sensitive rule {rule.name} has one group only ({', '.join(rule.groups)})")
+    sizes = Counter(t.group for t in terminals)
+    if rule.aligned and len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{g}: {n}" for g, n in sizes.items())
+        yield _fatal(rule.line, f"the groups of the aligned rule {rule.name} differ in size ({listed})")
+
+
+def _duplicates(rule: Rule) -> Iterator[Problem]:
+    seen: dict[tuple[str, frozenset[tuple[str, str]]], Terminal] = {}
+    for terminal in rule.terminals:
+        # "deer" singular and "deer" plural are two terminals.
+        first = seen.setdefault((terminal.text, frozenset(terminal.features.items())), terminal)
+        if first is not terminal:
+            same = (first.group, first.label) == (terminal.group, terminal.label)
+            message = f"the terminal {terminal.text!r} stands twice in the rule {rule.name} (also line {first.line})"
+            yield Problem(
+                line=terminal.line, message=message + ("" if same else ", in different groups"), fatal=not same
+            )
+
+
+def _unreachable(grammar: Grammar) -> Iterator[Problem]:
+    if grammar.view:  # a view leaves rules out on purpose
+        return
+    starts = [grammar.start, *(view.start for view in grammar.views.values() if view.start is not None)]
+    reached = {name for start in starts for name in dataclasses.replace(grammar, start=start).reachable()}
+    for name, rule in grammar.rules.items():
+        if name not in reached:
+            yield Problem(line=rule.line, message=f"no start symbol leads to the rule {name}", fatal=False)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from auditor.core import data, yamlfile
 from auditor.core.errors import DataFileError, UnknownPlugin
-from auditor.perturb.grammar.check import check
-from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Part, Ref, Rule, Terminal, Text, View
+from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Ref, Rule, Terminal, Text, View, check
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -169,8 +168,8 @@ class _Reader:
         """Refuse fields with other ``names``; features are known beside terms."""
         for field, (key, _) in fields.items():
             if field not in names:
-                told = f"; known: {', '.join(sorted(names))}" if end is None else end
-                self.fail(key, f"{what}unknown field {field!r}{told}")
+                listed = f"; known: {', '.join(sorted(names))}" if end is None else end
+                self.fail(key, f"{what}unknown field {field!r}{listed}")
 
     def items(self, node: Node, what: str) -> list[Node]:
         if _kind(node) != "sequence":
@@ -354,7 +353,7 @@ class _Reader:
             return dataclasses.replace(self.terminal(node, rule), weight=weight)
         return Alternative(parts=tuple(self.parts(text, node)), weight=weight, line=_line(at))
 
-    def parts(self, text: str, node: Node) -> Iterator[Part]:
+    def parts(self, text: str, node: Node) -> Iterator[Text | Ref | Agree | Article]:
         if re.search(r"[{}]", _BRACES.sub("", text)):
             self.fail(node, f"{text!r}: a brace is not closed")
         names = set()
@@ -371,7 +370,7 @@ class _Reader:
                 names.add(part.name)
             yield part
 
-    def part(self, inner: str, node: Node) -> Part:
+    def part(self, inner: str, node: Node) -> Ref | Agree | Article:
         if inner == "a":
             return Article()
         if "@" not in inner:

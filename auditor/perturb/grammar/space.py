@@ -1,4 +1,4 @@
-"""Everything that a grammar can generate: derivations by number, sentences by rank, and how many there are.
+"""Everything that a grammar can generate: derivations by number, how many sentences, and what cases reached of it.
 
 Two derivations may give one sentence, so counting derivations is not enough: the union of all structures is made a
 deterministic automaton over characters, whose accepted strings are counted exactly, with Python's integers.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
-from auditor.perturb.grammar.model import Grammar
-from auditor.perturb.grammar.structures import Derivation, Structure, structures_of
+from auditor.perturb.grammar.model import Grammar, Terminal
+from auditor.perturb.grammar.structures import Choice, Derivation, Structure, structures_of
 
 MOST_STATES = 1_500_000
 MOST_PLACES = 20_000_000  # characters of all columns, and positions of all states
@@ -171,14 +171,7 @@ def _products(structure: Structure, classes: list[list[list[int]]]) -> Iterator[
 
 
 class Space:
-    """Everything that a grammar can generate.
-
-    Attributes
-    ----------
-    structures : tuple of Structure
-    derivations : int
-        Exact; at least the number of distinct sentences.
-    """
+    """Everything that a grammar can generate; ``derivations`` are at least as many as distinct sentences."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
@@ -263,3 +256,85 @@ def summary(space: Space) -> Size:
         derivations=space.derivations,
         sentences=space.sentences,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """What a set of cases reached.
+
+    ``pairs`` are unordered pairs of terminals of one sensitive rule; a case covers a pair if its original
+    holds one of them and a variant the other in the same place.
+    """
+
+    terminals: int
+    terminals_covered: int
+    pairs: int
+    pairs_covered: int
+    unseen: tuple[str, ...]
+
+    def as_record(self) -> dict[str, object]:
+        """Plain data, with the shares."""
+        return {
+            "terminals": self.terminals,
+            "terminals_covered": self.terminals_covered,
+            "terminal_share": self.terminals_covered / self.terminals if self.terminals else None,
+            "pairs": self.pairs,
+            "pairs_covered": self.pairs_covered,
+            "pair_share": self.pairs_covered / self.pairs if self.pairs else None,
+            "unseen": list(self.unseen),
+        }
+
+
+class Meter:
+    """Takes cases one by one; constant memory in their number."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.terminals, self.pairs = universe(space.grammar)
+        self.seen: set[Choice] = set()
+        self.met: set[frozenset[Choice]] = set()
+
+    def add(self, original: Derivation, variants: Iterable[Derivation]) -> None:
+        """Count one case."""
+        which, index = original
+        structure = self.space.structures[which]
+        self.seen |= self.terminals & set(structure.path(index))
+        for other, changed in variants:
+            self.seen |= self.terminals & set(self.space.structures[other].path(changed))
+            if other != which:
+                continue
+            for cell, i, j in zip(structure.cells, index, changed, strict=True):
+                if cell.attribute is not None and i != j:
+                    self.met.add(frozenset((cell.entries[i].path[-1], cell.entries[j].path[-1])))
+
+    def result(self) -> Coverage:
+        """What was reached so far."""
+        rules = self.space.grammar.rules
+        unseen = [
+            f"{r}: {getattr(rules[r].alternatives[i], 'text', '')}" for r, i in sorted(self.terminals - self.seen)
+        ]
+        return Coverage(
+            terminals=len(self.terminals),
+            terminals_covered=len(self.seen),
+            pairs=len(self.pairs),
+            pairs_covered=len(self.met & self.pairs),
+            unseen=tuple(unseen),
+        )
+
+
+def universe(grammar: Grammar) -> tuple[set[Choice], set[frozenset[Choice]]]:
+    """All terminals, and all pairs of sensitive terminals that may replace each other."""
+    terminals: set[Choice] = set()
+    pairs: set[frozenset[Choice]] = set()
+    for name in grammar.reachable():
+        rule = grammar.rules[name]
+        own = [(i, a) for i, a in enumerate(rule.alternatives) if isinstance(a, Terminal)]
+        terminals |= {(name, i) for i, _ in own}
+        if rule.attribute is None:
+            continue
+        groups = [a.group or "" for _, a in own]
+        place = {i: groups[:n].count(groups[n]) for n, (i, _) in enumerate(own)} if rule.aligned else {}
+        for (i, a), (j, b) in itertools.combinations(own, 2):
+            if a.group != b.group and (not rule.aligned or place[i] == place[j]):
+                pairs.add(frozenset(((name, i), (name, j))))
+    return terminals, pairs
