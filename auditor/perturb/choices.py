@@ -19,7 +19,7 @@ from auditor.perturb.dictionaries import Dictionary, Term
 from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, span_of
 from auditor.perturb.gate import lexicon
 from auditor.perturb.matching import Place, Scan
-from auditor.perturb.plans import EVERY, Crowd, Leads, Move, Plan, Wanted, plans
+from auditor.perturb.moves import EVERY, Crowd, Leads, Move, Plan, Wanted, plans
 
 
 class Choice(NamedTuple):

@@ -19,8 +19,8 @@ from auditor.perturb.dictionaries import Dictionary
 from auditor.perturb.dictionaries.files import SYNONYMS
 from auditor.perturb.edits import apply, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan, settle
+from auditor.perturb.moves import EVERY, Crowd, Wanted, split
 from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser, parsed
-from auditor.perturb.plans import EVERY, Crowd, Wanted, split
 from auditor.text.english import word_list
 from auditor.text.people import NOT_CLEAR
 from auditor.text.split import sentences

@@ -14,7 +14,7 @@ from auditor.contrib.adaptive.features import ARROW, Arm, Node
 from auditor.core.types import Case, Check, Edit, Variant, Verdict, draws_of
 from auditor.perturb.choices import Choice, ends_of, fits
 from auditor.perturb.mutation import _variants
-from auditor.perturb.plans import EVERY, Wanted
+from auditor.perturb.moves import EVERY, Wanted
 
 WIDEST = 256  # joint variants of one attribute set in one seed
 FITS = ("same terms", "same directions", "same target groups")  # of an arm and a fresh seed

@@ -11,7 +11,7 @@ from pathlib import Path
 from auditor.core import data, yamlfile
 from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
-from auditor.perturb.dictionaries.entries import Dictionary, Group, Term
+from auditor.perturb.dictionaries.entries import Dictionary, Group, Term, parse_dictionary
 
 NEUTRAL = "neutral"
 PASSED_OVER = ", so the file was passed over"
@@ -118,8 +118,6 @@ def load(path_or_name: str | Path) -> Dictionary:
 
 @lru_cache(maxsize=32)
 def _load_yaml(path: Path, stamp: int) -> Dictionary:
-    from auditor.perturb.dictionaries.yamlform import parse_dictionary
-
     text = yamlfile.read_text(path, missing=" What there is: audit dictionary list")
     return parse_dictionary(text, path, load)
 
