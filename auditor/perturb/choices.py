@@ -19,7 +19,7 @@ from auditor.perturb.dictionaries import Dictionary, Term
 from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, span_of
 from auditor.perturb.gate import lexicon
 from auditor.perturb.matching import Place, Scan
-from auditor.perturb.moves import EVERY, Crowd, Leads, Move, Plan, Wanted, plans
+from auditor.perturb.moves import EVERY, Crowd, Move, Moves, Plan, Wanted
 
 
 class Choice(NamedTuple):
@@ -68,8 +68,8 @@ class Offer:
         self._person = {hit.start: n for n, crowd in enumerate(crowds) for hit in crowd.own}
 
         def made(crowds: Sequence[Crowd]) -> list[Plan]:
-            leads = (Leads(scan, crowd, dictionary, passed, wanted) for crowd in crowds)
-            return [plan for one in leads for plan in plans(one.crowd, scope, one)]
+            moves = (Moves(scan, crowd, dictionary, passed, wanted) for crowd in crowds)
+            return [plan for one in moves for plan in one.plans(scope)]
 
         self._plans, pair = made(crowds), dictionary.primary
         if pair is not None and apart:

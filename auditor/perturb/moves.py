@@ -86,59 +86,59 @@ class Crowd(NamedTuple):
     words: frozenset[int] | None = None
 
 
-class Leads:
-    """Which groups an edit may lead to from another one, in one text."""
+class Moves:
+    """What one dictionary may do to the terms of a crowd in one text."""
 
     def __init__(
         self, scan: Scan, crowd: Crowd, dictionary: Dictionary, passed: Counter[str], wanted: Wanted = EVERY
     ) -> None:
-        self._scan, self.crowd = scan, crowd
-        self.dictionary, self.passed, self.wanted = dictionary, passed, wanted
+        self._scan, self._crowd = scan, crowd
+        self._dictionary, self._passed, self._wanted = dictionary, passed, wanted
         self._bound = False
         if any(g.agrees for g in dictionary.groups.values()):
             own = crowd.words
             said = (word.key for word in scan.tokens if own is None or word.start in own)
             self._bound = not gendered().isdisjoint(said)
 
-    def targets(self, source: str) -> Iterator[str]:
+    def _targets(self, source: str) -> Iterator[str]:
         """Yield the target groups of ``source``; another gender's names only where no word names a gender."""
-        groups = self.dictionary.groups
-        for target in self.dictionary.targets:
+        groups = self._dictionary.groups
+        for target in self._dictionary.targets:
             if target == source:
                 continue
-            if not self.wanted.allows(source, target):
-                self.passed["touches no group that was asked for"] += 1
+            if not self._wanted.allows(source, target):
+                self._passed["touches no group that was asked for"] += 1
                 continue
             if self._bound and groups[target].agrees != groups[source].agrees:
-                self.passed["a word of the text names the gender"] += 1
+                self._passed["a word of the text names the gender"] += 1
                 continue
             yield target
 
-    def sources(self, present: Mapping[str, list[tuple[Hit, Term]]]) -> list[str]:
+    def _sources(self, present: Mapping[str, list[tuple[Hit, Term]]]) -> list[str]:
         """The groups whose terms may be changed.
 
         Of one person it is what the words name: not the wider group that shares its pronouns, and none where the
         words name two genders, since they are then not all of that person.
         """
-        if self.crowd.words is None:
+        if self._crowd.words is None:
             return sorted(present)
-        groups = self.dictionary.groups
+        groups = self._dictionary.groups
         marked = {g for g in present if not groups[g].unmarked}
         marked -= {groups[g].fallback or "" for g in marked}
         pronouns = any(t.slot.startswith("pronoun.") for rows in present.values() for _, t in rows)
         if len(marked) > 1 and pronouns:
-            self.passed["one person's words name two groups"] += 1
+            self._passed["one person's words name two groups"] += 1
             return []
         if self._paired():
-            self.passed["a partner is named, so that it would change whom the person loves"] += 1
+            self._passed["a partner is named, so that it would change whom the person loves"] += 1
             return []
         return sorted(marked or present)
 
     def _paired(self) -> bool:
         """Whether a partner's word goes with this person's (his wife): changed alone, it says something else too."""
-        own = self.crowd.words or frozenset()
-        whose = {h.start: h.start in own for h in (*self.crowd.own, *self.crowd.others)}
-        for hit in (*self.crowd.own, *self.crowd.others):
+        own = self._crowd.words or frozenset()
+        whose = {h.start: h.start in own for h in (*self._crowd.own, *self._crowd.others)}
+        for hit in (*self._crowd.own, *self._crowd.others):
             if not any(t.slot.startswith(_PARTNERS) for t in hit.terms):
                 continue
             for word in reversed(self._scan.tokens[max(0, hit.token - 3) : hit.token]):
@@ -150,21 +150,21 @@ class Leads:
                     break
         return False
 
-    def collapses(self, moves: Sequence[Move]) -> bool:
+    def _collapses(self, moves: Sequence[Move]) -> bool:
         """Whether a word would be written that an unchanged term already is ("the man and the man").
 
         Where one person is changed, others may be called the same (a man who met a man), unless it is a definite noun
         that would then be anybody's (a man met the man).
         """
         moved = {h.start for h, _, _, _ in moves}
-        standing = {h.surface.lower() for h in self.crowd.own if h.start not in moved}
+        standing = {h.surface.lower() for h in self._crowd.own if h.start not in moved}
         if any(word.text.lower() in standing for _, _, word, _ in moves):
             return True
         return any(
             word.text.lower() == hit.surface.lower()
             and not word.slot.startswith("pronoun.")
             and (self._definite(hit) or self._definite(own))
-            for hit in self.crowd.others
+            for hit in self._crowd.others
             for own, _, word, _ in moves
         )
 
@@ -177,89 +177,80 @@ class Leads:
                 return False
         return False
 
-
-def plans(crowd: Crowd, scope: str, leads: Leads) -> Iterator[Plan]:
-    """Every plan for the terms of a crowd, in a fixed order."""
-    if scope == "text":
-        return _by_text(crowd.own, leads)
-    if scope == "occurrence":
-        return _by_pair([(term, [hit]) for hit in crowd.own for term in hit.terms], {}, leads)
-    places: dict[Term, list[Hit]] = {}
-    for hit in crowd.own:
-        for term in hit.terms:
+    def plans(self, scope: str) -> Iterator[Plan]:
+        """Every plan for the terms of the crowd, in a fixed order."""
+        if scope == "text":
+            return self._by_text()
+        pairs = [(term, hit) for hit in self._crowd.own for term in hit.terms]
+        if scope == "occurrence":
+            return self._by_pair([(term, [hit]) for term, hit in pairs], {})
+        places: dict[Term, list[Hit]] = {}
+        for term, hit in pairs:
             places.setdefault(term, []).append(hit)
-    return _by_pair(list(places.items()), places, leads)
+        return self._by_pair(list(places.items()), places)
 
-
-def _by_text(hits: Sequence[Hit], leads: Leads) -> Iterator[Plan]:
-    """Change every term of the source group; exchange the two where the text names the target too."""
-    dictionary, passed = leads.dictionary, leads.passed
-    present: dict[str, list[tuple[Hit, Term]]] = {}
-    for hit in hits:
-        for term in hit.terms:
-            present.setdefault(term.group, []).append((hit, term))
-    for source in leads.sources(present):
-        unmarked = dictionary.groups[source].unmarked
-        for target in leads.targets(source):
-            if target in present and leads.crowd.words is not None:
-                continue
-            exchange = target in present and not unmarked
-            if exchange and target < source and source in dictionary.targets:
-                continue  # the same exchange from the other side
-            members = _members(present, source, dictionary)
-            lists = [(h, t, dictionary.counterparts(t, target), target) for h, t in members]
-            if exchange:
-                taken = {h.start for h, _ in members}
-                back = [(h, t) for h, t in present[target] if h.start not in taken]
-                lists += [(h, t, dictionary.counterparts(t, source), source) for h, t in back]
-            if dictionary.raw:
-                lists = [row for row in lists if row[2]]
-            if not lists or not all(words for _, _, words, _ in lists):
-                passed["no counterpart"] += 1
-                continue
-            if not any(w.group == target for _, _, words, g in lists if g == target for w in words):
-                passed["no counterpart"] += 1
-                continue
-            label = "+".join(sorted((source, target))) if exchange else target
-            # Two people do not get one name: Emily and Anne become two others.
-            names = dict.fromkeys(t for _, t, _, _ in lists if t.role == "name")
-            ranks = {name: rank for rank, name in enumerate(names)}
-            for k in range(max(len(words) for _, _, words, _ in lists)):
-                moves = [(h, t, words[(k + ranks.get(t, 0)) % len(words)], g) for h, t, words, g in lists]
-                if not exchange and leads.collapses(moves):
-                    passed["collapse"] += 1
+    def _by_text(self) -> Iterator[Plan]:
+        """Change every term of the source group; exchange the two where the text names the target too."""
+        dictionary, passed = self._dictionary, self._passed
+        present: dict[str, list[tuple[Hit, Term]]] = {}
+        for hit in self._crowd.own:
+            for term in hit.terms:
+                present.setdefault(term.group, []).append((hit, term))
+        for source in self._sources(present):
+            for target in self._targets(source):
+                if target in present and self._crowd.words is not None:
                     continue
-                yield label, moves
-
-
-def _members(
-    present: Mapping[str, list[tuple[Hit, Term]]], source: str, dictionary: Dictionary
-) -> list[tuple[Hit, Term]]:
-    """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she").
-
-    Where the text sets the two apart ("the woman and the trans woman"), nothing is shared.
-    """
-    own = present[source]
-    fallback = dictionary.groups[source].fallback
-    if fallback is None or dictionary.groups[fallback].unmarked:
-        return own
-    shared = present.get(fallback, [])
-    apart = {t.slot for _, t in own} & {t.slot for _, t in shared}
-    return own if apart else own + shared
-
-
-def _by_pair(rows: Sequence[tuple[Term, list[Hit]]], places: Mapping[Term, list[Hit]], leads: Leads) -> Iterator[Plan]:
-    """Change each term where it stands; exchange the two words of a pair where the other one has ``places`` too."""
-    dictionary = leads.dictionary
-    for term, hits in rows:
-        for target in leads.targets(term.group):
-            for word in dictionary.counterparts(term, target):
-                if word.group != target:
+                exchange = target in present and not dictionary.groups[source].unmarked
+                if exchange and target < source and source in dictionary.targets:
+                    continue  # the same exchange from the other side
+                members = self._members(present, source)
+                lists = [(h, t, dictionary.counterparts(t, target), target) for h, t in members]
+                if exchange:
+                    taken = {h.start for h, _ in members}
+                    back = [(h, t) for h, t in present[target] if h.start not in taken]
+                    lists += [(h, t, dictionary.counterparts(t, source), source) for h, t in back]
+                if dictionary.raw:
+                    lists = [row for row in lists if row[2]]
+                leads = any(w.group == target for _, _, words, g in lists if g == target for w in words)
+                if not leads or not all(words for _, _, words, _ in lists):
+                    passed["no counterpart"] += 1
                     continue
-                moves: list[Move] = [(h, term, word, target) for h in hits]
-                others = places.get(word, [])
-                moves += [(h, word, term, term.group) for h in others if h not in hits]
-                if dictionary.groups[term.group].unmarked if others else leads.collapses(moves):
-                    leads.passed["collapse"] += 1
-                    continue
-                yield target, moves
+                label = "+".join(sorted((source, target))) if exchange else target
+                # Two people do not get one name: Emily and Anne become two others.
+                names = dict.fromkeys(t for _, t, _, _ in lists if t.role == "name")
+                ranks = {name: rank for rank, name in enumerate(names)}
+                for k in range(max(len(words) for _, _, words, _ in lists)):
+                    moves = [(h, t, words[(k + ranks.get(t, 0)) % len(words)], g) for h, t, words, g in lists]
+                    if not exchange and self._collapses(moves):
+                        passed["collapse"] += 1
+                        continue
+                    yield label, moves
+
+    def _members(self, present: Mapping[str, list[tuple[Hit, Term]]], source: str) -> list[tuple[Hit, Term]]:
+        """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she").
+
+        Where the text sets the two apart ("the woman and the trans woman"), nothing is shared.
+        """
+        own, groups = present[source], self._dictionary.groups
+        fallback = groups[source].fallback
+        if fallback is None or groups[fallback].unmarked:
+            return own
+        shared = present.get(fallback, [])
+        apart = {t.slot for _, t in own} & {t.slot for _, t in shared}
+        return own if apart else own + shared
+
+    def _by_pair(self, rows: Sequence[tuple[Term, list[Hit]]], places: Mapping[Term, list[Hit]]) -> Iterator[Plan]:
+        """Change each term where it stands; exchange the two words of a pair where the other one has ``places`` too."""
+        dictionary = self._dictionary
+        for term, hits in rows:
+            for target in self._targets(term.group):
+                for word in dictionary.counterparts(term, target):
+                    if word.group != target:
+                        continue
+                    others = places.get(word, [])
+                    moves: list[Move] = [(h, term, word, target) for h in hits]
+                    moves += [(h, word, term, term.group) for h in others if h not in hits]
+                    if dictionary.groups[term.group].unmarked if others else self._collapses(moves):
+                        self._passed["collapse"] += 1
+                        continue
+                    yield target, moves
