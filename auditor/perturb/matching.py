@@ -69,11 +69,11 @@ class Matcher:
         layers = [typed] if typed else []
         layers += [[d] for d in dictionaries if d.raw]
         self._layers = [_index([t for d in layer for t in d.sources]) for layer in layers]
-        self._adjectives = frozenset(
-            t.text.lower() for d in (*typed, *beside) if not d.raw for t in d.sources if t.slot.startswith("adjective")
-        )
+        known = [t for d in (*typed, *beside) if not d.raw for t in d.sources]
+        adjectives = frozenset(t.text.lower() for t in known if t.slot.startswith("adjective"))
         nouns = {t.text.lower() for d in typed for t in d.sources if t.pos in {"NN", "NNS"} and t.role}
-        self._context = Context(self._adjectives, nouns)
+        self._context = Context(adjectives, nouns)
+        self._persons = self._context.people - NOT_ALWAYS_PERSONS
 
     def scan(self, text: str) -> Scan:
         """Find every term in ``text``; hits are in order and those of one dictionary do not overlap."""
@@ -95,7 +95,7 @@ class Matcher:
         out = []
         for i in range(1, len(scan.tokens)):
             word, before = scan.tokens[i], scan.tokens[i - 1]
-            if word.key not in self._context.people - NOT_ALWAYS_PERSONS or before.key not in _BEFORE_NOUN:
+            if word.key not in self._persons or before.key not in _BEFORE_NOUN:
                 continue
             if i > 1 and scan.tokens[i - 2].key == "as":  # works as a welder: a trade, not a person
                 continue

@@ -9,6 +9,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -100,11 +101,6 @@ class Parser:
         Whether what similar sentences have in common is computed once (`auditor.text.batch_parser`); the parses are
         the same, and False leaves all to spaCy.
 
-    Attributes
-    ----------
-    asked, tagged, parsed : int
-        Sentences asked for, and distinct ones tagged and parsed so far.
-
     Raises
     ------
     UnknownPlugin
@@ -120,7 +116,7 @@ class Parser:
 
     def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES, shared: bool = True) -> None:
         self.name, self.shared = name, shared
-        self.asked = self.tagged = self.parsed = 0
+        self.asked = self.tagged = self.parsed = 0  # sentences asked for; distinct ones tagged, and parsed
         self._memory: Bounded[str, _Packed] = Bounded(max_sentences)
         self._nlp: Any = None
         self._stages: tuple[list[Any], list[Any]] = ([], [])
@@ -129,14 +125,11 @@ class Parser:
         self._relation_codes: Any = None
         self._codes: dict[str, int] = {}
         self._labels: list[str] = []
-        self._fingerprint = ""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the pipeline's files (weights, settings, vocabulary), 64 hexadecimal digits."""
-        if not self._fingerprint:
-            self._fingerprint = fingerprint(self.name)
-        return self._fingerprint
+        return fingerprint(self.name)
 
     def parse(self, sentences: Sequence[str]) -> list[Parse]:
         """Parse ``sentences``; the result has one `Parse` for each, in order.
