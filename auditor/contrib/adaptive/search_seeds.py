@@ -13,8 +13,8 @@ from auditor.contrib.adaptive.beliefs import Beliefs
 from auditor.contrib.adaptive.features import ARROW, Arm, Node
 from auditor.core.types import Case, Check, Edit, Variant, Verdict, draws_of
 from auditor.perturb.choices import Choice, ends_of, fits
-from auditor.perturb.mutation import _variants
 from auditor.perturb.moves import EVERY, Wanted
+from auditor.perturb.mutation import _variants
 
 WIDEST = 256  # joint variants of one attribute set in one seed
 FITS = ("same terms", "same directions", "same target groups")  # of an arm and a fresh seed
