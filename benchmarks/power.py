@@ -1,7 +1,7 @@
 """What the claims of a run show, and how often they err: planted answers to the cases that the product makes.
 
 The cases come once from the product's own pipeline; answers are drawn by `auditor.measure.simulate` and judged by
-`auditor.measure.claims.claims`. Prints a table as it goes, writes ``power.json`` and ``power.md``.
+`auditor.measure.families.claims`. Prints a table as it goes, writes ``power.json`` and ``power.md``.
 
     python benchmarks/power.py [--runs 200] [--only TEXT] [--out benchmarks/results]
 """

@@ -25,13 +25,12 @@ import numpy as np
 from auditor.core.plan import Plan
 from auditor.core.types import Answer, Case, Check
 from auditor.measure import net
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Claim, Question, decide
 from auditor.measure.contrasts import Versions
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.sequential import Look
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
-from auditor.measure.verdicts import decide
 from auditor.run import observed
 from auditor.run.audit import run_sync
 from auditor.run.build import Parts, prepare

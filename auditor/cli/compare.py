@@ -42,7 +42,7 @@ def compare(
 ) -> int:
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone)."""
     from auditor.contrib.ll144 import other_tables as of_outcomes
-    from auditor.measure import compare as of_texts
+    from auditor.measure import comparison as of_texts
     from auditor.report import side_by_side
     from auditor.run import observed, outcome_folder
     from auditor.tables import tabular_compare as of_rows

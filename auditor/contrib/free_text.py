@@ -13,12 +13,11 @@ import numpy as np
 
 from auditor.core.types import Answer
 from auditor.measure import net
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Claim, Question, Tested, decide
 from auditor.measure.contrasts import Versions
-from auditor.measure.multiplicity import holm
 from auditor.measure.observations import STATUS, Arm, Columns, Observations
+from auditor.measure.p_values import holm
 from auditor.measure.told_apart import Bag, Pair, ToldApart, told_apart
-from auditor.measure.verdicts import Tested, decide
 from auditor.perturb import dictionaries
 from auditor.tasks import text_oracle as wording
 from auditor.tasks.phrases import is_refusal, normalise

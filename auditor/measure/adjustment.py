@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Random
+from auditor.measure.likelihood import MOST_ROWS, Random
+from auditor.measure.observations import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -73,7 +73,7 @@ class Edits:
     """
 
     def __init__(
-        self, covariates: Floats, others: Floats, text: Ints, words: csr_array, neutral: NDArray[np.bool_], unit: Ints
+        self, covariates: Floats, others: Floats, text: Ints, words: csr_array, neutral: Bools, unit: Ints
     ) -> None:
         self._k = k = covariates.shape[1]
         _, self._text, size = np.unique(text, return_inverse=True, return_counts=True)
@@ -114,9 +114,9 @@ class Edits:
         left = inverse[:k] @ x.T
         resid = y - x @ effect
         score = np.column_stack([np.bincount(self._unit, row * resid) for row in left])
-        found = self._random.curve(y[self._kept])
+        curve = self._random.curve(y[self._kept])
         c = self._words.T @ left.T
-        tau2 = 0.0 if found is None else found.likely**2
+        tau2 = 0.0 if curve is None else curve.likely**2
         covariance = (score.T @ score) * self._units / max(1, self._units - 1) + tau2 * (c.T @ c)
         covariance += (inverse[:k] * (penalty**2 * prior)) @ inverse[:k].T
         # An estimable combination has no part in the null space, groups included.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.core.counting import plural, verb
-from auditor.core.types import SHOWN, Estimate, Verdict
+from auditor.core.types import SHOWN, Estimate, Interaction, Verdict
 from auditor.measure.claims import OTHERS, Claim
 from auditor.measure.intervals import percent, with_interval
 from auditor.measure.observations import Direction
@@ -156,6 +156,29 @@ def hidden_text(verdict: Verdict, directions: Sequence[Direction]) -> str:
     return (
         f"the label changed from {verdict.original_output} to {verdict.variant_output} when {changes} terms "
         f"were changed together; it stayed {verdict.original_output} when {alone}"
+    )
+
+
+def chance_note(rate: float) -> tuple[str, ...]:
+    """How many joint variants would look hidden by noise alone; only stated for two attributes."""
+    if rate <= 0.0:
+        return ()
+    return (f"at the measured noise, {percent(rate)} % of joint variants would look hidden by chance",)
+
+
+def contrast_note(known: Interaction) -> tuple[str, ...]:
+    """How far the joint change goes beyond its parts, beside what placebo edits do."""
+    if known.contrast is None or known.se is None:
+        return ()
+    if known.scale == "share":
+        return (
+            f"beyond all of its parts by {100 * abs(known.contrast):.0f} points of the label's share (placebo edits: "
+            f"standard deviation {100 * known.se:.0f})",
+        )
+    unit = " log odds" if known.scale == "log_odds" else ""
+    return (
+        f"interaction contrast: {known.contrast:+.2f}{unit} (joint effect minus the sum of the single ones; placebo "
+        f"edits: standard deviation {known.se:.2f})",
     )
 
 

@@ -2,30 +2,47 @@
 
 One claim is about one contrast of one family. *net*: the favourable answers (or the number, or the log odds) of one
 group minus those of another, whichever was the original. *refusal*: the same of answers that were refused or could
-not be read. *instability*: how often an answer changes at all, beyond placebo edits of the same shape.
-This module says what claims are; `auditor.measure.families` makes them. docs/statistics.md says what each verdict
-means; docs/decisions/0004-claims.md has the rules.
+not be read. *instability*: how often an answer changes at all, beyond placebo edits of the same shape. This module has
+what a run asks of its claims, and goes from estimates to verdicts; `auditor.measure.families` makes all of a run.
+docs/statistics.md says what each verdict means; docs/decisions/0004-claims.md has the rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
 
 from auditor.core.record.measured import Claim as Claim
 from auditor.core.record.measured import Family as Family
 from auditor.core.record.measured import Scale as Scale
-from auditor.measure.enough import ALPHA
+from auditor.core.types import ClaimVerdict
+from auditor.measure.linear import ROUNDING, Fit, Rows
+from auditor.measure.observations import Floats
+from auditor.measure.p_values import holm_in_blocks
 from auditor.measure.sequential import Look, nominal, overall
 
 UNITS: Mapping[Scale, str] = {"log_odds": "log odds", "share": "points"}
 GRADED = "points of 100"  # unit of graded answers
+ALPHA = 0.05  # of a family of claims
+POWER = 0.8
+POWER_Z = 1.959964 + 0.841621  # two-sided 5 %, power 80 %
+LARGE = 0.3  # a net difference that fewer texts than are needed would not show
+ASSUMED_FLIPS = 0.016  # of edits that say nothing about a person
+FEW = 0.05  # of its level, for a claim with too few texts: all of them would have to differ
 MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
 MIN_WORDS = 4.0  # effective words from which on something is said of a group
 PRIMARY = 0.9  # of an attribute's share of alpha, for the pair that its dictionary names first
 OTHERS = "others"
 USUAL_DELTA = 0.05  # what calls_needed is for where no delta is given
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,8 +104,213 @@ class Question:
         return 1 - nominal(self.looks.get(attribute, ()))
 
 
-class About(NamedTuple):
-    """Which answers."""
+@cache
+def texts_needed(share: float = 1.0) -> int:
+    """Texts from which on a net difference of 30 points is shown in 80 % of runs, where answers are labels.
 
-    model: str
-    format: str
+    At ``share`` of the level of 5 %. Each text is asked once about either group; half of the answers are favourable,
+    and `ASSUMED_FLIPS` of them change with any edit.
+
+    Examples
+    --------
+    >>> texts_needed(), texts_needed(0.1)
+    (23, 40)
+    """
+    from scipy.stats import norm, t
+
+    spread = LARGE + 2 * ASSUMED_FLIPS - LARGE**2
+    n = 6
+    while (t.isf(ALPHA * share / 2, n - 1) + norm.ppf(POWER)) * math.sqrt(spread / n) > LARGE:
+        n += 1
+    return n
+
+
+def one_thread(function: Callable[P, T]) -> Callable[P, T]:
+    """A function that keeps numpy and scipy from starting threads while it runs.
+
+    The matrices here are small: several threads would only wait for each other, on a busy machine for minutes.
+
+    Examples
+    --------
+    >>> from threadpoolctl import threadpool_info
+    >>> threads = one_thread(lambda: {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+    >>> threads()
+    {1}
+    """
+    limited: Callable[P, T] = threadpool_limits.wrap(limits=1, user_api="blas")(function)
+    return limited
+
+
+# -- estimates ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A claim with what its verdict is made from.
+
+    Attributes
+    ----------
+    claim : Claim
+        With its verdict "not_tested" and why, where there is nothing more.
+    weight : float
+        Of alpha, before the family is known.
+    main, share : Fit or None
+        What decides, and what delta is compared with: shares or numbers.
+    rows : Rows or None
+        The contrasts behind ``share``.
+    calls : int
+        Answers that the contrasts were made of; 0 where nobody asks how many it would take.
+    missing : int
+        Versions about either side that lack before a difference of 30 points would be shown.
+    """
+
+    claim: Claim
+    weight: float = 0.0
+    main: Fit | None = None
+    share: Fit | None = None
+    rows: Rows | None = None
+    calls: int = 0
+    missing: int = 0
+
+    @property
+    def block(self) -> tuple[str, ...]:
+        """Claims that pass their share of the level on among themselves first: those of one attribute."""
+        c = self.claim
+        return c.model, c.format, c.label, c.attribute
+
+
+def filled(claim: Claim, main: Fit, share: Fit | None = None, *, level: float = 0.95) -> Claim:
+    """``claim`` with the estimates, intervals and p values of what decides, and the difference of shares."""
+    low, high = main.group.interval(level)
+    words_low, words_high = main.these.interval(level)
+    claim = dataclasses.replace(
+        claim,
+        estimate=main.group.value,
+        low=low,
+        high=high,
+        words_estimate=main.these.value,
+        words_low=words_low,
+        words_high=words_high,
+        texts=main.texts,
+        words=main.words,
+        p_value=main.group.p_value(),
+        p_words=main.these.p_value(),
+    )
+    if share is None or share is main:
+        return claim
+    low, high = share.group.interval(level)
+    return dataclasses.replace(claim, share_difference=share.group.value, share_low=low, share_high=high)
+
+
+def rare(fit: Fit, rows: Rows) -> Fit:
+    """Intervals of shares where next to nothing changed: none shrinks to a point.
+
+    With ``s`` texts that changed (``(Σ |y|)² / Σ y²``: as many as changed alike), ``3 exp(−s / 2)`` more are added to
+    the variance: without any the 95 % limits are 3.4 / n (Clopper and Pearson: 3.7 / n), and from six on it is small.
+    """
+    y = changes(rows)
+    square = float(y @ y)
+    changed = float(np.abs(y).sum()) ** 2 / square if square else 0.0
+    added = 3 * math.exp(-changed / 2) / len(y) ** 2
+    return dataclasses.replace(fit, these=fit.these.wider(added), group=fit.group.wider(added))
+
+
+def changes(rows: Rows) -> Floats:
+    """The contrasts between groups, summed by source text."""
+    focal = rows.design.focal > 0
+    text = np.unique(rows.design.text[focal], return_inverse=True)[1]
+    return np.bincount(text, rows.y[focal]).astype(np.float64)
+
+
+# -- verdicts -------------------------------------------------------------------------------------------------
+
+
+class PValues(NamedTuple):
+    """Of one claim, adjusted within its family: for the group, for these words, for the bound."""
+
+    group: float
+    words: float
+    bound: float
+
+
+def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
+    """Adjust within the family and give each claim its verdict."""
+    family = [t for t in tested if t.main is not None]
+    weights, blocks = [t.weight for t in family], [t.block for t in family]
+
+    def holm(p_values: Iterable[float]) -> list[float]:
+        spread = [question.overall(t.claim.attribute, p) for t, p in zip(family, p_values, strict=True)]
+        return holm_in_blocks(spread, weights, blocks)
+
+    shown = holm(t.claim.p_value or 0.0 for t in family)
+    words = holm(t.claim.p_words or 0.0 for t in family)
+    bounds = holm(_bound(t) for t in family)
+    adjusted = {id(t): PValues(*three) for t, *three in zip(family, shown, words, bounds, strict=True)}
+    return [t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question, len(family)) for t in tested]
+
+
+def _bound(t: Tested) -> float:
+    delta = t.claim.delta
+    if delta is None or t.share is None or abs(t.share.group.value) >= delta:
+        return 1.0
+    return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
+
+
+def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
+    claim, main = t.claim, t.main
+    assert main is not None
+    assert t.rows is not None
+    differs = (np.abs(t.rows.y) > 1e-9) & (t.rows.design.focal > 0)
+    changed = len(np.unique(t.rows.design.text[differs]))
+    few = claim.scale == "share" and changed < MIN_TEXTS
+    verdict: ClaimVerdict = "not_determined"
+    why = ""
+    alpha = question.alpha
+    if few:
+        why = f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
+    elif max(p.group, p.words) < alpha and main.words >= MIN_WORDS:
+        verdict = "shown"
+    elif p.words < alpha:
+        verdict = "shown_for_words"
+        why = (
+            "which words name the groups is not recorded"
+            if not main.words
+            else f"{main.words:.0f} words stand for the groups, too few to speak of the groups themselves"
+            if main.words < MIN_WORDS
+            else "other words for the same groups may give another difference"
+        )
+    if verdict == "not_determined":
+        if p.bound < alpha and question.positive_control.get(claim.model) is True:
+            verdict, why = "bounded", ""
+        elif p.bound < alpha:
+            why = "below delta, but the positive control was not seen"
+        elif missing := t.missing or _missing(claim):
+            why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
+        elif not few and _leaves_out_zero(claim):
+            why = (
+                f"its interval alone leaves out 0, but it is one of {family:,} comparisons: p = {p.words:.2g} among "
+                f"them, on {claim.texts} texts"
+            )
+        elif not few:
+            why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
+    calls = _calls(t, question) if verdict == "not_determined" else None
+    return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.group, calls_needed=calls)
+
+
+def _leaves_out_zero(claim: Claim) -> bool:
+    return claim.low is not None and claim.high is not None and (claim.low > ROUNDING or claim.high < -ROUNDING)
+
+
+def _missing(claim: Claim) -> int:
+    """Texts that lack before the whole level would show a difference of 30 points of answers that are labels."""
+    return 0 if claim.scale != "share" or claim.family == "interaction" else max(0, texts_needed() - claim.texts)
+
+
+def _calls(t: Tested, question: Question) -> int | None:
+    """Calls after which a net difference of delta would be shown with 80 %; None where words forbid it."""
+    target = t.claim.delta or (None if question.number else question.limit(t.claim.unit, USUAL_DELTA))
+    if t.share is None or not t.calls or target is None or t.share.these.se == 0:
+        return None
+    own = t.share.these.se**2
+    room = (target / POWER_Z) ** 2 - max(0.0, t.share.group.se**2 - own)
+    return math.ceil(t.calls * max(1.0, own / room)) if room > 0 else None

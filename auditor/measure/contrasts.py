@@ -13,17 +13,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auditor.measure.adjustment import Adjustment, Edits, within
-from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Known, Random, ceiling
+from auditor.measure.likelihood import MOST_ROWS, Known, Random, ceiling
 from auditor.measure.linear import Design
-from auditor.measure.observations import SILENT, STATUS, Arm, Codes, Columns, Observations, Shape
+from auditor.measure.observations import SILENT, STATUS, Arm, Bools, Codes, Columns, Floats, Ints, Observations, Shape
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Bools = NDArray[np.bool_]
 Value = Callable[[Columns], tuple[Floats, Bools]]
 MOST_LAYOUTS = 8
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from

@@ -167,7 +167,7 @@ def group_fairness(
     >>> [g.name for g in found.groups if g.violates and g.stands_out]
     ['nurse']
     """
-    from auditor.measure.multiplicity import benjamini_hochberg
+    from auditor.measure.p_values import benjamini_hochberg
 
     table = _paired(scores) if paired else {k: _given(v) for k, v in scores.items()}
     names = [name for name in scores if len(table[name])]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from auditor.measure import instability, interactions, net
-from auditor.measure.claims import Claim, Family, Question
+from auditor.measure.claims import Claim, Family, Question, decide, one_thread
 from auditor.measure.contrasts import Versions
 from auditor.measure.observations import Observations
-from auditor.measure.threads import one_thread
-from auditor.measure.verdicts import decide
 
 
 @one_thread
@@ -21,10 +19,10 @@ def claims(observations: Observations, question: Question, versions: Versions | 
     columns = observations.columns()
     if versions is None:
         versions = Versions(observations, columns)
-    found: list[Claim] = []
+    made: list[Claim] = []
     families: tuple[Family, ...] = ("net", "refusal")
     for family in families:
-        found += decide(list(net.tested(observations, columns, versions, family, question)), question)
+        made += decide(list(net.tested(observations, columns, versions, family, question)), question)
     unsigned = dataclasses.replace(question, delta=None)
-    found += decide(list(instability.tested(observations, columns, versions)), unsigned)
-    return found + decide(list(interactions.tested(observations, columns, question)), question)
+    made += decide(list(instability.tested(observations, columns, versions)), unsigned)
+    return made + decide(list(interactions.tested(observations, columns, question)), question)

@@ -6,15 +6,13 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor.core.types import SHOWN, VERDICTS, ClaimVerdict, Estimate, Finding, Verdict
+from auditor.core.types import SHOWN, VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.measure.claim_words import claim_notes, claim_text, net_notes, net_text, placebo_notes, which_way
 from auditor.measure.claims import OTHERS, Claim
-from auditor.measure.hidden_findings import Seen, hidden_findings
-from auditor.measure.observations import Direction, Judged, Observations
+from auditor.measure.hidden import Seen, Settings, hidden_findings
+from auditor.measure.observations import Bools, Direction, Judged, Observations, Place
 from auditor.measure.rates import VIOLATION, Counts, edited, seed_violation_rate, tabulate, violation_rate
-from auditor.measure.settings import Settings as Settings
 
 EXEMPLARS = 5
 ATOMIC, JOINT = "MUT101", "MUT102"
@@ -22,7 +20,7 @@ NET, SCORE, REFUSAL, INSTABILITY = "DIR110", "SCO130", "REF120", "INS140"
 METHOD = "net difference by text, texts and words random"
 
 
-Key = tuple[str, str, tuple[str, ...]]  # model, format, attributes
+Key = tuple[Place, tuple[str, ...]]  # and attributes
 
 
 def findings(tables: Sequence[Observations], settings: Settings, claims: Sequence[Claim] = ()) -> list[Finding]:
@@ -42,52 +40,58 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
     claims : sequence of Claim
         Of the run.
     """
-    found: list[Finding] = []
-    decided: list[Finding] = []
+    of_sets: list[Finding] = []
+    of_groups: list[Finding] = []
     for place, by_set in sorted(tabulate(tables[0], edited).items()):
         for attributes, counts in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
-            key = (*place, attributes)
+            key = (place, attributes)
             about = [c for c in claims if _key(c) == key]
             changed = _changed(tables, key)
-            found.append(_set(key, counts, tables, changed, settings, about))
-            decided += _claims(about, changed)
-    found += [*decided, *hidden_findings(tables, settings)]
-    return [dataclasses.replace(finding, id=f"F{n:03d}") for n, finding in enumerate(found, 1)]
+            of_sets.append(_set(key, counts, tables, changed, settings, about))
+            of_groups += _claims(about, changed)
+    return _numbered([*of_sets, *of_groups, *hidden_findings(tables, settings)])
+
+
+def of_claims(claims: Sequence[Claim], tables: Sequence[Observations]) -> list[Finding]:
+    """Findings of claims alone: for answers that are amounts, where a rate of changes says little."""
+    by_key: dict[Key, list[Claim]] = {}
+    for claim in claims:
+        by_key.setdefault(_key(claim), []).append(claim)
+    made = (one for key, own in by_key.items() for one in _claims(own, _changed(tables, key)))
+    return _numbered(one for one in made if one.verdict != "not_determined")
+
+
+def _numbered(findings: Iterable[Finding]) -> list[Finding]:
+    return [dataclasses.replace(finding, id=f"F{n:03d}") for n, finding in enumerate(findings, 1)]
 
 
 def _key(claim: Claim) -> Key:
-    return claim.model, claim.format, tuple(claim.attribute.split("+"))
+    return Place(claim.model, claim.format), tuple(claim.attribute.split("+"))
 
 
-def _rows(table: Observations, told: Judged, key: Key) -> NDArray[np.bool_]:
+def _rows(table: Observations, judged: Judged, key: Key) -> Bools:
     """Which verdicts are about a set of attributes."""
-    model, name, attributes = key
+    place, attributes = key
     own = np.array([attributes in edited(s) for s in table.shapes.values], dtype=bool)
-    here: NDArray[np.bool_] = (told.model == table.models.get(model)) & (told.format == table.formats.get(name))
-    return np.asarray(here & own[told.shape])
+    return np.asarray(table.at(judged, place) & own[judged.shape])
 
 
 def _changed(tables: Iterable[Observations], key: Key) -> list[Seen]:
     """The violations of a set of attributes, the clearest first."""
-    found: list[Seen] = []
+    seen: list[Seen] = []
     for table in tables:
-        told = table.judged()
-        rows = np.flatnonzero(_rows(table, told, key) & (told.outcome == VIOLATION))
-        found += Seen.of(table, told, rows)
-    return sorted(found, key=lambda one: _clearness(one.verdict))
+        judged = table.judged()
+        seen += Seen.of(table, judged, np.flatnonzero(_rows(table, judged, key) & (judged.outcome == VIOLATION)))
+    return sorted(seen, key=lambda one: (-(one.verdict.distance or 0.0), one.verdict.case_id, one.verdict.variant_id))
 
 
 def _directions(tables: Iterable[Observations], key: Key) -> list[Direction]:
-    found: set[Direction] = set()
+    turns: set[Direction] = set()
     for table in tables:
-        told = table.judged()
-        for code in np.unique(told.shape[_rows(table, told, key)]).tolist():
-            found.update(table.shapes.values[code].directions)
-    return sorted(found)
-
-
-def _clearness(v: Verdict) -> tuple[float, str, str]:
-    return -(v.distance or 0.0), v.case_id, v.variant_id
+        judged = table.judged()
+        for code in np.unique(judged.shape[_rows(table, judged, key)]).tolist():
+            turns.update(table.shapes.values[code].directions)
+    return sorted(turns)
 
 
 # -- sets of attributes -----------------------------------------------------------------------------------
@@ -101,7 +105,7 @@ def _set(
     settings: Settings,
     claims: Sequence[Claim],
 ) -> Finding:
-    model, name, attributes = key
+    (model, name), attributes = key
     rate, seeds = violation_rate(counts), seed_violation_rate(counts)
     verdict, why, decisive = _summary(claims, judged=rate is not None)
     noise = settings.noise.get(model)
@@ -139,11 +143,9 @@ def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, tu
     if not tested or not judged:
         why = next((c.why for c in claims if c.why), "")
         return ("not_determined" if judged else "not_tested"), ((why,) if why else ()), None
-    if all(c.verdict == "bounded" for c in tested):
-        verdict: ClaimVerdict = "bounded"
-    else:
-        found = {c.verdict for c in tested} - {"bounded"}
-        verdict = next(v for v in VERDICTS if v in found)
+    # Bounded where all are.
+    states = {c.verdict for c in tested} - {"bounded"} or {"bounded"}
+    verdict: ClaimVerdict = next(v for v in VERDICTS if v in states)
     alike = [c for c in tested if c.verdict == verdict]
     first = min(alike, key=lambda c: (c.p_adjusted or 0.0, c.p_value or 0.0))
     why = next((c.why for c in (first, *alike) if c.why), "")
@@ -165,20 +167,6 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
             decided = [c for c in decided if c.verdict in SHOWN]
         out += [_finding(c, code, changed) for c in decided]
     return out
-
-
-def of_claims(claims: Sequence[Claim], tables: Sequence[Observations]) -> list[Finding]:
-    """Findings of claims alone: for answers that are amounts, where a rate of changes says little."""
-    by_key: dict[Key, list[Claim]] = {}
-    for claim in claims:
-        by_key.setdefault(_key(claim), []).append(claim)
-    found = [
-        one
-        for key, own in by_key.items()
-        for one in _claims(own, _changed(tables, key))
-        if one.verdict != "not_determined"
-    ]
-    return [dataclasses.replace(finding, id=f"F{n:03d}") for n, finding in enumerate(found, 1)]
 
 
 def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
@@ -234,6 +222,6 @@ def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *turned, *moved)))[:EXEMPLARS]
 
 
-def as_records(found: Iterable[Finding]) -> list[dict[str, object]]:
+def as_records(findings: Iterable[Finding]) -> list[dict[str, object]]:
     """Findings as plain data for ``run.json``."""
-    return [dataclasses.asdict(finding) for finding in found]
+    return [dataclasses.asdict(finding) for finding in findings]

@@ -1,4 +1,4 @@
-"""Single texts: which joint change does more beyond its parts than joint placebo edits do.
+"""Hidden changes of single texts: which do more beyond their parts than joint placebo edits do, and the findings.
 
 The measure of a joint version is its interaction contrast on the score; where answers are labels alone, how far its
 share of the label lies beyond all of its parts. Placebo versions of the same texts, with as many places changed, have
@@ -10,148 +10,141 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from auditor.core.types import Interaction
+from auditor.core.types import ClaimVerdict, Estimate, Finding, Interaction, InteractionKind, Verdict
 from auditor.measure import contrasts
-from auditor.measure.claims import MIN_TEXTS, Question
-from auditor.measure.lattices import Bools, Floats, Joints, joints
-from auditor.measure.multiplicity import benjamini_hochberg, holm
+from auditor.measure.claim_words import chance_note, contrast_note, hidden_text
+from auditor.measure.claims import ALPHA, MIN_TEXTS, Question, one_thread
+from auditor.measure.lattices import Joints, joints
 from auditor.measure.net import scales
-from auditor.measure.observations import Columns, Observations
-from auditor.measure.paired import sign_flip
-from auditor.measure.threads import one_thread
+from auditor.measure.observations import Arm, Bools, Columns, Direction, Floats, Ints, Judged, Observations
+from auditor.measure.p_values import benjamini_hochberg, holm, sign_flip
 
 LEVEL = 0.05  # of the test of the whole run, and of a version among placebo versions
 FALSE_SHARE = 0.10  # of confirmed texts that may be false, where the whole run shows something
 MATCHED = 20  # texts with placebos of the same extent from which on only these are compared
 MOST_SUBSETS = 70  # sets of placebo versions of one text that are averaged
+MAX_HIDDEN = 200  # hidden findings for each model and format: the strongest of all
+HIDDEN = "HID201"
+ALONE = Interaction(
+    kind="not_tested",
+    why="not every part of this change was asked and answered beside it, or it comes from a directed search",
+)
+VERDICTS: Mapping[str, ClaimVerdict] = {
+    "confirmed": "shown",
+    "threshold_crossing": "not_determined",
+    "not_tested": "not_tested",
+}
+Variant = tuple[str, str, str]  # model, variant id, format
 
 
-Key = tuple[str, str, str]  # model, variant id, format
+# -- against placebo edits ------------------------------------------------------------------------------------
 
 
 @one_thread
 def interactions(
     observations: Observations, question: Question, rows: Mapping[str, int], *, seed: int = 7
-) -> dict[Key, Interaction]:
+) -> dict[Variant, Interaction]:
     """What is known of the joint versions in ``rows`` (variant id → row of its version).
 
     One that is not in the result has parts without an answer, or is no version of the table.
     """
     columns = observations.columns()
-    found = joints(observations, columns, list(rows.values()))
-    out: dict[Key, Interaction] = {}
-    for model, name in itertools.product(
-        range(len(observations.models.values)), range(len(observations.formats.values))
-    ):
-        asked = (columns.model == model) & (columns.format == name)
-        if not asked.any():
-            continue
-        told = _of_model(observations, columns, asked, found, question, np.random.default_rng([seed, 6]))
-        about = observations.models.values[model], observations.formats.values[name]
-        out |= {(about[0], id, about[1]): told[row] for id, row in rows.items() if row in told}
+    by_order = joints(observations, columns, list(rows.values()))
+    out: dict[Variant, Interaction] = {}
+    for place, asked in observations.places(columns):
+        rng = np.random.default_rng([seed, 6])
+        arms = [
+            arm
+            for one in by_order.values()
+            if (arm := _Arms.of(observations, columns, asked, one, question)) is not None
+        ]
+        gates = holm([arm.more_than_placebo(rng) for arm in arms])
+        by_row = {row: one for arm, gate in zip(arms, gates, strict=True) for row, one in arm.judged(gate).items()}
+        out |= {(place.model, id, place.format): by_row[row] for id, row in rows.items() if row in by_row}
     return out
-
-
-def _of_model(
-    observations: Observations,
-    columns: Columns,
-    asked: Bools,
-    found: Mapping[int, Joints],
-    question: Question,
-    rng: np.random.Generator,
-) -> dict[int, Interaction]:
-    """By row of the joint version."""
-    made = [_Arms.of(observations, columns, asked, one, question) for one in found.values()]
-    arms = [one for one in made if one is not None]
-    gates = holm([one.more_than_placebo(rng) for one in arms])
-    return {row: told for one, gate in zip(arms, gates, strict=True) for row, told in one.told(gate).items()}
 
 
 class _Arms:
     """Measures of the joint versions of one order, edited and placebo ones."""
 
-    def __init__(self, found: Joints, measure: Floats, scale: str, attributes: Sequence[tuple[str, ...]]) -> None:
-        self.found, self.measure, self.scale = found, measure, scale
-        self.units: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
-        self.placebos: dict[int, list[int]] = defaultdict(list)
-        for row, (text, placebo) in enumerate(zip(found.text.tolist(), found.placebo.tolist(), strict=True)):
+    def __init__(self, joint: Joints, measure: Floats, scale: str, attributes: Sequence[tuple[str, ...]]) -> None:
+        self._spans, self._version = joint.spans, joint.cells[:, -1]
+        self._measure, self._scale = measure, scale
+        self._edited: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)  # by text and attributes
+        self._placebos: dict[int, list[int]] = defaultdict(list)
+        for row, (text, placebo) in enumerate(zip(joint.text.tolist(), joint.placebo.tolist(), strict=True)):
             if placebo:
-                self.placebos[text].append(row)
+                self._placebos[text].append(row)
             else:
-                self.units[text, attributes[row]].append(row)
+                self._edited[text, attributes[row]].append(row)
         self._pools: dict[tuple[int, int], tuple[Floats, Floats, int]] = {}
 
     @classmethod
     def of(
-        cls, observations: Observations, columns: Columns, asked: Bools, found: Joints, question: Question
+        cls, observations: Observations, columns: Columns, asked: Bools, joint: Joints, question: Question
     ) -> _Arms | None:
         """Those of the answers ``asked``; None without any whose parts were all answered."""
         measures = []
         scale = ""
-        here = np.zeros(len(found.text), dtype=bool)
+        here = np.zeros(len(joint.text), dtype=bool)
         for label in question.outcomes or [""]:
             scale, value = next(iter(scales(observations, columns, asked, label, question).items()))
             y, known = contrasts.outcome_means(columns, asked, value)
-            measures.append(found.beyond_parts(y) if scale == "share" else found.contrasts(y))
-            here = found.known(known)
+            measures.append(joint.beyond_parts(y) if scale == "share" else joint.contrasts(y))
+            here = joint.known(known)
         if not here.any():
             return None
-        some = found._replace(
-            **{name: getattr(found, name)[here] for name in ("text", "shape", "placebo", "spans", "cells")}
-        )
+        some = joint.where(here)
         attributes = [observations.shapes.values[code].attributes for code in some.shape]
         return cls(some, np.column_stack(measures)[here], scale, attributes)
 
     def more_than_placebo(self, rng: np.random.Generator) -> float | None:
         """One-sided p value that joint edits reach further than placebos in the same texts; None for few texts."""
-        size = np.abs(self.measure).max(axis=1)
+        size = np.abs(self._measure).max(axis=1)
         edited: dict[int, list[float]] = defaultdict(list)
-        for (text, _), rows in self.units.items():
+        for (text, _), rows in self._edited.items():
             edited[text].append(float(size[rows].mean()))
         differences = [
             sum(edited[text]) / len(edited[text]) - float(size[rows].mean())
-            for text, rows in sorted(self.placebos.items())
+            for text, rows in sorted(self._placebos.items())
             if text in edited
         ]
         if len(differences) < MIN_TEXTS:
             return None
         return sign_flip(differences, rng=rng, alternative="greater")
 
-    def told(self, gate: float | None) -> dict[int, Interaction]:
-        """By row of the version, given the p value of the whole run."""
+    def judged(self, gate: float | None) -> dict[int, Interaction]:
+        """By row of the version; ``gate`` is the p value of the whole run."""
+        se = self._spread()
         if gate is None:
             why = f"fewer than {MIN_TEXTS} texts have joint placebo edits to compare with"
-            none = Interaction(kind="not_tested", why=why, scale=self.scale)
-            return {
-                int(self.found.cells[row, -1]): replace(none, contrast=self._strongest(row), se=self._spread())
-                for rows in self.units.values()
-                for row in rows
-            }
-        means = [float(np.abs(self.measure[rows].mean(axis=0)).max()) for rows in self.units.values()]
+            none = Interaction(kind="not_tested", why=why, scale=self._scale, se=se)
+            every = itertools.chain.from_iterable(self._edited.values())
+            return {int(self._version[row]): replace(none, contrast=self._strongest(row)) for row in every}
+        means = [float(np.abs(self._measure[rows].mean(axis=0)).max()) for rows in self._edited.values()]
         p_values = [
-            self.tail(mean, len(rows), round(float(self.found.spans[rows].mean())))
-            for mean, rows in zip(means, self.units.values(), strict=True)
+            self._tail(mean, len(rows), round(float(self._spans[rows].mean())))
+            for mean, rows in zip(means, self._edited.values(), strict=True)
         ]
         q_values = benjamini_hochberg(p_values)
-        se = self._spread()
         return {
-            int(self.found.cells[row, -1]): self._verdict(row, rows, gate, float(q or 0.0), se)
-            for rows, q in zip(self.units.values(), q_values, strict=True)
+            int(self._version[row]): self._verdict(row, rows, gate, float(q or 0.0), se)
+            for rows, q in zip(self._edited.values(), q_values, strict=True)
             for row in rows
         }
 
     def _verdict(self, row: int, rows: Sequence[int], gate: float, q: float, se: float) -> Interaction:
         contrast = self._strongest(row)
-        p = self.tail(abs(contrast), 1, int(self.found.spans[row]))
+        p = self._tail(abs(contrast), 1, int(self._spans[row]))
         # The text as a whole must point where this version does.
-        column = int(np.abs(self.measure[row]).argmax())
-        along = float(self.measure[rows, column].mean()) * contrast > 0
+        column = int(np.abs(self._measure[row]).argmax())
+        along = float(self._measure[rows, column].mean()) * contrast > 0
         why = ""
         if gate > LEVEL:
             why = f"joint edits reach no further beyond their parts than joint placebo edits do (p = {gate:.2g})"
@@ -159,28 +152,22 @@ class _Arms:
             why = f"in this text joint edits reach no further than placebo edits may (adjusted p = {q:.2g})"
         elif p > LEVEL:
             why = f"placebo edits reach as far beyond their parts as this change does (p = {p:.2g})"
-        return Interaction(
-            kind="threshold_crossing" if why else "confirmed",
-            why=why,
-            contrast=contrast,
-            se=se,
-            scale=self.scale,
-            p_value=p,
-            p_adjusted=q,
-        )
+        kind: InteractionKind = "threshold_crossing" if why else "confirmed"
+        scale = self._scale
+        return Interaction(kind=kind, why=why, contrast=contrast, se=se, scale=scale, p_value=p, p_adjusted=q)
 
     def _strongest(self, row: int) -> float:
-        measure = self.measure[row]
+        measure = self._measure[row]
         return float(measure[np.abs(measure).argmax()])
 
     def _spread(self) -> float:
         """Standard deviation of a measure over placebos; what joint edits spread counts as one text of them."""
-        size = np.abs(self.measure).max(axis=1) ** 2
-        edited = size[~self.found.placebo]
-        texts = [float(size[rows].mean()) for rows in self.placebos.values()]
+        size = np.abs(self._measure).max(axis=1) ** 2
+        edited = size[sorted(itertools.chain.from_iterable(self._edited.values()))]
+        texts = [float(size[rows].mean()) for rows in self._placebos.values()]
         return math.sqrt((sum(texts) + (float(edited.mean()) if len(edited) else 0.0)) / (len(texts) + 1))
 
-    def tail(self, size: float, k: int, spans: int) -> float:
+    def _tail(self, size: float, k: int, spans: int) -> float:
         """Share of placebo texts in which the mean of ``k`` versions is as large, the one in question counted in."""
         if (k, spans) not in self._pools:
             self._pools[k, spans] = self._pool(k, spans)
@@ -192,15 +179,14 @@ class _Arms:
     def _pool(self, k: int, spans: int) -> tuple[Floats, Floats, int]:
         matched = {
             text: some
-            for text, rows in self.placebos.items()
-            if (some := [row for row in rows if self.found.spans[row] >= spans])
+            for text, rows in self._placebos.items()
+            if (some := [row for row in rows if self._spans[row] >= spans])
         }
-        chosen = matched if len(matched) >= MATCHED else self.placebos
+        chosen = matched if len(matched) >= MATCHED else self._placebos
         values: list[Floats] = []
         weights: list[Floats] = []
         for rows in chosen.values():
-            sets = _subsets(rows, k)
-            means = np.abs(self.measure[sets].mean(axis=1)).max(axis=1)
+            means = np.abs(self._measure[_subsets(rows, k)].mean(axis=1)).max(axis=1)
             values.append(means)
             weights.append(np.full(len(means), 1.0 / len(means)))
         size, weight = np.concatenate(values), np.concatenate(weights)
@@ -208,10 +194,166 @@ class _Arms:
         return size[order], np.cumsum(weight[order][::-1]), len(chosen)
 
 
-def _subsets(rows: Sequence[int], k: int) -> Any:
+def _subsets(rows: Sequence[int], k: int) -> Ints:
     """Sets of ``k`` rows (all where there are no more), some of very many."""
     size = min(k, len(rows))
     if math.comb(len(rows), size) <= MOST_SUBSETS:
         return np.array(list(itertools.combinations(rows, size)))
     rng = np.random.default_rng([len(rows), size])
     return np.array([rng.choice(rows, size, replace=False) for _ in range(MOST_SUBSETS)])
+
+
+# -- findings -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What the findings of a run depend on besides its observations and claims.
+
+    Attributes
+    ----------
+    deterministic : mapping of str to bool
+        By model, as declared.
+    noise : mapping of str to Estimate or None
+        By model: how often two answers to one prompt differ, where it says something about labels.
+    replicates : mapping of str to int
+        By model: answers to one prompt.
+    confirmed : mapping
+        Whether a hidden change came again when its prompts were repeated.
+    fresh : mapping
+        P value of the exact test of a joint variant against its parts, on the answers to its repeated prompts; None
+        where answers are missing.
+    interactions : mapping
+        What joint variants do beyond their parts, beside placebo edits.
+    """
+
+    deterministic: Mapping[str, bool]
+    noise: Mapping[str, Estimate | None] = field(default_factory=dict)
+    replicates: Mapping[str, int] = field(default_factory=dict)
+    confirmed: Mapping[Variant, bool | None] = field(default_factory=dict)
+    fresh: Mapping[Variant, float | None] = field(default_factory=dict)
+    interactions: Mapping[Variant, Interaction] = field(default_factory=dict)
+
+
+class Seen(NamedTuple):
+    """A verdict with the row of its version, and the directions of its edits."""
+
+    verdict: Verdict
+    version: int
+    directions: tuple[Direction, ...]
+
+    @classmethod
+    def of(cls, table: Observations, judged: Judged, rows: Ints) -> Iterator[Seen]:
+        """The verdicts in ``rows`` of the judgements of a table."""
+        shapes = [table.shapes.values[code] for code in judged.shape[rows].tolist()]
+        seen = zip(table.verdicts(rows.tolist()), judged.version[rows].tolist(), shapes, strict=True)
+        return (cls(v, version, shape.directions) for v, version, shape in seen)
+
+
+def hidden_variants(tables: Iterable[Observations]) -> Iterator[Seen]:
+    """The hidden variants of the tables; placebos are none."""
+    for table in tables:
+        judged = table.judged()
+        yield from Seen.of(table, judged, np.flatnonzero((judged.hidden == 1) & table.in_arm(Arm.EDITED)[judged.shape]))
+
+
+def hidden_findings(tables: Iterable[Observations], settings: Settings) -> list[Finding]:
+    """One finding for each text with a hidden variant: the strongest, by contrast in standard errors.
+
+    Confirmed interactions come first; at most `MAX_HIDDEN` of one model and format are listed.
+    """
+    asked = [(key, p) for key, p in settings.fresh.items() if p is not None]
+    fresh = dict(zip([key for key, _ in asked], benjamini_hochberg([p for _, p in asked]), strict=True))
+    best: dict[tuple[str, str], dict[str, tuple[Rank, Seen, Interaction]]] = {}
+    for one in hidden_variants(tables):
+        v = one.verdict
+        known = _known(v, settings, fresh)
+        rank = known.kind != "confirmed", -known.strength, -(v.distance or 0.0), v.case_id, v.variant_id
+        texts = best.setdefault((v.model, v.format), {})
+        if v.case_id not in texts or rank < texts[v.case_id][0]:
+            texts[v.case_id] = rank, one, known
+    return [
+        _finding(one, known, settings)
+        for key in sorted(best)
+        for _, one, known in sorted(best[key].values(), key=lambda one: one[0])[:MAX_HIDDEN]
+    ]
+
+
+Rank = tuple[bool, float, float, str, str]
+
+
+def _known(v: Verdict, settings: Settings, fresh: Mapping[Variant, float | None]) -> Interaction:
+    """What is known of a hidden variant: against placebo edits, and against its parts on fresh answers."""
+    key = (v.model, v.variant_id, v.format)
+    known = settings.interactions.get(key, ALONE)
+    if known.kind != "confirmed" or settings.deterministic.get(v.model, False):
+        return known
+    if settings.confirmed.get(key) is False:
+        return replace(known, kind="threshold_crossing", why="did not come again when its prompts were repeated")
+    if known.scale != "share":  # scores carry their own spread into the placebo edits
+        return known
+    q = fresh.get(key)
+    if q is None:
+        return replace(known, kind="not_tested", why="not confirmed by repeating its prompts")
+    if q > ALPHA:
+        why = f"on fresh answers it does not differ from each of its parts (exact test, adjusted p = {q:.2g})"
+        return replace(known, kind="threshold_crossing", why=why)
+    return known
+
+
+def _finding(one: Seen, known: Interaction, settings: Settings) -> Finding:
+    v, noise = one.verdict, settings.noise.get(one.verdict.model)
+    chance: tuple[str, ...] = ()
+    if noise is not None and len(v.attributes) == 2:
+        chance = chance_note(hidden_by_chance(noise.value, settings.replicates.get(v.model, 1))[0])
+    return Finding(
+        id="",
+        kind="hidden",
+        code=HIDDEN,
+        model=v.model,
+        format=v.format,
+        attributes=v.attributes,
+        directions=one.directions,
+        verdict=VERDICTS[known.kind],
+        interaction=known.kind,
+        noise=noise,
+        p_value=known.p_value,
+        p_adjusted=known.p_adjusted,
+        exemplars=(v.variant_id,),
+        text=hidden_text(v, one.directions),
+        notes=(*((known.why,) if known.why else ()), *contrast_note(known), *chance),
+    )
+
+
+def hidden_by_chance(noise: float, replicates: int = 1) -> tuple[float, float | None]:
+    """How often noise alone looks hidden, for two attributes.
+
+    If each of four independent answers (original, two atomic, joint) is off its usual label with probability
+    d, the joint label differs while both atomic ones do not with d(1 − d)³ + d³(1 − d). With an odd number
+    of replicates and a majority, d is the chance that most of them are off.
+
+    Parameters
+    ----------
+    noise : float
+        Same-prompt disagreement, in [0, 1]: for two labels it is 2d(1 − d).
+    replicates : int
+        Answers behind each majority.
+
+    Returns
+    -------
+    rate, share : float, float or None
+        Share of joint variants, and of joint changes, that look hidden; the second None without noise.
+
+    Examples
+    --------
+    >>> rate, share = hidden_by_chance(2 * 0.02 * 0.98)
+    >>> round(rate, 4), round(share, 2)
+    (0.0188, 0.48)
+    """
+    from scipy.stats import binom
+
+    single = (1 - math.sqrt(max(0.0, 1 - 2 * noise))) / 2
+    d = float(binom.sf(replicates // 2, replicates, single)) if replicates > 1 else single
+    if d <= 0.0:
+        return 0.0, None
+    return d * (1 - d) ** 3 + d**3 * (1 - d), ((1 - d) ** 2 + d**2) / 2

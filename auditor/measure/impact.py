@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from auditor.measure import ratio_interval
-from auditor.measure.multiplicity import holm
+from auditor.measure.p_values import holm
 from auditor.measure.ratio_interval import RatioInterval
 
 FOUR_FIFTHS = Fraction(4, 5)

@@ -13,43 +13,36 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor.measure.claims import MIN_TEXTS, Claim
+from auditor.measure.claims import MIN_TEXTS, Claim, Tested, filled, rare
 from auditor.measure.contrasts import Contrast, Versions
-from auditor.measure.likelihood import Floats
 from auditor.measure.linear import Design, Rows, fit
-from auditor.measure.observations import STATUS, Arm, Columns, Observations
-from auditor.measure.verdicts import Tested, filled, rare
-
-Attributes = tuple[str, ...]
+from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations
 
 
 def tested(observations: Observations, columns: Columns, versions: Versions) -> Iterator[Tested]:
     """The claims of the family, for each model, format and set of attributes."""
     placebos = {s.attributes for s in observations.shapes.values if s.arm == Arm.PLACEBO}
     edited = {s.attributes for s in observations.shapes.values if s.arm == Arm.EDITED}
-    for model, model_name in enumerate(observations.models.values):
-        for format, format_name in enumerate(observations.formats.values):
-            rows = (columns.model == model) & (columns.format == format)
-            if not (rows & (columns.label >= 0)).any():
-                continue
-            y = differing(columns, rows, versions.arm == Arm.ORIGINAL)
-            known = ~np.isnan(y)
-            laid_out, y = versions.where(known), np.where(known, y, 0.0)
-            for attributes in sorted(edited, key=lambda a: (len(a), a)):
-                claim = Claim(
-                    family="instability",
-                    attribute="+".join(attributes),
-                    groups=(),
-                    label="",
-                    model=model_name,
-                    format=format_name,
-                    scale="share",
-                    unit="points",
-                )
-                contrast, design = laid_out.keep(attributes, partial(paired, versions, known, attributes))
-                yield _test(claim, contrast, Rows(contrast.map @ y, design), y, attributes in placebos)
+    for (model, format), rows in observations.places(columns):
+        if not (rows & (columns.label >= 0)).any():
+            continue
+        y = differing(columns, rows, versions.arm == Arm.ORIGINAL)
+        known = ~np.isnan(y)
+        laid_out, y = versions.where(known), np.where(known, y, 0.0)
+        for attributes in sorted(edited, key=lambda a: (len(a), a)):
+            claim = Claim(
+                family="instability",
+                attribute="+".join(attributes),
+                groups=(),
+                label="",
+                model=model,
+                format=format,
+                scale="share",
+                unit="points",
+            )
+            contrast, design = laid_out.keep(attributes, partial(paired, versions, known, attributes))
+            yield _test(claim, contrast, Rows(contrast.map @ y, design), y, attributes in placebos)
 
 
 def _test(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: bool) -> Tested:
@@ -67,7 +60,7 @@ def _test(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: boo
     return Tested(claim, 1.0, made, made, rows)
 
 
-def differing(columns: Columns, rows: NDArray[np.bool_], original: NDArray[np.bool_]) -> Floats:
+def differing(columns: Columns, rows: Bools, original: Bools) -> Floats:
     """Of each version the chance that one of its answers is another than one to its original; NaN where unknown.
 
     With one answer each this is 0 or 1.
@@ -94,7 +87,7 @@ def differing(columns: Columns, rows: NDArray[np.bool_], original: NDArray[np.bo
     return out
 
 
-def paired(versions: Versions, known: NDArray[np.bool_], attributes: Attributes) -> tuple[Contrast, Design]:
+def paired(versions: Versions, known: Bools, attributes: tuple[str, ...]) -> tuple[Contrast, Design]:
     """The texts that have edits of ``attributes`` and placebo edits of the same shape, as contrasts of the two.
 
     Edits of one shape (places changed, words more) stand against the mean of the placebo edits of that shape.
@@ -109,17 +102,14 @@ def paired(versions: Versions, known: NDArray[np.bool_], attributes: Attributes)
     keys = np.column_stack([versions.text[at], form[versions.shape[at]]])
     strata, of = np.unique(keys, axis=0, return_inverse=True)
     of = of.reshape(-1)
-    edits, placebos = (
-        np.bincount(of[~placebo], minlength=len(strata)),
-        np.bincount(of[placebo], minlength=len(strata)),
-    )
+    edits, placebos = (np.bincount(of[arm], minlength=len(strata)) for arm in (~placebo, placebo))
     both = (edits > 0) & (placebos > 0)
     text, row = np.unique(strata[both, 0], return_inverse=True)
     of_stratum = np.full(len(strata), -1)
     of_stratum[both] = row
     total = np.bincount(row, edits[both], minlength=len(text))
 
-    def side(chosen: NDArray[np.bool_], weight: Floats) -> csr_array:
+    def side(chosen: Bools, weight: Floats) -> csr_array:
         entries = chosen & both[of]
         cells = of_stratum[of[entries]], at[entries]
         return csr_array((weight[of[entries]] / total[cells[0]], cells), shape=(len(text), size))

@@ -15,45 +15,38 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.measure import contrasts
-from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.claims import MIN_TEXTS, About, Claim, Question
-from auditor.measure.lattices import Bools, Floats, Ints, Joints, joints
+from auditor.measure.adjustment import Adjustment
+from auditor.measure.claims import MIN_TEXTS, Claim, Question, Tested, filled, rare
+from auditor.measure.lattices import Joints, joints
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.net import Pair, pairs, scales
-from auditor.measure.observations import Columns, Observations
-from auditor.measure.verdicts import Tested, filled, rare
+from auditor.measure.observations import Bools, Columns, Floats, Ints, Observations, Place
 
 
 def tested(observations: Observations, columns: Columns, question: Question) -> Iterator[Tested]:
     """Claims of the family "interaction": all pairs of attributes that were changed together in enough texts."""
-    found = joints(observations, columns).get(2)
-    if found is None:
-        return
-    for model, name in itertools.product(
-        range(len(observations.models.values)), range(len(observations.formats.values))
-    ):
-        rows = (columns.model == model) & (columns.format == name)
-        if rows.any():
-            about = About(observations.models.values[model], observations.formats.values[name])
+    both = joints(observations, columns).get(2)
+    if both is not None:
+        for place, rows in observations.places(columns):
             for label in question.outcomes or [""]:
-                yield from _of_label(observations, columns, rows, found, label, about, question)
+                yield from _of_label(observations, columns, rows, both, label, place, question)
 
 
 def _of_label(
     observations: Observations,
     columns: Columns,
     rows: Bools,
-    found: Joints,
+    both: Joints,
     label: str,
-    about: About,
+    place: Place,
     question: Question,
 ) -> Iterator[Tested]:
     scale, value = next(iter(scales(observations, columns, rows, label, question).items()))
     y, known = contrasts.outcome_means(columns, rows, value)
-    here = found.known(known)
+    here = both.known(known)
     if not here.any():
         return
-    table = _Table(observations, found, here, found.contrasts(y))
+    table = _Table(observations, both, here, both.contrasts(y))
     for attributes in table.pairs():
         named = zip(table.groups(attributes), attributes, strict=True)
         chosen = [pairs(names, attribute, question) for names, attribute in named]
@@ -68,8 +61,8 @@ def _of_label(
                 label=label,
                 scale=scale,
                 unit=question.unit_of(scale),
-                model=about.model,
-                format=about.format,
+                model=place.model,
+                format=place.format,
                 texts=len(np.unique(made.design.text[made.design.focal > 0])),
             )
             yield _test(claim, made, first.weight * second.weight, table.taken_out)
@@ -79,25 +72,22 @@ def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None)
     if taken_out is None:
         few = f"fewer than {MIN_TEXTS} texts have joint placebo edits and their parts"
         return Tested(replace(claim, why=few))
-    try:
-        found = fit(rows, taken_out)
-    except Unidentified as error:  # pragma: no cover - placebo edits span the one covariate
-        return Tested(replace(claim, why=str(error)))
+    made = fit(rows, taken_out)
     if claim.scale == "share":
-        found = rare(found, rows)
-    return Tested(filled(claim, found), weight, found, None, rows)
+        made = rare(made, rows)
+    return Tested(filled(claim, made), weight, made, None, rows)
 
 
 class _Table:
     """Contrasts of joint versions by text."""
 
-    def __init__(self, observations: Observations, found: Joints, here: Bools, contrast: Floats) -> None:
+    def __init__(self, observations: Observations, both: Joints, here: Bools, contrast: Floats) -> None:
         from scipy.sparse import csr_array
 
         rows = np.flatnonzero(here)
-        used, shape = np.unique(found.shape[rows], return_inverse=True)
+        used, shape = np.unique(both.shape[rows], return_inverse=True)
         self._shapes = [observations.shapes.values[code] for code in used]
-        self._text, self._shape, self._contrast = found.text[rows], shape, contrast[rows]
+        self._text, self._shape, self._contrast = both.text[rows], shape, contrast[rows]
         self._units = observations.units()
         codes: dict[str, int] = {}
         cells = [
@@ -111,10 +101,10 @@ class _Table:
         # From and to which group, for both attributes; none where one edit changes several people to different ones.
         turns = [d if len(d := one.directions) == 2 else (("", "", ""),) * 2 for one in self._shapes]
         self._names, self._turns = np.unique(
-            np.array([[turn[1:] for turn in both] for both in turns], dtype=np.str_), return_inverse=True
+            np.array([[turn[1:] for turn in two] for two in turns], dtype=np.str_), return_inverse=True
         )
         self._sides: dict[tuple[int, Pair], Floats] = {}
-        placebo = found.placebo[rows]
+        placebo = both.placebo[rows]
         self._of: dict[tuple[str, ...], Ints] = {}
         pair = [one.attributes if len(one.directions) == 2 else () for one in self._shapes]
         for attributes in sorted({*pair} - {()}):

@@ -1,21 +1,30 @@
-"""Confidence intervals for rates whose unit is the seed."""
+"""Intervals for rates and their differences; the unit is the source text."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditor.core.counting import plural
 from auditor.core.types import Estimate
+from auditor.measure.observations import Floats, Ints
 
 FEW_SEEDS = 100
 FEW_WITH_FLIP = 10
-APPROXIMATE = "interval approximate"
+BY_SEED = "korn-graubard by seed"
+BY_CHANCE = "weighted by inclusion (Hájek), by text"
 
-AFTER_STOPPING = "Wald margin after stopping (the paper's rule)"  # of Themis; no interval to rest a verdict on
+
+def share_estimate(
+    p: float, size: float, level: float, *, n: int, method: str, n_skipped: int = 0, note: str = ""
+) -> Estimate:
+    """A share with the limits that ``size`` independent units, which need not be whole, would give it."""
+    low, high = beta_limits(p, size, level)
+    return Estimate(value=p, low=low, high=high, level=level, n=n, n_skipped=n_skipped, method=method, note=note)
 
 
 def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = 0.95, n_skipped: int = 0) -> Estimate:
@@ -25,22 +34,14 @@ def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = 0.95, 
     ``p(1 − p) / Var(p)``, adjusted by the squared ratio of t quantiles with all variants and with all seeds
     as units, and capped at the number of variants; then a Clopper–Pearson interval on that size. Where no
     variant or every variant has the event, the variance says nothing, and the effective size is the number of
-    seeds.
+    seeds. A note says where few seeds make it approximate.
 
     Parameters
     ----------
     successes, totals : sequence of float, shape (seeds,)
         Events and variants of each seed, 0 ≤ successes ≤ totals and totals > 0.
-    level : float
-        Confidence level in (0, 1).
     n_skipped : int
         Seeds that were left out, kept with the number.
-
-    Returns
-    -------
-    Estimate
-        ``n`` seeds, ``n_variants`` variants. The note says so where fewer than 100 seeds, or fewer than 10
-        seeds with the event, make the interval approximate.
 
     Raises
     ------
@@ -63,36 +64,17 @@ def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = 0.95, 
         raise ValueError(f"one or more seeds with events and variants each, got shapes {x.shape} and {n.shape}")
     if (n <= 0).any() or (x < 0).any() or (x > n).any():
         raise ValueError("each seed needs 0 <= events <= variants and at least one variant")
-    p = float(x.sum() / n.sum())
-    size = effective_size(p, x - p * n, float(n.sum()), level)
-    low, high = beta_limits(p, size, level)
-    with_event = int(np.count_nonzero(x))
-    return Estimate(
-        value=p,
-        low=low,
-        high=high,
-        level=level,
-        n=len(x),
-        n_skipped=n_skipped,
-        method="korn-graubard by seed",
-        n_variants=round(float(n.sum())),
-        note=approximate_note(len(x), with_event),
-    )
+    p, units = float(x.sum() / n.sum()), float(n.sum())
+    size = effective_size(p, x - p * n, units, level)
+    note = approximate_note(len(x), int(np.count_nonzero(x)))
+    made = share_estimate(p, size, level, n=len(x), method=BY_SEED, n_skipped=n_skipped, note=note)
+    return replace(made, n_variants=round(units))
 
 
-def effective_size(p: float, residuals: NDArray[np.float64], units: float, level: float) -> float:
-    """Effective sample size of a share after Korn and Graubard.
+def effective_size(p: float, residuals: Floats, units: float, level: float) -> float:
+    """Effective sample size of the share ``p`` after Korn and Graubard, at most ``units``.
 
-    Parameters
-    ----------
-    p : float
-        The share, in [0, 1].
-    residuals : array of float, shape (seeds,)
-        Events minus ``p`` times units, of each seed.
-    units : float
-        All units together; the cap.
-    level : float
-        Confidence level.
+    ``residuals`` are, of each seed, events minus ``p`` times units.
     """
     seeds = len(residuals)
     if p <= 0.0 or p >= 1.0 or seeds == 1:
@@ -100,7 +82,8 @@ def effective_size(p: float, residuals: NDArray[np.float64], units: float, level
     variance = seeds / (seeds - 1) * float(residuals @ residuals) / units**2
     if variance <= 0.0:
         return units
-    return min(p * (1 - p) / variance * t_ratio(units, seeds, level) ** 2, units)
+    ratio = t_quantile(level, max(units - 1, 1)) / t_quantile(level, seeds - 1)
+    return min(p * (1 - p) / variance * ratio**2, units)
 
 
 def t_quantile(level: float, df: float) -> float:
@@ -113,23 +96,11 @@ def t_quantile(level: float, df: float) -> float:
     return float(stdtrit(df, 0.5 + level / 2))
 
 
-def t_ratio(units: float, clusters: int, level: float) -> float:
-    """How much shorter an interval gets from ``units`` independent units than from ``clusters``: Korn and Graubard."""
-    return t_quantile(level, max(units - 1, 1)) / t_quantile(level, clusters - 1)
-
-
 def mean_share(values: ArrayLike, units: float, level: float = 0.95, n_skipped: int = 0) -> Estimate:
     """Mean over seeds of a share that each seed has, each seed with equal weight.
 
-    Korn–Graubard on the variance of the mean, capped at ``units``: unlike a t interval it stays within
-    [0, 1] and does not shrink to a point when all seeds have 0.
-
-    Parameters
-    ----------
-    values : sequence of float, shape (seeds,)
-        The share of each seed, in [0, 1].
-    units : float
-        How many comparisons are behind them in all; at least the number of seeds.
+    Korn–Graubard on the variance of the mean, capped at ``units``, the comparisons behind them in all: unlike a t
+    interval it stays within [0, 1] and does not shrink to a point when all seeds have 0.
 
     Raises
     ------
@@ -148,17 +119,8 @@ def mean_share(values: ArrayLike, units: float, level: float = 0.95, n_skipped: 
     p = float(min(max(x.mean(), x.min()), x.max()))
     scale = max(float(units), float(len(x))) / len(x)
     size = effective_size(p, (x - p) * scale, scale * len(x), level)
-    low, high = beta_limits(p, size, level)
-    return Estimate(
-        value=p,
-        low=low,
-        high=high,
-        level=level,
-        n=len(x),
-        n_skipped=n_skipped,
-        method="korn-graubard by seed",
-        note=approximate_note(len(x), int(np.count_nonzero(x))),
-    )
+    note = approximate_note(len(x), int(np.count_nonzero(x)))
+    return share_estimate(p, size, level, n=len(x), method=BY_SEED, n_skipped=n_skipped, note=note)
 
 
 def clopper_pearson(successes: int, n: int, level: float = 0.95, n_skipped: int = 0) -> Estimate:
@@ -171,17 +133,13 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95, n_skipped: int 
 
     Examples
     --------
-    >>> estimate = clopper_pearson(0, 299, level=0.90)
-    >>> round(estimate.high, 3)
+    >>> round(clopper_pearson(0, 299, level=0.90).high, 3)
     0.01
     """
     if n < 1 or not 0 <= successes <= n:
         raise ValueError(f"0 <= successes <= n and n >= 1, got {successes} of {n}")
-    p = successes / n
-    low, high = beta_limits(p, float(n), level)
-    return Estimate(
-        value=p, low=low, high=high, level=level, n=n, n_skipped=n_skipped, method="clopper-pearson", n_variants=n
-    )
+    made = share_estimate(successes / n, float(n), level, n=n, method="clopper-pearson", n_skipped=n_skipped)
+    return replace(made, n_variants=n)
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
@@ -201,12 +159,9 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
 
 
 def approximate_note(seeds: int, with_event: int) -> str:
-    """Why an interval by seed is approximate, or an empty text.
-
-    Where no seed has the event the interval is that of independent seeds, and no note is needed.
-    """
+    """Why an interval by seed is approximate; empty where enough seeds have the event, or none, which is exact."""
     if with_event and (seeds < FEW_SEEDS or with_event < FEW_WITH_FLIP):
-        return f"{APPROXIMATE}: {with_event} of {plural(seeds, 'seed')} with the event"
+        return f"interval approximate: {with_event} of {plural(seeds, 'seed')} with the event"
     return ""
 
 
@@ -220,23 +175,138 @@ def beta_limits(p: float, size: float, level: float) -> tuple[float, float]:
     return min(max(low, 0.0), p), max(min(high, 1.0), p)
 
 
-def percent(share: float, *, up: bool = False) -> str:
-    """A share as a percentage, without ever rounding something to 0 or 100.
+# -- differences ----------------------------------------------------------------------------------------------
 
-    ``up`` never rounds down, for what holds from a limit on: a smallest delta of 16.4 % is no 16 %.
+
+def difference_of_rates(x: ArrayLike, y: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
+    """Difference of two rates on the same variants of the same texts: (value, low, high).
+
+    A ratio of sums over texts, as each of the rates is; its variance by linearisation. Rare changes make the t limits
+    too short (one change on 300 texts would bound more than none at all), and where all texts differ alike t says
+    nothing: then those of what goes up less what goes down, each a share of the variants, are wider.
+
+    Parameters
+    ----------
+    x, y, n : array of int, shape (texts,)
+        Events on either side, and variants, of each text.
 
     Examples
     --------
-    >>> percent(0.1641), percent(0.1641, up=True), percent(0.9999, up=True)
-    ('16', '17', '99.99')
+    >>> [round(v, 3) for v in difference_of_rates([0] * 300, [0] * 300, [1] * 300)]
+    [0.0, -0.012, 0.012]
+    """
+    d, of = np.asarray(x, dtype=float) - np.asarray(y, dtype=float), np.asarray(n, dtype=float)
+    units, texts = float(of.sum()), len(of)
+    value = float(d.sum()) / units
+    up, down = (korn_graubard(np.maximum(0.0, sign * d), of, level) for sign in (1.0, -1.0))
+    low, high = apart(up, down)
+    residuals = d - value * of
+    if texts > 1 and residuals.any():
+        variance = texts / (texts - 1) * float(residuals @ residuals) / units**2
+        half = t_quantile(level, texts - 1) * math.sqrt(variance)
+        low, high = min(low, value - half), max(high, value + half)
+    return value, max(-1.0, low), min(1.0, high)
+
+
+def apart(a: Estimate, b: Estimate) -> tuple[float, float]:
+    """Limits of ``a - b`` from those of each.
+
+    The distances to the limits are added in squares, as for independent arms; arms of the same texts are
+    alike rather than opposed, so the interval is too wide rather than too short. It does not shrink to a
+    point where nothing happened.
+
+    References
+    ----------
+    G. Y. Zou, A. Donner, Construction of confidence limits about effect measures, Stat. Med. 27 (2008).
+    """
+    d = a.value - b.value
+    return (d - math.hypot(a.value - a.low, b.high - b.value), d + math.hypot(a.high - a.value, b.value - b.low))
+
+
+# -- what was drawn with known chances ------------------------------------------------------------------------
+
+
+def _by_text(weights: Floats, texts: Ints, *columns: Floats) -> tuple[float, list[Floats]]:
+    """Effective number of texts, and sums of ``columns`` by text."""
+    _, at = np.unique(texts, return_inverse=True)
+    total = np.bincount(at, weights)
+    sums = [np.asarray(np.bincount(at, column), dtype=np.float64) for column in columns]
+    return float(total.sum() ** 2 / (total @ total)), sums
+
+
+def weighted_share(events: Floats, weights: Floats, texts: Ints, level: float = 0.95) -> Estimate:
+    """Share of the rows with an event (0 or 1), each row counted with the weight, in any unit, that it stands for.
+
+    A ratio of weighted sums; its variance by linearisation over texts gives an effective sample size as in Korn and
+    Graubard (1998), with the effective number of texts for the degrees of freedom, and as the size where there is no
+    event. Rows of one text may depend on each other in any way.
+
+    Examples
+    --------
+    >>> even = weighted_share(np.array([1.0, 0, 0, 0] * 25), np.ones(100), np.arange(100))
+    >>> even.value, round(even.low, 3), round(even.high, 3)
+    (0.25, 0.167, 0.348)
+    """
+    unit = weights / weights.sum()
+    p = float(unit @ events)
+    several, (residuals, hit) = _by_text(unit, texts, unit * (events - p), unit * events)
+    n = len(residuals)
+    variance = n / max(n - 1, 1) * float(residuals @ residuals)
+    size = several
+    if 0 < p < 1 and variance > 0:
+        ratio = t_quantile(level, 1e9) / t_quantile(level, max(several - 1, 1.0))
+        own = p * (1 - p) / variance * ratio**2
+        # What is seldom drawn weighs most, and may have events that were not drawn: until as many events as some of
+        # the heaviest rows were seen, the sample is worth no more than one without any event.
+        seen = float(unit @ events) / float(unit.max())
+        size = min(own, several + max(0.0, own - several) * (1 - math.exp(-seen / 2)))
+    made = share_estimate(p, size, level, n=n, method=BY_CHANCE, note=approximate_note(n, int(np.count_nonzero(hit))))
+    return replace(made, n_variants=len(events))
+
+
+def weighted_change(changes: Floats, weights: Floats, texts: Ints, strata: Ints, level: float = 0.95) -> Estimate:
+    """Mean of changes in {−1, 0, 1} over strata that count the same, rows of a stratum with their weights.
+
+    Limits are those of t, or of the shares that go up and down where these are wider: rare changes make t too short.
+
+    Examples
+    --------
+    >>> one = weighted_change(np.array([1.0, 0, 0, 0]), np.ones(4), np.arange(4), np.array([0, 0, 1, 1]))
+    >>> one.value, one.low < 0 < one.high
+    (0.25, True)
+    """
+    unit, centre = np.zeros(len(weights)), np.zeros(len(weights))
+    kinds = np.unique(strata)
+    for kind in kinds:
+        own = strata == kind
+        unit[own] = weights[own] / weights[own].sum() / len(kinds)
+        centre[own] = float(unit[own] @ changes[own]) * len(kinds)
+    mean = float(unit @ changes)
+    several, (residuals,) = _by_text(unit, texts, unit * (changes - centre))
+    n = len(residuals)
+    half = t_quantile(level, max(several - 1, 1.0)) * math.sqrt(n / max(n - 1, 1) * float(residuals @ residuals))
+    up, down = (weighted_share((changes == way).astype(float), unit, texts, level) for way in (1, -1))
+    low, high = apart(up, down)
+    return replace(
+        up,
+        value=mean,
+        low=max(-1.0, min(low, mean - half)),
+        high=min(1.0, max(high, mean + half)),
+        note=up.note or down.note,
+    )
+
+
+# -- in words -------------------------------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, without ever rounding something to 0 or 100.
+
+    Examples
+    --------
     >>> [percent(x) for x in (0.0, 0.0004, 0.0414, 0.2646, 0.9996, 1.0)]
     ['0', '0.04', '4.1', '26', '99.96', '100']
     """
-    if up:
-        digits = len(percent(share).partition(".")[2])
-        scale = 10**digits
-        value = math.ceil(100 * share * scale - 1e-6) / scale
-        return f"{value:.{digits if value < 10 or value > 99 else 0}f}" if value < 100 else "100"
     if share <= 0.0 or share >= 1.0:
         return "0" if share <= 0.0 else "100"
     if 0.0995 <= share <= 0.99:

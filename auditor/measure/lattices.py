@@ -1,25 +1,67 @@
-"""Joint versions of texts with their parts: the same words, fewer attributes at a time, down to the original.
+"""Joint changes with their parts: the same words, fewer attributes at a time, down to the original.
 
-An edited version stands with the versions of its text that make some of its changes and no others; a joint placebo
-version with its single placebo edits. What the joint one does beyond its parts is their interaction contrast.
+The sets of attributes that a variant changes form a lattice. As judged, a violation is *hidden* if the variants of all
+its proper non-empty subsets, with the same choices, are valid and pass: the set is minimal. For two attributes this is
+HInter's definition (Algorithm 1, lines 26–28). As numbers, what a joint version does beyond its parts is their
+interaction contrast. An edited version stands with the versions of its text that make some of its changes and no
+others; a joint placebo version with its single placebo edits.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor.measure.observations import Arm, Columns, Observations, Shape
+from auditor.core.types import Case, Check, Variant, Verdict
+from auditor.measure.observations import Arm, Bools, Columns, Floats, Ints, Observations, Shape
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 MOST_JOINTS = 20_000  # joint versions that are looked at, beside those that are asked for
+Choices = frozenset[tuple[str, tuple[int, int] | str, str]]
+
+
+def mark_hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check]) -> list[Verdict]:
+    """Set ``hidden`` on the verdicts of one case, those of several models and formats apart.
+
+    False for a joint variant that passes, or a valid subset of which violates; True for a violation all of whose
+    subsets pass and none of which a check found invalid (one that a check could not judge counts as valid, as in all
+    rates); None for atomic variants, and where a subset is missing, invalid, skipped or inconclusive, or the joint
+    variant itself is.
+
+    Parameters
+    ----------
+    checks : mapping of str to Check
+        By variant id. Empty means that no validity check was run; otherwise a variant without a check does not count
+        as valid.
+    """
+    by_id = {variant.id: variant for variant in case.variants}
+    by_choices: dict[Choices, str] = {}
+    for variant in case.variants:
+        by_choices.setdefault(variant.choices, variant.id)
+    usable = {id for id in by_id if not checks or ((check := checks.get(id)) and check.status != "invalid")}
+    outcomes = {(v.model, v.format, v.variant_id): v.outcome for v in verdicts if v.variant_id in usable}
+
+    def hidden(v: Verdict) -> bool | None:
+        if v.order < 2 or v.variant_id not in usable:
+            return None
+        if v.outcome != "violation":
+            return False if v.outcome == "pass" else None
+        ids = [by_choices.get(part, "") for part in _smaller(by_id[v.variant_id])]
+        parts = {outcomes.get((v.model, v.format, id)) for id in ids}
+        return False if "violation" in parts else True if parts == {"pass"} else None
+
+    return [replace(v, hidden=hidden(v)) for v in verdicts]
+
+
+def _smaller(variant: Variant) -> Iterator[Choices]:
+    """The choices of all proper non-empty subsets of the attributes of a variant."""
+    for size in range(1, len(variant.attributes)):
+        for subset in itertools.combinations(variant.attributes, size):
+            yield frozenset(choice for choice in variant.choices if choice[0] in subset)
 
 
 class Joints(NamedTuple):
@@ -46,6 +88,11 @@ class Joints(NamedTuple):
     cells: Ints
     signs: Floats
 
+    def where(self, rows: Bools) -> Joints:
+        """Some of them."""
+        columns = (self.text[rows], self.shape[rows], self.placebo[rows], self.spans[rows], self.cells[rows])
+        return Joints(*columns, self.signs)
+
     def known(self, known: Bools) -> Bools:
         """Those with an outcome in each cell."""
         return np.asarray(known[self.cells].all(axis=1))
@@ -66,8 +113,7 @@ def joints(observations: Observations, columns: Columns, wanted: Collection[int]
     """Joint versions by order; of very many, a sample of texts and those of the versions ``wanted``."""
     shapes = observations.shapes.values
     order = np.array([len(s.attributes) for s in shapes], dtype=np.int64)
-    arm = np.array([s.arm for s in shapes], dtype=np.int64)
-    usable = np.isin(arm, (Arm.EDITED, Arm.PLACEBO))
+    usable = observations.in_arm(Arm.EDITED, Arm.PLACEBO)
     joint = np.flatnonzero((usable & (order > 1))[columns.version_shape])
     if not len(joint):
         return {}
@@ -77,26 +123,26 @@ def joints(observations: Observations, columns: Columns, wanted: Collection[int]
         drawn = texts[np.random.default_rng(0).random(len(texts)) < share]
         texts = np.union1d(drawn, columns.version_text[list(wanted)])
     near = np.flatnonzero(
-        np.isin(columns.version_text, texts) & (usable | (arm == Arm.ORIGINAL))[columns.version_shape]
+        np.isin(columns.version_text, texts) & (usable | observations.in_arm(Arm.ORIGINAL))[columns.version_shape]
     )
     by_text: dict[int, list[int]] = defaultdict(list)
     for row, text in zip(near.tolist(), columns.version_text[near].tolist(), strict=True):
         by_text[text].append(row)
-    found: dict[int, list[tuple[int, int, list[int]]]] = defaultdict(list)
+    by_order: dict[int, list[tuple[int, int, list[int]]]] = defaultdict(list)
     for text, rows in by_text.items():
         for row, cells in _of_text([(row, shapes[columns.version_shape[row]]) for row in rows]):
-            found[int(order[columns.version_shape[row]])].append((text, row, cells))
-    return {size: _pack(size, some, columns, shapes) for size, some in sorted(found.items())}
+            by_order[int(order[columns.version_shape[row]])].append((text, row, cells))
+    return {size: _pack(size, some, columns, shapes) for size, some in sorted(by_order.items())}
 
 
-def _pack(size: int, found: list[tuple[int, int, list[int]]], columns: Columns, shapes: Sequence[Shape]) -> Joints:
-    shape = columns.version_shape[[row for _, row, _ in found]]
+def _pack(size: int, joint: list[tuple[int, int, list[int]]], columns: Columns, shapes: Sequence[Shape]) -> Joints:
+    shape = columns.version_shape[[row for _, row, _ in joint]]
     return Joints(
-        text=np.array([text for text, _, _ in found], dtype=np.int64),
+        text=np.array([text for text, _, _ in joint], dtype=np.int64),
         shape=shape,
         placebo=np.array([shapes[code].arm == Arm.PLACEBO for code in shape]),
         spans=np.array([shapes[code].spans for code in shape], dtype=np.int64),
-        cells=np.array([cells for _, _, cells in found], dtype=np.int64),
+        cells=np.array([cells for _, _, cells in joint], dtype=np.int64),
         signs=np.array([(-1.0) ** (size - k) for k in range(size + 1) for _ in itertools.combinations(range(size), k)]),
     )
 
@@ -132,22 +178,22 @@ def _parts(
         for row, s in singles
         if s.arm == joint.arm and words.issuperset(s.words_in) and words.issuperset(s.words_out)
     ]
-    if joint.arm == Arm.PLACEBO:
-        options = [near] * len(joint.attributes)
-    else:
-        options = [
-            [(row, s) for row, s in near if s.attributes == (name,) and set(s.directions) == _about(joint, name)]
-            for name in joint.attributes
-        ]
+    turns = {name: {d for d in joint.directions if d[0] == name} for name in joint.attributes}
+    options = [
+        near
+        if joint.arm == Arm.PLACEBO
+        else [(row, s) for row, s in near if s.attributes == (name,) and {*s.directions} == own]
+        for name, own in turns.items()
+    ]
     for chosen in itertools.product(*options):
-        told = [s for _, s in chosen]
-        if _together(told, "words_in") != joint.words_in or _together(told, "words_out") != joint.words_out:
+        single = [s for _, s in chosen]
+        if _together(single, "words_in") != joint.words_in or _together(single, "words_out") != joint.words_out:
             continue
         cells = [row for row, _ in chosen]
         if len(set(cells)) < len(cells):
             continue
         for size in range(2, len(chosen)):
-            for some in itertools.combinations(told, size):
+            for some in itertools.combinations(single, size):
                 part = joint._replace(
                     attributes=tuple(s.attributes[0] for s in some),
                     directions=tuple(sorted({d for s in some for d in s.directions})),
@@ -158,10 +204,6 @@ def _parts(
         if -1 not in cells:
             return cells
     return None
-
-
-def _about(joint: Shape, name: str) -> set[tuple[str, str, str]]:
-    return {d for d in joint.directions if d[0] == name}
 
 
 def _together(shapes: Sequence[Shape], which: str) -> tuple[str, ...]:

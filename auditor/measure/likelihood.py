@@ -15,13 +15,11 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from auditor.measure.observations import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Shares of a row's variance that its words may have; the restricted likelihood is taken over them.
 SHARES: Floats = np.r_[
@@ -200,7 +198,7 @@ class _Bordered:
     few are added by the Schur complement. What lies outside is what is left at a ratio beyond all others, ``far``.
     """
 
-    def __init__(self, few: Floats, rest: csr_array, moved: NDArray[np.bool_], ratio: Floats, far: float) -> None:
+    def __init__(self, few: Floats, rest: csr_array, moved: Bools, ratio: Floats, far: float) -> None:
         column = np.unique(rest.indices, return_inverse=True)[1]  # the same whatever words the few bring
         squares, self._vectors = _eigen(
             rest.indptr.astype(np.int64).tobytes(), column.astype(np.int64).tobytes(), rest.data.tobytes()
@@ -245,8 +243,8 @@ def _range(table: Floats) -> tuple[Floats, Floats]:
     """
     tall = table.shape[1] <= len(table)
     squares, vectors = np.linalg.eigh(table.T @ table if tall else table @ table.T)
-    found = squares > 1e-9 * max(float(squares.max(initial=0.0)), 1e-9)
-    squares, vectors = squares[found], vectors[:, found]
+    kept = squares > 1e-9 * max(float(squares.max(initial=0.0)), 1e-9)
+    squares, vectors = squares[kept], vectors[:, kept]
     return (table @ vectors) / np.sqrt(squares) if tall else vectors, squares
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.likelihood import MOST_ROWS, Floats, Ints, Known, Random, Spread, ceiling, spread
+from auditor.measure.likelihood import MOST_ROWS, Known, Random, Spread, ceiling, spread
+from auditor.measure.observations import Floats, Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -264,8 +265,8 @@ def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Know
     >>> design = Design(focal=np.ones(n), covariates=np.zeros((n, 1)), text=np.arange(n),
     ...                 words=np.column_stack([np.arange(n), rng.integers(0, 12, n), np.ones(n)]))
     >>> rows = Rows(0.2 + 0.1 * rng.normal(size=n), design)
-    >>> found = fit(rows)
-    >>> found.texts, round(found.these.value, 1), found.group.p_value() < 0.001
+    >>> made = fit(rows)
+    >>> made.texts, round(made.these.value, 1), made.group.p_value() < 0.001
     (60, 0.2, True)
     """
     design = rows.design
@@ -318,10 +319,10 @@ def _sandwich(design: Design, weights: Floats, y: Floats) -> Estimated:
 def _known(design: Design, y: Floats, raw: Floats, placebos: Sequence[Known]) -> Spread:
     """What is known of words. How far answers moved is what they did, covariates not taken out."""
     part = design.part
-    found = design.random.curve(y[part])
-    if found is None:
+    curve = design.random.curve(y[part])
+    if curve is None:
         return Spread(np.zeros(1), np.ones(1))
     focal = design.focal[part]
     size = float((y[part] - focal * (float(focal @ y[part]) / max(float(focal @ focal), 1.0))).std())
-    own = (found, ceiling(raw[part], design.words, design.text[part]))
+    own = (curve, ceiling(raw[part], design.words, design.text[part]))
     return spread(size / math.sqrt(design.typical), own, placebos)

@@ -14,22 +14,18 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auditor.core.types import SHOWN, Answer
 from auditor.measure import contrasts, instability, interactions, net
-from auditor.measure.claims import Claim, Family, Question, Scale
+from auditor.measure.claims import Claim, Family, Question, Scale, Tested, decide
 from auditor.measure.contrasts import Versions
 from auditor.measure.intervals import mean_interval
-from auditor.measure.multiplicity import holm
-from auditor.measure.observations import STATUS, Arm, Columns, Observations
-from auditor.measure.paired import sign_flip
-from auditor.measure.verdicts import Tested, decide
+from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations
+from auditor.measure.p_values import holm, sign_flip
 
 UNMITIGATED = "unmitigated"
 MIN_TEXTS = 6
 ALPHA = 0.05
-Bools = NDArray[np.bool_]
 Effect = Literal["reduced", "reversed", "larger", "not_shown", "not_tested"]
 What = Literal["accuracy", "instability"]
 
@@ -266,7 +262,7 @@ def _accuracy(table: Observations, base: str, golds: Mapping[str, object]) -> It
         yield from _side(prompt, "accuracy", columns, [use & first, use & rows], right.astype(float))
 
 
-def _side(prompt: str, what: What, columns: Columns, rows: Sequence[Bools], y: NDArray[np.float64]) -> Iterator[Side]:
+def _side(prompt: str, what: What, columns: Columns, rows: Sequence[Bools], y: Floats) -> Iterator[Side]:
     """The means of ``y`` over texts that have an answer on both sides."""
     text, size = columns.version_text[columns.version], int(columns.version_text.max(initial=-1)) + 1
     count = [np.bincount(text[use], minlength=size) for use in rows]
@@ -276,7 +272,7 @@ def _side(prompt: str, what: What, columns: Columns, rows: Sequence[Bools], y: N
         yield _paired(prompt, what, *(t[both] / n[both] for t, n in zip(total, count, strict=True)))
 
 
-def _paired(prompt: str, what: What, before: NDArray[np.float64], after: NDArray[np.float64]) -> Side:
+def _paired(prompt: str, what: What, before: Floats, after: Floats) -> Side:
     d = after - before
     _, low, high = mean_interval(d.tolist())
     bounded = math.isfinite(low)

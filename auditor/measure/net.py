@@ -10,38 +10,48 @@ import numpy as np
 
 from auditor.measure import contrasts
 from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.claims import MIN_TEXTS, OTHERS, PRIMARY, About, Claim, Family, Question, Scale
-from auditor.measure.contrasts import Bools, Contrast, Value, Versions
-from auditor.measure.enough import FEW, texts_needed
-from auditor.measure.likelihood import Floats, Known
+from auditor.measure.claims import (
+    FEW,
+    MIN_TEXTS,
+    OTHERS,
+    PRIMARY,
+    Claim,
+    Family,
+    Question,
+    Scale,
+    Tested,
+    filled,
+    rare,
+    texts_needed,
+)
+from auditor.measure.contrasts import Contrast, Value, Versions
+from auditor.measure.likelihood import Known
 from auditor.measure.linear import Rows, fit
-from auditor.measure.observations import STATUS, Arm, Columns, Observations, attributes_of
-from auditor.measure.verdicts import Tested, filled, rare
+from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations, Place, attributes_of
 
 EXAMPLES = 5
+
+
+Measured = Mapping[Scale, tuple[Floats, Bools]]  # outcomes by scale, the deciding one first
 
 
 def tested(
     observations: Observations, columns: Columns, versions: Versions, family: Family, question: Question
 ) -> Iterator[Tested]:
     """The claims of one family, for each model, format, label and attribute."""
-    for model, model_name in enumerate(observations.models.values):
-        for format, format_name in enumerate(observations.formats.values):
-            rows = (columns.model == model) & (columns.format == format)
-            if not rows.any():
-                continue
-            table = _Table(observations, columns, versions, rows, About(model_name, format_name), question)
-            if family == "refusal":
-                silent: Measured = {"share": contrasts.outcome_means(columns, rows, contrasts.silence)}
-                if silent["share"][0].any():
-                    yield from table.claims(family, "", silent, 1.0)
-                continue
-            for label in question.outcomes or [""]:
-                measured: Measured = {
-                    scale: contrasts.outcome_means(columns, rows, value)
-                    for scale, value in scales(observations, columns, rows, label, question).items()
-                }
-                yield from table.claims(family, label, measured, 1.0 / max(1, len(question.outcomes)))
+    for place, rows in observations.places(columns):
+        table = _Table(observations, columns, versions, rows, place, question)
+        if family == "refusal":
+            silent = contrasts.outcome_means(columns, rows, contrasts.silence)
+            if silent[0].any():
+                yield from table.claims(family, "", {"share": silent}, 1.0)
+            continue
+        for label in question.outcomes or [""]:
+            measured: Measured = {
+                scale: contrasts.outcome_means(columns, rows, value)
+                for scale, value in scales(observations, columns, rows, label, question).items()
+            }
+            yield from table.claims(family, label, measured, 1.0 / max(1, len(question.outcomes)))
 
 
 def scales(
@@ -100,11 +110,18 @@ def pairs(names: Sequence[str], attribute: str, question: Question) -> list[Pair
     return _shared(rest)
 
 
-def _shared(found: Sequence[tuple[str, str, tuple[str, ...]]], total: float = 1.0) -> list[Pair]:
-    return [Pair(*one, total / len(found)) for one in found]
+def _shared(pairs: Sequence[tuple[str, str, tuple[str, ...]]], total: float = 1.0) -> list[Pair]:
+    return [Pair(*one, total / len(pairs)) for one in pairs]
 
 
-Measured = Mapping[Scale, tuple[Floats, Bools]]
+class _Made(NamedTuple):
+    """One contrast on one scale: what a fit needs."""
+
+    contrast: Contrast
+    rows: Rows
+    y: Floats  # of versions
+    taken_out: Adjustment
+    placebos: Sequence[Known]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,11 +132,11 @@ class _Table:
     columns: Columns
     versions: Versions
     rows: Bools
-    about: About
+    place: Place
     question: Question
 
     def claims(self, family: Family, label: str, measured: Measured, share: float) -> Iterator[Tested]:
-        """Of all attributes; ``measured`` has outcomes by scale, the deciding one first."""
+        """Of all attributes."""
         main = next(iter(measured))
         unit = self.question.unit_of(main)
         laid_out = {s: self.versions.where(known) for s, (_, known) in measured.items()}
@@ -135,52 +152,42 @@ class _Table:
                     scale=main,
                     unit=unit,
                     delta=self.question.limit(unit),
-                    model=self.about.model,
-                    format=self.about.format,
+                    model=self.place.model,
+                    format=self.place.format,
                 )
-                made = {s: one.contrast(attribute, pair.group, pair.against) for s, one in laid_out.items()}
-                contrast = {s: both[0] for s, both in made.items()}
-                rows = {s: Rows(contrast[s].map @ measured[s][0], design) for s, (_, design) in made.items()}
-                yield self._test(claim, contrast, rows, measured, taken_out, placebos, pair, share)
+                made: dict[Scale, _Made] = {}
+                for s, one in laid_out.items():
+                    contrast, design = one.contrast(attribute, pair.group, pair.against)
+                    y = measured[s][0]
+                    made[s] = _Made(contrast, Rows(contrast.map @ y, design), y, taken_out[s], placebos[s])
+                yield self._test(claim, made, pair, share)
 
-    def _test(
-        self,
-        claim: Claim,
-        made: Mapping[Scale, Contrast],
-        rows: Mapping[Scale, Rows],
-        measured: Measured,
-        taken_out: Mapping[Scale, Adjustment],
-        placebos: Mapping[Scale, Sequence[Known]],
-        pair: Pair,
-        share: float,
-    ) -> Tested:
-        texts = len(np.unique(self.versions.units[made[claim.scale].text]))
-        sides = made[claim.scale].sides
-        carriers = self.versions.carriers(made[claim.scale])
-        claim = dataclasses.replace(claim, texts=texts, carriers=carriers)
+    def _test(self, claim: Claim, made: Mapping[Scale, _Made], pair: Pair, share: float) -> Tested:
+        decides = made[claim.scale]
+        texts = len(np.unique(self.versions.units[decides.contrast.text]))
+        claim = dataclasses.replace(claim, texts=texts, carriers=self.versions.carriers(decides.contrast))
         if texts < MIN_TEXTS:
             why = f"{texts} texts have a version about both; at least {MIN_TEXTS} are needed"
             return Tested(dataclasses.replace(claim, why=why))
-        compared: Scale = "share" if claim.scale == "log_odds" else claim.scale
         try:
-            fits = {scale: fit(rows[scale], taken_out[scale], placebos[scale]) for scale in made}
+            fits = {scale: fit(one.rows, one.taken_out, one.placebos) for scale, one in made.items()}
         except Unidentified as error:
             return Tested(dataclasses.replace(claim, why=str(error)))
         if "share" in fits:
-            fits["share"] = rare(fits["share"], rows["share"])
-            claim = dataclasses.replace(claim, shares=made["share"].levels(measured["share"][0]))
+            fits["share"] = rare(fits["share"], made["share"].rows)
+            claim = dataclasses.replace(claim, shares=made["share"].contrast.levels(made["share"].y))
         main = fits[claim.scale]
-        level = self.question.level(claim.attribute)
-        claim = filled(claim, main, fits.get("share"), level=level)
-        claim = dataclasses.replace(
-            claim, examples=self._examples(made[claim.scale], measured[claim.scale][0], main.these.value)
-        )
+        claim = filled(claim, main, fits.get("share"), level=self.question.level(claim.attribute))
+        examples = self._examples(decides.contrast, decides.y, main.these.value)
+        claim = dataclasses.replace(claim, examples=examples)
+        compared: Scale = "share" if claim.scale == "log_odds" else claim.scale
         used = np.zeros(len(self.versions.text), dtype=bool)
-        used[made[compared].map.indices] = True
+        used[made[compared].contrast.map.indices] = True
         calls = int((self.rows & used[self.columns.version]).sum())
+        sides = decides.contrast.sides
         missing = max(0, pair.needed(claim.scale) - sides)
         weight = pair.of(sides, claim.scale) * share
-        return Tested(claim, weight, main, fits[compared], rows[compared], calls, missing)
+        return Tested(claim, weight, main, fits[compared], made[compared].rows, calls, missing)
 
     def _examples(self, contrast: Contrast, y: Floats, value: float) -> tuple[str, ...]:
         """Versions of the texts that differ most the way that the claim says."""

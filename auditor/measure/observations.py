@@ -8,6 +8,7 @@ answers point to, and so does what an oracle said of a version. All are columns 
 from __future__ import annotations
 
 import enum
+import itertools
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
@@ -19,6 +20,8 @@ from auditor.core.types import NEUTRAL, Answer, AnswerStatus, Edit, Outcome, Ver
 
 Direction = tuple[str, str, str]  # attribute, source group, target group
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 H = TypeVar("H", bound=Hashable)
 OUTCOMES: dict[str, int] = {name: code for code, name in enumerate(get_args(Outcome))}
 STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
@@ -52,11 +55,11 @@ class Codes(Generic[H]):
 
     def of(self, value: H) -> int:
         """The number of ``value``."""
-        found = self._known.get(value)
-        if found is None:
-            found = self._known[value] = len(self.values)
+        code = self._known.get(value)
+        if code is None:
+            code = self._known[value] = len(self.values)
             self.values.append(value)
-        return found
+        return code
 
     def get(self, value: H) -> int | None:
         """The number of ``value``, or None where it never came."""
@@ -79,7 +82,7 @@ class Shape(NamedTuple):
     kind: str = ""  # of its edits, repairs left out; "wording" where one is, else "mixed" where they differ
 
 
-class Told(NamedTuple):
+class Judgement(NamedTuple):
     """What an oracle said of a version."""
 
     outcome: Outcome
@@ -87,6 +90,13 @@ class Told(NamedTuple):
     original_output: str | None
     variant_output: str | None
     reason: str
+
+
+class Place(NamedTuple):
+    """Whose answers: a model in one format."""
+
+    model: str
+    format: str
 
 
 def kind_of(edits: Iterable[Edit]) -> str:
@@ -113,35 +123,44 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
     >>> shape_of([edit]).words_in, shape_of([edit]).more_chars, shape_of([]).arm.name
     (('she',), 1, 'ORIGINAL')
     """
-    given = list(edits)
-    kind = kind_of(given)
-    frames = tuple(e.target.strip() for e in given if not e.source and e.kind == "wording")
-    changes = [e for e in given if e.kind != "agreement"]
-    placebo = {e.kind in NEUTRAL for e in changes}
-    arm = (
-        Arm.ORIGINAL
-        if not placebo
-        else Arm.REWORDED
-        if len(placebo) == 2
-        else Arm.PLACEBO
-        if placebo == {True}
-        else Arm.EDITED
-    )
-    real = [e for e in changes if e.kind not in NEUTRAL] or changes
-    given, changes = ([e for e in some if e.source or e.kind != "wording"] for some in (given, changes))
+    edits = list(edits)
+    changes = [e for e in edits if e.kind != "agreement"]
+    real = [e for e in changes if e.kind not in NEUTRAL]
+    arm = Arm.ORIGINAL if not changes else Arm.PLACEBO if not real else Arm.EDITED
+    if real and len(real) < len(changes):
+        arm = Arm.REWORDED
+    # A sentence before or after a text is a frame, and counts as no words.
+    within, worded = ([e for e in some if e.source or e.kind != "wording"] for some in (edits, changes))
+    real = real or changes
     return Shape(
         arm=arm,
         attributes=tuple(sorted({e.attribute for e in real})),
         directions=tuple(sorted({(e.attribute, e.source_group, e.target_group) for e in real})),
-        words_out=tuple(sorted({e.source.lower() for e in changes if e.source})),
-        words_in=tuple(sorted({e.target.lower() for e in changes if e.target})),
-        spans=len(changes),
-        more_words=sum(len(e.target.split()) - len(e.source.split()) for e in given),
-        more_chars=sum(len(e.target) - len(e.source) for e in given),
-        frames=frames,
-        carrier=carrier_of(given),
-        kind=kind,
+        words_out=tuple(sorted({e.source.lower() for e in worded if e.source})),
+        words_in=tuple(sorted({e.target.lower() for e in worded if e.target})),
+        spans=len(worded),
+        more_words=sum(len(e.target.split()) - len(e.source.split()) for e in within),
+        more_chars=sum(len(e.target) - len(e.source) for e in within),
+        frames=tuple(e.target.strip() for e in edits if not e.source and e.kind == "wording"),
+        carrier=carrier_of(within),
+        kind=kind_of(edits),
     )
+
+
+class _Growing:
+    """Columns of whole numbers that rows are added to."""
+
+    def __init__(self, codes: str) -> None:
+        self.columns = [array(code) for code in codes]
+
+    def add(self, *row: int) -> int:
+        """Returns the number of the row."""
+        for column, value in zip(self.columns, row, strict=True):
+            column.append(value)
+        return len(self.columns[0]) - 1
+
+    def arrays(self) -> list[Ints]:
+        return [np.array(column, dtype=np.int64) for column in self.columns]
 
 
 class Observations:
@@ -149,7 +168,7 @@ class Observations:
 
     Attributes
     ----------
-    texts, models, formats, labels, shapes, groups, told : Codes
+    texts, models, formats, labels, shapes, groups : Codes
         What the numbers in the columns stand for; ``groups`` are the (attribute, group) that a version names.
     golds : dict
         Text → the label that the data gives it.
@@ -164,22 +183,19 @@ class Observations:
         self.labels: Codes[Any] = Codes()
         self.shapes: Codes[Shape] = Codes()
         self.groups: Codes[tuple[tuple[str, str], ...]] = Codes()
-        self.told: Codes[Told] = Codes()
         self.golds: dict[int, str] = {}
         self.sources: dict[str, str] = {}
-        self._version_text, self._version_shape = array("i"), array("i")
-        self._version_name, self._version_groups = array("i"), array("i")
-        self._version_parts = array("i")  # as long as the others, or empty
         self._names: Codes[str] = Codes()
         self._parts: Codes[tuple[str, ...]] = Codes()
-        self._version, self._model, self._format = array("i"), array("h"), array("h")
-        self._replicate, self._status, self._label = array("h"), array("b"), array("i")
-        self._score = array("d")
-        self._judged_version, self._judged_model, self._judged_format = array("i"), array("h"), array("h")
-        self._judged_told, self._distance = array("i"), array("d")
+        self._judgements: Codes[Judgement] = Codes()
+        self._versions = _Growing("iiiii")  # text, shape, name, groups, parts
+        self._answers = _Growing("ihhbi")  # version, model, format, status, label
+        self._scores = array("d")
+        self._judged = _Growing("ihhi")  # version, model, format, judgement
+        self._distances = array("d")
 
     def __len__(self) -> int:
-        return len(self._version)
+        return len(self._scores)
 
     def version(self, text: str, edits: Sequence[Edit] = (), name: str = "") -> int:
         """Add a version of ``text``; returns its row."""
@@ -191,19 +207,16 @@ class Observations:
         shape: Shape,
         name: str = "",
         groups: tuple[tuple[str, str], ...] = (),
-        parts: Iterable[str] | None = None,
+        parts: Iterable[str] = (),
     ) -> int:
-        """Add a version whose shape is known; ``name`` is its id, ``parts`` those of what it is put together from.
-
-        Parts are given for all versions of a table or for none.
-        """
-        self._version_text.append(self.texts.of(text))
-        self._version_shape.append(self.shapes.of(shape))
-        self._version_name.append(self._names.of(_rest(text, name)))
-        self._version_groups.append(self.groups.of(groups))
-        if parts is not None:
-            self._version_parts.append(self._parts.of(tuple(_rest(text, part) for part in parts)))
-        return len(self._version_text) - 1
+        """Add a version whose shape is known; ``name`` is its id, ``parts`` those of what it is put together from."""
+        return self._versions.add(
+            self.texts.of(text),
+            self.shapes.of(shape),
+            self._names.of(_rest(text, name)),
+            self.groups.of(groups),
+            self._parts.of(tuple(_rest(text, part) for part in parts)),
+        )
 
     def units(self) -> Ints:
         """The independent unit of each text: its source, where it shares one with others, else the text itself."""
@@ -216,16 +229,16 @@ class Observations:
 
     def name(self, row: int) -> str:
         """The id of a version; empty where it was added without."""
-        return self._whole(row, self._names.values[self._version_name[row]])
+        return self._whole(row, self._names.values[self._versions.columns[2][row]])
 
     def parts(self, row: int) -> tuple[str, ...]:
         """The ids of the versions that a version is put together from."""
-        return tuple(self._whole(row, part) for part in self._parts.values[self._version_parts[row]])
+        return tuple(self._whole(row, part) for part in self._parts.values[self._versions.columns[4][row]])
 
     def _whole(self, row: int, name: str) -> str:
         if name.startswith(WHOLE):
             return name.removeprefix(WHOLE)
-        return f"{self.texts.values[self._version_text[row]]}{name}" if name else ""
+        return f"{self.texts.values[self._versions.columns[0][row]]}{name}" if name else ""
 
     def answers(
         self, version: int, *, model: str, format: str, answers: Iterable[Answer], score_of: str | None = None
@@ -235,8 +248,8 @@ class Observations:
         A number is its own score, and so is that of a graded answer; of another label the score is the log odds of
         ``score_of``, where the model gave its probability.
         """
-        model_code, format_code = self.models.of(model), self.formats.of(format)
-        for replicate, answer in enumerate(answers):
+        place = self.models.of(model), self.formats.of(format)
+        for answer in answers:
             value = answer.value
             score = float("nan")
             if answer.status == "ok":
@@ -246,19 +259,15 @@ class Observations:
                     score, value = float(value), None
                 elif score_of is not None and answer.scores and (p := answer.scores.get(score_of)) is not None:
                     score = log_odds(p)
-            self._version.append(version)
-            self._model.append(model_code)
-            self._format.append(format_code)
-            self._replicate.append(min(replicate, 32_767))
-            self._status.append(STATUS[answer.status])
-            self._label.append(-1 if value is None else self.labels.of(value))
-            self._score.append(score)
+            label = -1 if value is None else self.labels.of(value)
+            self._answers.add(version, *place, STATUS[answer.status], label)
+            self._scores.append(score)
 
     def values(self, version: int, model: str, format: str) -> list[Any]:
         """The answers of one model to one version that could be read: labels, or numbers where there are none."""
         columns = self.columns()
         here = (columns.version == version) & (columns.status == STATUS["ok"])
-        here &= (columns.model == self.models.get(model)) & (columns.format == self.formats.get(format))
+        here &= self.at(columns, Place(model, format))
         return [
             self.labels.values[label] if label >= 0 else score
             for label, score in zip(columns.label[here].tolist(), columns.score[here].tolist(), strict=True)
@@ -266,74 +275,73 @@ class Observations:
 
     def judge(self, version: int, verdict: Verdict) -> None:
         """Add what an oracle said of a version."""
-        told = Told(verdict.outcome, verdict.hidden, verdict.original_output, verdict.variant_output, verdict.reason)
-        self._judged_version.append(version)
-        self._judged_model.append(self.models.of(verdict.model))
-        self._judged_format.append(self.formats.of(verdict.format))
-        self._judged_told.append(self.told.of(told))
-        self._distance.append(float("nan") if verdict.distance is None else verdict.distance)
+        v = verdict
+        said = Judgement(v.outcome, v.hidden, v.original_output, v.variant_output, v.reason)
+        self._judged.add(version, self.models.of(v.model), self.formats.of(v.format), self._judgements.of(said))
+        self._distances.append(float("nan") if v.distance is None else v.distance)
 
     def verdicts(self, rows: Iterable[int]) -> Iterator[Verdict]:
         """The verdicts in ``rows`` of the judgements; those of placebos have order 0."""
+        versions, models, formats, judgements = self._judged.columns
         for row in rows:
-            version, told = self._judged_version[row], self.told.values[self._judged_told[row]]
-            shape = self.shapes.values[self._version_shape[version]]
-            distance = self._distance[row]
+            version, distance = versions[row], self._distances[row]
+            shape = self.shapes.values[self._versions.columns[1][version]]
+            said = self._judgements.values[judgements[row]]
             yield Verdict(
-                case_id=self.texts.values[self._version_text[version]],
+                case_id=self.texts.values[self._versions.columns[0][version]],
                 variant_id=self.name(version),
                 order=0 if shape.arm == Arm.PLACEBO else len(shape.attributes),
                 attributes=shape.attributes,
-                outcome=told.outcome,
-                hidden=told.hidden,
-                original_output=told.original_output,
-                variant_output=told.variant_output,
+                outcome=said.outcome,
+                hidden=said.hidden,
+                original_output=said.original_output,
+                variant_output=said.variant_output,
                 distance=None if distance != distance else distance,
-                reason=told.reason,
-                model=self.models.values[self._judged_model[row]],
-                format=self.formats.values[self._judged_format[row]],
+                reason=said.reason,
+                model=self.models.values[models[row]],
+                format=self.formats.values[formats[row]],
             )
 
     def of(self, model: str, format: str, *, arm: Arm = Arm.EDITED) -> Iterator[Verdict]:
         """The verdicts of one model in one format."""
-        told = self.judged()
-        here = np.array([s.arm == arm for s in self.shapes.values], dtype=bool)[told.shape]
-        here &= (told.model == self.models.get(model)) & (told.format == self.formats.get(format))
+        judged = self.judged()
+        here = self.in_arm(arm)[judged.shape] & self.at(judged, Place(model, format))
         return self.verdicts(np.flatnonzero(here).tolist())
+
+    def in_arm(self, *arms: Arm) -> Bools:
+        """Which of the shapes are of one of ``arms``."""
+        return np.array([shape.arm in arms for shape in self.shapes.values], dtype=bool)
+
+    def at(self, rows: Columns | Judged, place: Place) -> Bools:
+        """Which answers, or judgements, are of one model in one format."""
+        own = (rows.model == self.models.get(place.model)) & (rows.format == self.formats.get(place.format))
+        return np.asarray(own, dtype=bool)
+
+    def places(self, columns: Columns) -> Iterator[tuple[Place, Bools]]:
+        """Each model in each format, with its answers; those without any are left out."""
+        for model, format in itertools.product(self.models.values, self.formats.values):
+            place = Place(model, format)
+            if (rows := self.at(columns, place)).any():
+                yield place, rows
 
     def columns(self) -> Columns:
         """Versions and answers as arrays."""
-        return Columns(
-            version_text=np.array(self._version_text, dtype=np.int64),
-            version_shape=np.array(self._version_shape, dtype=np.int64),
-            version=np.array(self._version, dtype=np.int64),
-            model=np.array(self._model, dtype=np.int64),
-            format=np.array(self._format, dtype=np.int64),
-            status=np.array(self._status, dtype=np.int64),
-            label=np.array(self._label, dtype=np.int64),
-            score=np.array(self._score),
-        )
+        text, shape, *_ = self._versions.arrays()
+        version, model, format, status, label = self._answers.arrays()
+        return Columns(text, shape, version, model, format, status, label, np.array(self._scores))
 
     def version_groups(self) -> Ints:
         """The code in ``groups`` of each version."""
-        return np.array(self._version_groups, dtype=np.int64)
+        return np.array(self._versions.columns[3], dtype=np.int64)
 
     def judged(self) -> Judged:
         """What an oracle said, as arrays."""
-        version = np.array(self._judged_version, dtype=np.int64)
-        told = np.array(self._judged_told, dtype=np.int64)
-        outcome = np.array([OUTCOMES[t.outcome] for t in self.told.values], dtype=np.int8)
-        hidden = np.array([-1 if t.hidden is None else t.hidden for t in self.told.values], dtype=np.int8)
-        return Judged(
-            version=version,
-            text=np.array(self._version_text, dtype=np.int64)[version],
-            shape=np.array(self._version_shape, dtype=np.int64)[version],
-            model=np.array(self._judged_model, dtype=np.int64),
-            format=np.array(self._judged_format, dtype=np.int64),
-            outcome=outcome[told],
-            hidden=hidden[told],
-            distance=np.array(self._distance),
-        )
+        version, model, format, said = self._judged.arrays()
+        text, shape, *_ = self._versions.arrays()
+        outcome = np.array([OUTCOMES[one.outcome] for one in self._judgements.values], dtype=np.int8)
+        hidden = np.array([-1 if one.hidden is None else one.hidden for one in self._judgements.values], dtype=np.int8)
+        place = text[version], shape[version], model, format
+        return Judged(version, *place, outcome[said], hidden[said], np.array(self._distances))
 
 
 def _rest(text: str, name: str) -> str:
@@ -345,14 +353,14 @@ def _rest(text: str, name: str) -> str:
 class Columns(NamedTuple):
     """`Observations` as arrays: two for versions, the others for answers."""
 
-    version_text: NDArray[np.int64]
-    version_shape: NDArray[np.int64]
-    version: NDArray[np.int64]
-    model: NDArray[np.int64]
-    format: NDArray[np.int64]
-    status: NDArray[np.int64]
-    label: NDArray[np.int64]
-    score: NDArray[np.float64]
+    version_text: Ints
+    version_shape: Ints
+    version: Ints
+    model: Ints
+    format: Ints
+    status: Ints
+    label: Ints
+    score: Floats
 
 
 class Judged(NamedTuple):
@@ -368,7 +376,7 @@ class Judged(NamedTuple):
     format: Ints
     outcome: NDArray[np.int8]
     hidden: NDArray[np.int8]
-    distance: NDArray[np.float64]
+    distance: Floats
 
 
 def log_odds(p: float) -> float:

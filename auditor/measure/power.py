@@ -13,21 +13,16 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
 from auditor.core.record.rows import Assumed, ExpectedClaim, Power
 from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.claims import MIN_TEXTS, MIN_WORDS, Question
+from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, MIN_WORDS, POWER, Question, one_thread
 from auditor.measure.contrasts import Contrast, Versions
-from auditor.measure.enough import ALPHA, ASSUMED_FLIPS, POWER
 from auditor.measure.likelihood import Known
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.net import Pair, pairs
-from auditor.measure.observations import Arm, Observations, attributes_of
+from auditor.measure.observations import Arm, Floats, Observations, attributes_of
 from auditor.measure.simulate import Effects, Simulated, shift, spread
-from auditor.measure.threads import one_thread
-
-Floats = NDArray[np.float64]
 
 DRAWS = 200
 FITS = 9  # of these, with words of their own, that say how sure a run will be of the group

@@ -15,20 +15,13 @@ import numpy as np
 
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share
-from auditor.measure.observations import OUTCOMES, STATUS, Arm, Codes, Direction, Ints, Observations, Shape
+from auditor.measure.observations import OUTCOMES, STATUS, Arm, Codes, Direction, Ints, Observations, Place, Shape
 
 Attributes = tuple[str, ...]
 K = TypeVar("K", bound=Hashable)
 PASS, VIOLATION = OUTCOMES["pass"], OUTCOMES["violation"]
 EXEMPLARS = 20
 ARMS = {"placebo_rate": "placebo", "noise_floor": "baseline"}  # whose answers a figure is of; else of edited versions
-
-
-class Place(NamedTuple):
-    """Which answers a figure is of."""
-
-    model: str
-    format: str
 
 
 class Key(NamedTuple):

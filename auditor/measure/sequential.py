@@ -1,4 +1,4 @@
-"""Looking at the answers before all are in, and stopping: what each look may spend of the level.
+"""Looking at answers before all are in, and stopping: levels of looks at claims, and intervals valid at all times.
 
 A test that is made again and again, and believed when it comes out, errs far more often than its level says. Here
 the level is spent little by little, as a function of the share of the plan that is done (Lan and DeMets 1983), so
@@ -22,16 +22,19 @@ interval approach, J. R. Stat. Soc. B 51 (1989).
 from __future__ import annotations
 
 from functools import cache
+from math import lgamma, log, log1p
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from auditor.measure.observations import Floats
 
 # Shares of the plan after which the answers are looked at. Before a fifth, too few answers can have changed.
 LOOKS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 POWER = 1.5  # of the share that is done: 1 spends evenly, 3 is close to O'Brien and Fleming's rule
 GRID = 401
-LEVELS: NDArray[np.float64] = np.concatenate([np.logspace(-8, -0.5, 31), [1.0]])
+SEQUENCE = "beta-binomial mixture confidence sequence"
+LEVELS: Floats = np.concatenate([np.logspace(-8, -0.5, 31), [1.0]])
 
 
 class Look(NamedTuple):
@@ -55,12 +58,8 @@ def spent(share: float, alpha: float = 0.05) -> float:
 def nominal(looks: tuple[Look, ...], alpha: float = 0.05) -> float:
     """Level of the last of ``looks`` that keeps the error of all of them together at what may be spent.
 
-    Parameters
-    ----------
-    looks : tuple of Look
-        In their order, with more texts each time; none is a test at the end, the only one.
-    alpha : float
-        Two-sided, of all looks of the plan together.
+    ``looks`` are in their order, with more texts each time; none is a test at the end, the only one. ``alpha`` is
+    two-sided, of all looks of the plan together.
 
     Examples
     --------
@@ -79,8 +78,8 @@ def nominal(looks: tuple[Look, ...], alpha: float = 0.05) -> float:
 def _nominal(looks: tuple[Look, ...], alpha: float) -> float:
     from scipy.special import ndtr, ndtri
 
-    density: NDArray[np.float64] = np.ones(1)  # of the sum so far, where no look rejected, times the step of the grid
-    at: NDArray[np.float64] = np.zeros(1)
+    density: Floats = np.ones(1)  # of the sum so far, where no look rejected, times the step of the grid
+    at: Floats = np.zeros(1)
     before, gone, level = 0, 0.0, 0.0
     for number, look in enumerate(looks):
         left = spent(look.share, alpha) - gone
@@ -104,9 +103,7 @@ def _nominal(looks: tuple[Look, ...], alpha: float) -> float:
     return level
 
 
-def _went_on(
-    at: NDArray[np.float64], density: NDArray[np.float64], bound: float, deviation: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _went_on(at: Floats, density: Floats, bound: float, deviation: float) -> tuple[Floats, Floats]:
     """Where the sum is after one more step, if it stays within ``bound``; Simpson's rule."""
     points = np.linspace(-bound, bound, GRID)
     weights = np.ones(GRID)
@@ -137,7 +134,59 @@ def overall(looks: tuple[Look, ...], p_value: float) -> float:
 
 
 @cache
-def _table(looks: tuple[Look, ...]) -> NDArray[np.float64]:
+def _table(looks: tuple[Look, ...]) -> Floats:
     """Nominal level of the last look for each overall level."""
-    found = [max(nominal(looks, float(level)), 1e-300) for level in LEVELS[:-1]]
-    return np.maximum.accumulate(np.array([*found, 1.0]))
+    levels = [max(nominal(looks, float(level)), 1e-300) for level in LEVELS[:-1]]
+    return np.maximum.accumulate(np.array([*levels, 1.0]))
+
+
+def confidence_sequence(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Always-valid interval for the rate of independent yes/no draws.
+
+    The likelihood ratio of a Beta(a, b) mixture against one rate p is a martingale if p is the truth, so by
+    Ville's inequality it ever exceeds ``1 / (1 - level)`` with probability at most ``1 - level``. The interval
+    holds the rates for which it has not. It may be looked at after every draw and used to stop.
+
+    With ``n = 0`` it is [0, 1]. The mixture ½, ½ (Krichevsky–Trofimov) adapts to rates near 0 and 1.
+
+    References
+    ----------
+    H. Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Stat. 41 (1970).
+    S. R. Howard, A. Ramdas, J. McAuliffe, J. Sekhon, Time-uniform, nonparametric, nonasymptotic confidence
+    sequences, Ann. Stat. 49 (2021).
+
+    Examples
+    --------
+    >>> low, high = confidence_sequence(0, 300)
+    >>> low, round(high, 3)
+    (0.0, 0.021)
+    """
+    if not 0 <= successes <= n or not 0 < level < 1:
+        raise ValueError(f"needs 0 <= successes <= n and 0 < level < 1, got {successes}, {n}, {level}")
+    if n == 0:
+        return 0.0, 1.0
+    from scipy.optimize import brentq
+
+    fails = n - successes
+
+    def log_beta(x: float, y: float) -> float:
+        return lgamma(x) + lgamma(y) - lgamma(x + y)
+
+    mixture = log_beta(0.5 + successes, 0.5 + fails) - log_beta(0.5, 0.5)
+    bound = -log(1 - level)
+
+    def below(hits: int, misses: int) -> float:
+        """The limit under ``hits / n``, the share of one of the two outcomes; ``hits`` is at least 1."""
+
+        def excess(p: float) -> float:
+            # 0 log 0 is 0: without misses the term is left out
+            likelihood = hits * log(p) + (misses * log1p(-p) if misses else 0.0)
+            return mixture - likelihood - bound
+
+        return float(brentq(excess, 1e-300, hits / n, xtol=1e-13, rtol=1e-10))
+
+    rate = successes / n
+    low = below(successes, fails) if successes else 0.0
+    # Through the other outcome: near 1 floats are too far apart to hold the limit of very many draws.
+    high = 1.0 - below(fails, successes) if fails else 1.0
+    return min(low, rate), max(high, rate)

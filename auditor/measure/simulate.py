@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor.measure.observations import STATUS, Arm, Columns, Observations
+from auditor.measure.observations import STATUS, Arm, Columns, Floats, Observations
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-Floats = NDArray[np.float64]
 MODEL, FORMAT, YES, NO = "planted", "simulated", "yes", "no"
 
 

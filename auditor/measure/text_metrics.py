@@ -12,8 +12,36 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.measure.observations import Arm, Codes, Observations
-from auditor.measure.scores import Place
+from auditor.measure.observations import Arm, Codes, Direction, Ints, Observations
+
+
+class About(NamedTuple):
+    """What one difference is about; ``directions`` is empty where all of an attribute set are taken."""
+
+    model: str
+    format: str
+    attributes: tuple[str, ...]
+    directions: tuple[Direction, ...] = ()
+
+    @property
+    def undirected(self) -> About:
+        """All directions of the attribute set."""
+        return self._replace(directions=())
+
+
+class Pair(NamedTuple):
+    """One metric of one version against its original.
+
+    ``value`` is a difference or a distance, ``spread`` the same of two answers to one prompt; ``splits`` are as
+    `splits` has them.
+    """
+
+    about: About
+    case_id: str
+    variant_id: str
+    value: float
+    spread: float | None = None
+    splits: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,19 +69,9 @@ class Measured:
 
 
 def splits(matrix: Sequence[Sequence[float]], n: int) -> tuple[float, ...]:
-    """Excess of between over within for every way to call ``n`` of the answers the original's.
+    """Excess of between over within for every way to call ``n`` of the answers the original's, the real one first.
 
-    Parameters
-    ----------
-    matrix : square, shape (answers, answers)
-        Distances; the original's ``n`` answers come first.
-    n : int
-        At least 1, fewer than all; one side has two answers or more.
-
-    Returns
-    -------
-    tuple of float
-        The observed excess first.
+    ``matrix`` holds distances, the original's ``n`` answers first; one side has two answers or more.
 
     Examples
     --------
@@ -71,13 +89,7 @@ def splits(matrix: Sequence[Sequence[float]], n: int) -> tuple[float, ...]:
 
 
 class Metrics:
-    """What pairs of free answers came to: columns beside a table, a row for each version, model, format and metric.
-
-    Attributes
-    ----------
-    table : Observations
-        That of the versions.
-    """
+    """Columns beside ``table``, that of the versions: a row for each version, model, format and metric."""
 
     def __init__(self, table: Observations) -> None:
         self.table = table
@@ -86,13 +98,13 @@ class Metrics:
         self._metric, self._value, self._spread = array("h"), array("d"), array("d")
         self._from, self._splits = array("q"), array("d")
 
-    def add(self, version: int, model: str, format: str, found: Measured) -> None:
+    def add(self, version: int, model: str, format: str, measured: Measured) -> None:
         """Add the metrics of a version against its original."""
-        for metric, (before, after) in found.signed.items():
-            self._row(version, model, format, metric, after - before, found.noise.get(metric))
-        for metric, between in found.between.items():
-            self._row(version, model, format, metric, between, found.within.get(metric))
-            self._splits.extend(found.splits.get(metric, ()))
+        for metric, (before, after) in measured.signed.items():
+            self._row(version, model, format, metric, after - before, measured.noise.get(metric))
+        for metric, between in measured.between.items():
+            self._row(version, model, format, metric, between, measured.within.get(metric))
+            self._splits.extend(measured.splits.get(metric, ()))
 
     def prefer(self, version: int, model: str, format: str, value: float) -> None:
         """Add a judge's preference in [-1, 1]: above 0 the answer to the version was preferred."""
@@ -109,47 +121,31 @@ class Metrics:
 
     def of(self, metric: str, *, placebo: bool = False) -> Iterator[Pair]:
         """The rows of one metric, of edited versions or of placebos."""
-        table, columns = self.table, self.table.columns()
-        wanted = Arm.PLACEBO if placebo else Arm.EDITED
-        own = np.array([s.arm == wanted for s in table.shapes.values], dtype=bool)
-        version = np.array(self._version, dtype=np.int64)
+        texts, shape = self.table.texts.values, self._shapes()
+        own = self.table.in_arm(Arm.PLACEBO if placebo else Arm.EDITED)
         here = np.array(self._metric, dtype=np.int64) == self._metrics.get(metric)
         ends = [*self._from[1:], len(self._splits)] if self._from else []
-        for row in np.flatnonzero(here & own[columns.version_shape[version]]).tolist():
-            n = self._version[row]
-            shape = table.shapes.values[columns.version_shape[n]]
-            model, name = table.models.values[self._model[row]], table.formats.values[self._format[row]]
+        text = self.table.columns().version_text
+        for row in np.flatnonzero(here & own[shape]).tolist():
+            n, spread = self._version[row], self._spread[row]
             yield Pair(
-                Place(model, name, shape.attributes, shape.directions),
-                table.texts.values[columns.version_text[n]],
-                table.name(n),
+                self._about(self._model[row], self._format[row], int(shape[row])),
+                texts[text[n]],
+                self.table.name(n),
                 self._value[row],
-                None if math.isnan(self._spread[row]) else self._spread[row],
+                None if math.isnan(spread) else spread,
                 tuple(self._splits[self._from[row] : ends[row]]),
             )
 
-    def places(self) -> set[Place]:
+    def places(self) -> set[About]:
         """What edited versions were measured on."""
-        shapes = self.table.shapes.values
-        shape = self.table.columns().version_shape[np.array(self._version, dtype=np.int64)]
-        cells = {*zip(self._model, self._format, shape.tolist(), strict=True)}
-        return {
-            Place(self.table.models.values[m], self.table.formats.values[f], shapes[s].attributes, shapes[s].directions)
-            for m, f, s in cells
-            if shapes[s].arm == Arm.EDITED
-        }
+        cells = {*zip(self._model, self._format, self._shapes().tolist(), strict=True)}
+        edited = self.table.in_arm(Arm.EDITED)
+        return {self._about(*cell) for cell in cells if edited[cell[2]]}
 
+    def _shapes(self) -> Ints:
+        return self.table.columns().version_shape[np.array(self._version, dtype=np.int64)]
 
-class Pair(NamedTuple):
-    """One metric of one version against its original.
-
-    ``value`` is a difference or a distance, ``spread`` the same of two answers to one prompt; ``splits`` are as
-    `splits` has them.
-    """
-
-    place: Place
-    case_id: str
-    variant_id: str
-    value: float
-    spread: float | None = None
-    splits: tuple[float, ...] = ()
+    def _about(self, model: int, format: int, shape: int) -> About:
+        of = self.table.shapes.values[shape]
+        return About(self.table.models.values[model], self.table.formats.values[format], of.attributes, of.directions)

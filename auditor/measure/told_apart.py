@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor.measure.paired import sign_flip
+from auditor.measure.observations import Bools, Floats
+from auditor.measure.p_values import sign_flip
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,7 +31,6 @@ FLIPS = 999
 MIN_TEXTS = 12
 FEWEST = 5  # texts in which a word must stand
 DRIVING = 12
-Floats = NDArray[np.float64]
 Bag = frozenset[str]
 
 
@@ -142,7 +141,7 @@ class _Test:
         rows, columns, values = (np.array(part) for part in zip(*cells, strict=True)) if cells else ([], [], [])
         return csr_array((values, (rows, columns)), shape=(len(pairs), max(1, len(self._names))), dtype=np.float64)
 
-    def weights(self, signs: Floats, rows: NDArray[np.bool_]) -> Floats:
+    def weights(self, signs: Floats, rows: Bools) -> Floats:
         """Of each word how much more often it stands first than second, in its own standard errors."""
         weight = np.where(rows, signs[self._row_text], 0.0)
         total, square = self._x.T @ weight, self._square.T @ rows.astype(np.float64)

@@ -119,7 +119,7 @@ def _difference(row: recorded.Difference, names: Names) -> tuple[str, ...]:
 
 
 def _amount(value: float, *, sign: bool = True) -> str:
-    from auditor.measure.scores import amount
+    from auditor.measure.text_pairs import amount
 
     text = amount(value)
     return f"+{text}" if sign and value > 0 and text != "0" else text

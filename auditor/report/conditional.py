@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from auditor.contrib.adaptive import search_report as adaptive
 from auditor.core import waivers
 from auditor.core.record import RunRecord
-from auditor.measure.two_models import MIN_SEEDS
+from auditor.measure.comparison import MIN_SEEDS
 from auditor.report import planned, words
 from auditor.report.document import Items, Section, Text, section, table
 

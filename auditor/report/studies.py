@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from auditor.core.types import SHOWN
 from auditor.measure.claims import Claim
+from auditor.measure.drift import ANSWERS, Key, Point, Series, Watched
 from auditor.measure.impact import ImpactTable, ratio_text
 from auditor.measure.mitigation import Change, Effect, Mitigated, Side
-from auditor.measure.series import ANSWERS, Key, Point, Series, Watched
 from auditor.report import charts, claimed, matrix, words
 from auditor.report.document import Block, Cell, Chart, Document, Section, section, sheet, table
 

@@ -12,7 +12,7 @@ from auditor.core.record import NamedEstimate, RunRecord
 from auditor.core.record.base import Control
 from auditor.core.record.measured import Probability
 from auditor.core.types import Estimate, Finding
-from auditor.measure.two_models import MIN_SEEDS as MIN_SEEDS
+from auditor.measure.comparison import MIN_SEEDS as MIN_SEEDS
 from auditor.report import run_checks, words
 
 

@@ -155,23 +155,22 @@ def _texts(loop: State) -> FreeText:
 
 
 def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
-    from auditor.measure import pairs, scores
+    from auditor.measure import text_pairs
 
-    studied = pairs.study(
+    rows = text_pairs.study(
         loop.observed.metrics,
         deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
         seed=loop.plan.seed,
     )
-    rows = [*studied.unsigned, *studied.signed]
     judge = loop.judge
     if judge is not None and not judge.trusted:
         wrong = ("not tested: the judge got too few of its control pairs right",)
         rows = [
             dataclasses.replace(row, p_value=None, notes=wrong) if row.metric == "preference" else row for row in rows
         ]
-    rows = scores.decide(rows)
+    rows = text_pairs.decide(rows)
     section = {
-        "alpha": scores.ALPHA,
+        "alpha": text_pairs.ALPHA,
         "metrics": sorted({row.metric for row in rows}),
         "masked": "changed words with their inflections, names of the groups, third-person pronouns, titles",
         "embedding": loop.plan.embedding,
@@ -181,7 +180,7 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
         "rows": [row.as_record() for row in rows],
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }
-    return pairs.findings(rows), section
+    return text_pairs.findings(rows), section
 
 
 def opinion(record: Mapping[str, Any], evidence: Evidence, variant_id: str, model: str, format: str) -> Opinion | None:

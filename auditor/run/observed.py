@@ -16,7 +16,7 @@ from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
-from auditor.measure.compare import Asked, Side
+from auditor.measure.comparison import Asked, Side
 from auditor.measure.fairness import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
 from auditor.measure.observations import Arm, Observations, Shape, shape_of
 from auditor.measure.rates import VIOLATION
@@ -86,7 +86,7 @@ class Observed:
             if kept or table is self.table:
                 place = table if kept else self.discarded
                 groups = tuple(variant.groups.items())
-                parts = _parts_of(variant, by_choices) if self._parts else None
+                parts = _parts_of(variant, by_choices) if self._parts else []
                 row = place.shape(case.id, shape, variant.id, groups, parts)
                 self._rows[variant.id] = Row(place, row)
         return shapes

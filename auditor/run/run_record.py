@@ -15,10 +15,11 @@ from auditor.core.provenance import of_inputs, surroundings
 from auditor.core.record import Caution
 from auditor.core.record.base import Unread
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
-from auditor.measure import cautions, findings, performance, rates
+from auditor.measure import answer_quality, findings, rates
 from auditor.measure.claims import Claim
 from auditor.measure.families import claims as all_claims
-from auditor.measure.observations import attributes_of
+from auditor.measure.hidden import Settings, hidden_variants, interactions
+from auditor.measure.observations import Place, attributes_of
 from auditor.report import run_checks as sentences
 from auditor.run import free, freeze, run_controls, word_rates
 from auditor.run.loop import Loop
@@ -48,7 +49,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     noise = {tally.model.name: run_controls.noise(loop, tally) for tally in loop.tallies}
     floors = {name: value for name, value in noise.items() if isinstance(value, Estimate)}
     estimates = rates.estimates(observed.table, observed.discarded)
-    estimates += [rates.row("noise_floor", value, rates.Place(name, "")) for name, value in floors.items()]
+    estimates += [rates.row("noise_floor", value, Place(name, "")) for name, value in floors.items()]
     claims, seen, sections = _conclusions(loop, confirmed, floors)
     reason = _why_partial(loop)
     record: dict[str, Any] = {
@@ -82,9 +83,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if plan.test_discarded:
         record["discarded"] = rates.discarded(observed.table, observed.discarded)
     if len(loop.tallies) > 1 and plan.protocol == "default":
-        from auditor.measure import two_models
+        from auditor.measure.comparison import two_models
 
-        record["comparison"] = two_models.measure(observed.table, seed=plan.seed)
+        record["comparison"] = two_models(observed.table, seed=plan.seed)
     if plan.oracle == "probability":
         # For every tolerance, the distinct cases with a variant beyond it; directed cases are left out.
         oracle = loop.parts.oracle
@@ -93,7 +94,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if plan.protocol == "hinter":
         record |= _hinter(loop)
     else:
-        places = [rates.Place(t.model.name, name) for t in loop.tallies for name in t.formats]
+        places = [Place(t.model.name, name) for t in loop.tallies for name in t.formats]
         record["tokens"] = word_rates.of_run(observed.table, suite, places)
     if loop.until is not None:
         record["looks"] = loop.until.record()
@@ -116,7 +117,7 @@ def _conclusions(
         return list(amounts.claims), amounts.findings, amounts.sections
     if plan.protocol != "default":
         return claims, [], {}
-    settings = findings.Settings(
+    settings = Settings(
         deterministic={t.model.name: t.model.deterministic for t in loop.tallies},
         noise=floors,
         replicates={t.model.name: t.replicates for t in loop.tallies},
@@ -129,9 +130,6 @@ def _conclusions(
 
 def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
     """What each hidden change does beyond its parts, beside placebo edits."""
-    from auditor.measure.hidden import interactions
-    from auditor.measure.hidden_findings import hidden_variants
-
     table = loop.observed.table
     rows = {one.verdict.variant_id: one.version for one in hidden_variants([table])}
     if not rows:
@@ -177,7 +175,7 @@ def _performance(loop: Loop) -> dict[str, object]:
     table = loop.observed.table
     golds = {name: table.golds.get(text) for text, name in enumerate(table.texts.values)}
     read = {case: task.read(text, "text") for case, text in golds.items() if text is not None}
-    gold = performance.gold_summary(
+    gold = answer_quality.gold_summary(
         {case: (text, case in read and read[case].status == "ok") for case, text in golds.items()}
     )
     if not gold.given:
@@ -187,8 +185,8 @@ def _performance(loop: Loop) -> dict[str, object]:
         reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
         return {"status": "not_tested", "reason": reason, "gold": gold._asdict()}
     values = {case: one.value for case, one in read.items() if isinstance(one.value, str | tuple)}
-    originals = performance.originals(table, values, loop.parts.oracle.answer)
-    models = [performance.table(*place, originals[place]) for place in sorted(originals)]
+    originals = answer_quality.originals(table, values, loop.parts.oracle.answer)
+    models = [answer_quality.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
     return {"source": source, "gold": gold._asdict(), "models": models}
 
@@ -257,7 +255,7 @@ def _cost(loop: Loop) -> float | None:
 
 
 def _model(loop: Loop, tally: Tally) -> dict[str, object]:
-    many = cautions.too_many_unreadable(tally.lost, len(tally.seen))
+    many = answer_quality.too_many_unreadable(tally.lost, len(tally.seen))
     return (
         ({"unread": msgspec.to_builtins(_unread(loop, tally))} if many else {})
         | {
@@ -295,15 +293,20 @@ def _vocabulary(loop: Loop) -> dict[str, object]:
 
 def _cautions(loop: Loop, tally: Tally) -> list[Caution]:
     """What must be known of the answers of one model before its figures."""
-    task, name = loop.parts.task, tally.model.name
+    task = loop.parts.task
     values = {form: counts for form, counts in tally.values.items() if not task.graded(form)}  # numbers say more
     labels = {v: str(label_text(v)) for counts in tally.values.values() for v in counts} if not task.kind.text else {}
-    return [
-        *cautions.alike(name, values, labels),
-        *cautions.unreadable(name, tally.lost, len(tally.seen)),
-        *cautions.control(name, tally.control_seen),
-        *cautions.changed(name, tally.reported, len(tally.seen)),
-    ]
+    return list(
+        answer_quality.cautions(
+            tally.model.name,
+            lost=tally.lost,
+            answers=len(tally.seen),
+            counts=values,
+            labels=labels,
+            control=tally.control_seen,
+            reported=tally.reported,
+        )
+    )
 
 
 def _diagnoses(seen: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:

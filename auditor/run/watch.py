@@ -13,12 +13,10 @@ from auditor.core.counting import plural
 from auditor.core.decoded import from_json
 from auditor.core.errors import RunFolderError
 from auditor.core.types import digest
-from auditor.measure.change import Watch, moved
-from auditor.measure.claims import About
 from auditor.measure.contrasts import Versions, outcome_means
+from auditor.measure.drift import ANSWERS, Key, Moved, Point, Series, Watch, Watched, moved
 from auditor.measure.net import pairs, scales
-from auditor.measure.observations import Observations, attributes_of
-from auditor.measure.series import ANSWERS, Key, Moved, Point, Series, Watched
+from auditor.measure.observations import Observations, Place, attributes_of
 from auditor.run import freeze
 from auditor.run.result import Result, load
 from auditor.store.integrity import require_intact
@@ -114,7 +112,7 @@ def _values(result: Result, texts: dict[str, str]) -> dict[Key, Values]:
             rows = (columns.model == model) & (columns.format == format)
             if not rows.any():
                 continue
-            about = About(name, form)
+            about = Place(name, form)
             for label in question.outcomes or [""]:
                 measured = scales(table, columns, rows, label, question)
                 value = measured.get("share") or next(iter(measured.values()))

@@ -18,9 +18,9 @@ from auditor.core.protocols import Suite
 from auditor.core.types import Case, Verdict
 from auditor.measure import anomaly
 from auditor.measure.intervals import clopper_pearson
-from auditor.measure.multiplicity import benjamini_hochberg
-from auditor.measure.observations import Arm, Observations, Shape
-from auditor.measure.rates import Place, tabulate
+from auditor.measure.observations import Arm, Observations, Place, Shape
+from auditor.measure.p_values import benjamini_hochberg
+from auditor.measure.rates import tabulate
 
 if TYPE_CHECKING:
     from auditor.perturb.grammar.cases import GrammarSuite

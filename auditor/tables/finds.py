@@ -24,7 +24,7 @@ from auditor.core.record.rows import ColumnSet, RowPair, Score, Slice, Slices
 from auditor.core.shown import csv_text
 from auditor.core.types import Sampling
 from auditor.measure.intervals import clopper_pearson
-from auditor.measure.multiplicity import holm
+from auditor.measure.p_values import holm
 from auditor.tables.coded import Given, Rows, binned, crossed, row_keys, within
 from auditor.tables.columns import LACKING, Codes, Column
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from auditor.core.counting import plural
 from auditor.core.types import Estimate, Finding, Response
 from auditor.measure.intervals import korn_graubard
-from auditor.measure.multiplicity import holm
+from auditor.measure.p_values import holm
 from auditor.tables.row_schema import Schema
 
 if TYPE_CHECKING:

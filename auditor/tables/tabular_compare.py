@@ -26,9 +26,10 @@ from auditor.core import waivers
 from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
 from auditor.core.types import Estimate
-from auditor.measure.compare import LEVEL, corrected, plan_differences
-from auditor.measure.compared import Cases, Change, Entry, Fate, RowsComparison, ScoreChange, SetChange, Tested
-from auditor.measure.paired import difference_of_rates, mcnemar
+from auditor.measure.comparison import LEVEL, corrected, plan_differences
+from auditor.measure.intervals import difference_of_rates
+from auditor.measure.p_values import mcnemar
+from auditor.measure.run_changes import Cases, Change, Entry, Fate, RowsComparison, ScoreChange, SetChange, Tested
 from auditor.store.folder import RunFolder
 from auditor.tables.row_schema import load_schema
 from auditor.tables.themis import NOTE
@@ -185,7 +186,7 @@ def _paired(pairs: tuple[int, int, int, int]) -> Tested:
     n = sum(pairs)
     groups = (both, only_before, only_after, neither)
     x, y = (np.repeat(changed, groups) for changed in ([1, 1, 0, 0], [1, 0, 1, 0]))
-    difference, low, high = difference_of_rates(y, x, np.ones(n, dtype=np.int64), 1 - LEVEL)
+    difference, low, high = difference_of_rates(y, x, np.ones(n, dtype=np.int64), LEVEL)
     return Tested(
         test=PAIRED,
         before=(both + only_before) / n,

@@ -21,8 +21,8 @@ from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import RowPair, Score
 from auditor.core.types import AFTER_STOPPING, Estimate
-from auditor.measure.confidence_sequences import METHOD, confidence_sequence
 from auditor.measure.intervals import clopper_pearson
+from auditor.measure.sequential import SEQUENCE, confidence_sequence
 from auditor.tables.coded import Given, Rows, binned, crossed, row_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
@@ -63,7 +63,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
         scores = drawn.scores("domain (all rows)", level, None, EXACT_METHOD)
     elif drawn.rows and not exact:
         population, prefix = ("domain (uniform)", "") if settings.profile is None else ("profile", "apparent_")
-        scores = drawn.scores(population, level, confidence_sequence, METHOD, prefix=prefix)
+        scores = drawn.scores(population, level, confidence_sequence, SEQUENCE, prefix=prefix)
     notes = ["Rows were drawn independently; equal draws were kept, because a rate needs them."]
     if exact and not reason:
         notes = ["Every possible row was judged; the scores of the domain are exact."]
@@ -135,10 +135,10 @@ def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
 
 
 def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
-    causal = tally.causal(settings.confidence, confidence_sequence, METHOD)
+    causal = tally.causal(settings.confidence, confidence_sequence, SEQUENCE)
     if causal is None or (causal.high - causal.low) / 2 > settings.epsilon:
         return False
-    group = tally.group(settings.confidence, confidence_sequence, METHOD)
+    group = tally.group(settings.confidence, confidence_sequence, SEQUENCE)
     return group is None or (group[0].high - group[0].low) / 2 <= settings.epsilon
 
 

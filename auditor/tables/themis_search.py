@@ -20,7 +20,7 @@ from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import Score, ScoreDetail
 from auditor.core.types import Estimate
-from auditor.measure.confidence_sequences import METHOD, confidence_sequence
+from auditor.measure.sequential import SEQUENCE, confidence_sequence
 from auditor.tables.coded import Rows, joined, within
 from auditor.tables.columns import Mask
 from auditor.tables.distance import Labels
@@ -200,7 +200,7 @@ class _Sampled:
             nonlocal n, changed
             n, changed = part.stop, changed + int(self._flips(part, chosen).sum())
             limits = confidence_sequence(changed, n, settings.confidence)
-            return estimate_of(changed / n, limits, settings.confidence, n, METHOD)
+            return estimate_of(changed / n, limits, settings.confidence, n, SEQUENCE)
 
         tested = self._decide("causal", chosen, causal)
         bound = settings.prune and not self._schema.constraints and self.bounded(chosen)
@@ -213,7 +213,7 @@ class _Sampled:
 
         def group(part: slice) -> Estimate:
             tally.add(self._rows[part])
-            scored = tally.group(settings.confidence, confidence_sequence, METHOD)
+            scored = tally.group(settings.confidence, confidence_sequence, SEQUENCE)
             if scored is None:
                 raise ConfigError(f"no group score: {tally.no_group() or 'too few rows of two groups'}")
             return scored[0]

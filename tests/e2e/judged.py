@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from auditor.core.types import Verdict
-from auditor.measure.compare import Asked
+from auditor.measure.comparison import Asked
 from auditor.measure.observations import Arm, Direction, Observations, Shape
 from auditor.store.compact import short
 

@@ -22,7 +22,7 @@ from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.core.waivers import Waiver
-from auditor.measure import compare
+from auditor.measure import comparison
 from auditor.report import html, markdown, run_json, side_by_side, terminal
 from auditor.report.exchange import workflow_commands
 from auditor.report.page import Page
@@ -97,7 +97,7 @@ def parquet() -> str:
     return json.dumps({"columns": columns, "rows": table.to_pylist()}, indent=1, ensure_ascii=True) + "\n"
 
 
-def compared() -> compare.Comparison:
+def compared() -> comparison.Comparison:
     import dataclasses
 
     changed = [dataclasses.replace(v, outcome="pass", hidden=None) for v in verdicts()]
@@ -109,12 +109,12 @@ def compared() -> compare.Comparison:
         "findings": [f for f in record["findings"] if f["id"] != "H001"],
     }
     first, second = (
-        compare.Side(
+        comparison.Side(
             record=read(told), drawn=asked(given), exemplars={v.variant_id: short(v.variant_id) for v in given}
         )
         for told, given in ((record, verdicts()), (later, changed))
     )
-    return compare.compare(first, second)
+    return comparison.compare(first, second)
 
 
 CASES = {

@@ -15,10 +15,10 @@ from judged import shape
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import SHOWN, Request
-from auditor.measure import pairs, scores
+from auditor.measure import text_pairs
 from auditor.measure.findings import SCORE
 from auditor.measure.observations import Observations
-from auditor.measure.text_metrics import Metrics
+from auditor.measure.text_metrics import About, Metrics, Pair
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]
@@ -116,7 +116,7 @@ def test_letters_that_are_shorter_for_one_group_are_found_in_words() -> None:
     assert "length" in found
     assert -9 < found["length"]["value"] < -7
     assert "words lower" in next(f["text"] for f in result.record["findings"] if "length" in f["text"])
-    assert {f["code"] for f in result.record["findings"]} == {pairs.PAIR, SCORE}
+    assert {f["code"] for f in result.record["findings"]} == {text_pairs.PAIR, SCORE}
     claim = next(c for c in result.record["claims"] if c["label"] == "length")
     assert claim["groups"] == ["female", "male"]
     assert -9 < claim["estimate"] < -6  # pronouns and titles are masked and count as no words
@@ -303,10 +303,10 @@ STEPS = {
 }
 
 
-def _arms(kind: str, values: Mapping[tuple[int, str], float]) -> list[scores.Arm]:
+def _arms(kind: str, values: Mapping[tuple[int, str], float]) -> list[Pair]:
     return [
-        scores.Arm(
-            scores.Place("m", "plain", ("gender",), STEPS[f"c{c}.{kind}{i}"]), f"c{c}", f"c{c}.{kind}{i}",
+        Pair(
+            About("m", "plain", ("gender",), STEPS[f"c{c}.{kind}{i}"]), f"c{c}", f"c{c}.{kind}{i}",
             values[c, f"{kind}{i}"] - values[c, "o"],
         )
         for c in range(20)
@@ -324,11 +324,11 @@ def test_noise_alone_makes_few_claims_about_scores() -> None:
             for c in range(20)
             for name in ("o", "v0", "v1", "p0", "p1")
         }
-        found = scores.differences(
+        found = text_pairs.differences(
             _arms("v", values), _arms("p", values) if number % 2 else [],
-            metric="score", unit="", noise={}, rng=rng, resamples=499,
+            metric="sentiment", rng=rng, resamples=499,
         )  # fmt: skip
-        false += any(d.verdict == "shown" for d in scores.decide(found))
+        false += any(d.verdict == "shown" for d in text_pairs.decide(found))
     assert false <= MOST
 
 
@@ -355,6 +355,6 @@ def test_noise_alone_makes_few_claims_about_texts() -> None:
             for i in range(2):
                 row = metrics.table.shape(f"c{c}", shape(("gender",), *STEPS[f"c{c}.v{i}"]), f"c{c}.v{i}")
                 metrics.add(row, "m", "plain", pool[at][i])
-        found = pairs.study(metrics, deterministic={"m": False}, seed=number, resamples=499)
-        false += any(d.verdict == "shown" for d in scores.decide([*found.unsigned, *found.signed]))
+        rows = text_pairs.study(metrics, deterministic={"m": False}, seed=number, resamples=499)
+        false += any(d.verdict == "shown" for d in text_pairs.decide(rows))
     assert false <= MOST

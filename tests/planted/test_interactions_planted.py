@@ -12,14 +12,11 @@ import pytest
 
 from auditor.core.types import Answer, Edit, Finding, Verdict
 from auditor.measure import interactions as family
-from auditor.measure.claims import Question
+from auditor.measure.claims import Question, decide
 from auditor.measure.families import claims
-from auditor.measure.hidden import interactions
-from auditor.measure.hidden_findings import hidden_findings
+from auditor.measure.hidden import Settings, hidden_findings, interactions
 from auditor.measure.lattices import joints
 from auditor.measure.observations import Observations
-from auditor.measure.settings import Settings
-from auditor.measure.verdicts import decide
 
 TEXTS = 100
 RUNS = 60

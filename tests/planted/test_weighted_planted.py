@@ -9,7 +9,7 @@ import pytest
 
 from auditor.contrib.adaptive.chances import Chances
 from auditor.contrib.adaptive.features import Floats, Ints, Odds
-from auditor.measure.weighted import weighted_change, weighted_share
+from auditor.measure.intervals import weighted_change, weighted_share
 
 RUNS = 200
 EACH = 20  # joint changes of a text

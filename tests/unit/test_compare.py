@@ -13,9 +13,9 @@ from judged import asked
 from auditor.cli.main import run as cli
 from auditor.core.record import read
 from auditor.core.types import Verdict
-from auditor.measure import compare
+from auditor.measure import comparison
 from auditor.measure.intervals import korn_graubard
-from auditor.measure.paired import mcnemar
+from auditor.measure.p_values import mcnemar
 from auditor.report import side_by_side, terminal
 from auditor.report.page import Page
 from auditor.store.compact import short
@@ -34,16 +34,16 @@ def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:
     return Verdict(**{**values, **more})
 
 
-def side(verdicts: list[Verdict], *, prefix: str = "", **record: Any) -> compare.Side:
+def side(verdicts: list[Verdict], *, prefix: str = "", **record: Any) -> comparison.Side:
     base = {"id": "r", "spec": {"task": "t"}, "models": {"m": {"fingerprint": "a"}}, "findings": []}
     exemplars = {v.variant_id: short(prefix + v.variant_id) for v in verdicts}
-    return compare.Side(record=read({**base, **record}), drawn=asked(verdicts, prefix), exemplars=exemplars)
+    return comparison.Side(record=read({**base, **record}), drawn=asked(verdicts, prefix), exemplars=exemplars)
 
 
-def runs(before: list[bool], after: list[bool], **more: Any) -> compare.Comparison:
+def runs(before: list[bool], after: list[bool], **more: Any) -> comparison.Comparison:
     first = side([verdict(i, 0, changed) for i, changed in enumerate(before)])
     second = side([verdict(i, 0, changed) for i, changed in enumerate(after)], **more)
-    return compare.compare(first, second)
+    return comparison.compare(first, second)
 
 
 def test_paired_change_is_told_from_wobble() -> None:
@@ -75,7 +75,7 @@ def test_mcnemar_is_that_of_statsmodels() -> None:
 def test_only_what_both_judged_is_paired() -> None:
     first = side([verdict(0, 0, False), verdict(0, 1, True), verdict(1, 0, True, outcome="skipped")])
     second = side([verdict(0, 0, True), verdict(1, 0, False), verdict(2, 0, True)])
-    (rate,) = compare.compare(first, second).rates
+    (rate,) = comparison.compare(first, second).rates
     assert (rate.n_before, rate.n_variants) == (1, 1)
     assert (rate.before, rate.after) == (0.0, 1.0)
 
@@ -83,20 +83,20 @@ def test_only_what_both_judged_is_paired() -> None:
 def test_placebo_variants_and_directed_cases_stay_out() -> None:
     first = side([verdict(0, 0, False), verdict(0, 9, True, order=0)])
     second = dataclasses.replace(side([verdict(0, 0, False)]), directed=asked([verdict(1, 0, True)]))
-    (rate,) = compare.compare(first, second).rates
+    (rate,) = comparison.compare(first, second).rates
     assert (rate.before, rate.after, rate.n_after) == (0.0, 0.0, 1)
 
 
 def test_other_texts_are_two_samples() -> None:
     first = side([verdict(i, 0, False) for i in range(12)])
     second = side([verdict(i + 50, 0, True) for i in range(12)], prefix="x")
-    (rate,) = compare.compare(first, second).rates
+    (rate,) = comparison.compare(first, second).rates
     assert rate.test.startswith("two samples")
     assert rate.change == "worse"
     assert rate.p_value is not None
     assert rate.p_value < 0.001
     few = side([verdict(99, 0, True)], prefix="y")
-    (rate,) = compare.compare(first, few).rates
+    (rate,) = comparison.compare(first, few).rates
     assert rate.change == "untested"
     assert "fewer than two texts" in rate.reason
 
@@ -105,7 +105,7 @@ def test_holm_runs_over_all_rates() -> None:
     names = [f"a{k}" for k in range(10)]
     first = side([verdict(i, k, False, attributes=(a,)) for k, a in enumerate(names) for i in range(10)])
     second = side([verdict(i, k, k == 0 and i < 6, attributes=(a,)) for k, a in enumerate(names) for i in range(10)])
-    rate = next(r for r in compare.compare(first, second).rates if r.attributes == ("a0",))
+    rate = next(r for r in comparison.compare(first, second).rates if r.attributes == ("a0",))
     assert rate.p_value == pytest.approx(1 / 32)
     assert rate.p_adjusted == pytest.approx(10 / 32)
     assert rate.change == "unclear"
@@ -115,7 +115,7 @@ def test_a_rate_weighs_variants_and_its_test_goes_by_text() -> None:
     """Seven texts change a little, one changes a lot the other way: the rates of the two reports differ, by little."""
     first = [verdict(i, k, i < 1, attributes=("a",)) for i in range(8) for k in range(3 + 27 * (i < 1))]
     second = [verdict(i, k, i >= 1 and k == 0, attributes=("a",)) for i in range(8) for k in range(3 + 27 * (i < 1))]
-    (rate,) = compare.compare(side(first), side(second)).rates
+    (rate,) = comparison.compare(side(first), side(second)).rates
     assert (rate.only_before, rate.only_after, rate.n_variants) == (1, 7, 51)
     assert (rate.before, rate.after) == (30 / 51, 7 / 51)
     assert rate.difference == pytest.approx(-23 / 51)
@@ -134,7 +134,7 @@ def test_the_limits_of_two_samples_are_of_the_difference_that_is_told() -> None:
     """A text counts as one, however many of its variants were judged."""
     first = [verdict(0, v, True) for v in range(200)] + [verdict(c, 0, False) for c in range(1, 12)]
     second = [verdict(c, 0, False) for c in range(12)]
-    (rate,) = compare.compare(side(first), side(second, prefix="other: ")).rates
+    (rate,) = comparison.compare(side(first), side(second, prefix="other: ")).rates
     assert rate.difference == pytest.approx(-200 / 211)
     assert rate.p_value is not None
     assert rate.p_value > 0.2, "one text of twelve shows nothing"
@@ -152,7 +152,7 @@ def test_a_clear_change_of_two_samples_is_shown_among_many_rates() -> None:
             verdict(c, n, changed and n == 0, attributes=(name,)) for c in range(12) for n, name in enumerate(names)
         ]
 
-    rates = compare.compare(side(asked(False)), side(asked(True), prefix="other: ")).rates
+    rates = comparison.compare(side(asked(False)), side(asked(True), prefix="other: ")).rates
     assert len(rates) == 130
     assert [r.attributes for r in rates if r.change == "worse"] == [("a000",)]
 
@@ -160,7 +160,7 @@ def test_a_clear_change_of_two_samples_is_shown_among_many_rates() -> None:
 def test_two_models_are_compared_as_one_and_it_is_said() -> None:
     first = side([verdict(i, 0, False) for i in range(9)])
     second = side([verdict(i, 0, True, model="n") for i in range(9)], models={"n": {"fingerprint": "b"}})
-    found = compare.compare(first, second)
+    found = comparison.compare(first, second)
     assert found.rates[0].change == "worse"
     assert "m before and n after" in found.notes[0]
     assert ("model: fingerprint", "a", "b") in [(p.name, p.before, p.after) for p in found.plans]
@@ -178,7 +178,7 @@ def test_findings_are_matched_by_what_they_are_about() -> None:
         [verdict(0, 0, False)],
         findings=[finding("F1", "not_determined", **claim), finding("F7", directions=[["gender", "b", "a"]])],
     )
-    found = {f.key: f for f in compare.compare(first, second).findings}
+    found = {f.key: f for f in comparison.compare(first, second).findings}
     gone = found["HID201/m/bare/gender:a>b"]
     assert (gone.fate, gone.before, gone.after) == ("gone", ("F1",), ())
     assert "judged 1 of these texts; the answer changed in 0" in gone.note

@@ -11,7 +11,7 @@ from judged import table_of
 
 from auditor.core.record import read
 from auditor.core.types import Verdict
-from auditor.measure.two_models import MIN_SEEDS, measure
+from auditor.measure.comparison import MIN_SEEDS, two_models
 from auditor.report.conditional import build
 
 
@@ -31,7 +31,7 @@ def verdict(model: str, case: int, variant: int, changed: bool, *, format: str =
 def test_a_difference_on_every_seed() -> None:
     told = [verdict("a", c, v, v == 0) for c in range(8) for v in range(2)]
     told += [verdict("b", c, v, False) for c in range(8) for v in range(2)]
-    (row,) = measure(table_of(told))["pairs"]
+    (row,) = two_models(table_of(told))["pairs"]
     assert (row["first"]["model"], row["second"]["model"]) == ("a", "b")
     assert (row["attributes"], row["n"], row["n_variants"], row["value"], row["discordant"]) == (
         ["gender"], 8, 16, 0.5, 8,
@@ -46,7 +46,7 @@ def test_only_what_both_were_judged_on() -> None:
     told += [verdict("b", c, 1, False, outcome="skipped") for c in range(8)]
     told += [verdict("b", c, 9, False, order=0, attributes=("gender",)) for c in range(8)]
     told += [verdict("b", 99, 0, False)]
-    (row,) = measure(table_of(told))["pairs"]
+    (row,) = two_models(table_of(told))["pairs"]
     assert (row["n"], row["n_variants"], row["value"], row["p_value"]) == (8, 8, 0.0, 1.0)
     assert row["low"] < 0 < row["high"]
 
@@ -58,7 +58,7 @@ def test_all_pairs_and_sets_are_one_family() -> None:
         for c in range(10)
         for v, attribute in enumerate(("gender", "race"))
     ]
-    rows = measure(table_of(told))["pairs"]
+    rows = two_models(table_of(told))["pairs"]
     assert [(r["first"]["model"], r["second"]["model"], r["attributes"]) for r in rows] == [
         (first, second, attributes)
         for first, second in (("a", "b"), ("a", "c"), ("b", "c"))
@@ -72,7 +72,7 @@ def test_all_pairs_and_sets_are_one_family() -> None:
 def test_a_clear_difference_is_shown_among_a_hundred() -> None:
     """15 models make 105 pairs, and 1,999 sign patterns have no p value below 2 / 2000."""
     told = [verdict(f"m{m:02d}", c, 0, m == 0) for m in range(15) for c in range(20)]
-    rows = measure(table_of(told))["pairs"]
+    rows = two_models(table_of(told))["pairs"]
     assert len(rows) == 105
     clear = [r for r in rows if r["value"]]
     assert len(clear) == 14
@@ -82,7 +82,7 @@ def test_a_clear_difference_is_shown_among_a_hundred() -> None:
 
 def test_few_seeds_are_not_tested_and_leave_the_family() -> None:
     told = [verdict(m, c, 0, m == "a") for m in "ab" for c in range(MIN_SEEDS - 1)]
-    (row,) = measure(table_of(told))["pairs"]
+    (row,) = two_models(table_of(told))["pairs"]
     assert (row["value"], row["p_value"], row["p_adjusted"]) == (1.0, None, None)
 
 
@@ -90,7 +90,7 @@ def test_formats() -> None:
     told = [verdict(m, c, 0, False, format=f) for m in "ab" for f in ("x", "y") for c in range(6)]
     told += [verdict("vader", c, 0, False) for c in range(6)]
     pairs = [
-        tuple((r[s]["model"], r[s]["format"]) for s in ("first", "second")) for r in measure(table_of(told))["pairs"]
+        tuple((r[s]["model"], r[s]["format"]) for s in ("first", "second")) for r in two_models(table_of(told))["pairs"]
     ]
     assert sorted(pairs) == [
         (("a", "x"), ("b", "x")),
@@ -107,8 +107,8 @@ def test_formats() -> None:
 def test_exchanging_the_models_turns_the_sign(answers: list[tuple[bool, bool]]) -> None:
     one = [verdict("a", c, 0, x) for c, (x, _) in enumerate(answers)]
     two = [verdict("b", c, 0, y) for c, (_, y) in enumerate(answers)]
-    (row,) = measure(table_of(one + two))["pairs"]
-    (turned,) = measure(table_of(two + one))["pairs"]
+    (row,) = two_models(table_of(one + two))["pairs"]
+    (turned,) = two_models(table_of(two + one))["pairs"]
     assert turned["value"] == pytest.approx(-row["value"])
     assert turned["low"] == pytest.approx(-row["high"])
     assert -1 <= row["low"] <= row["value"] <= row["high"] <= 1
@@ -128,7 +128,7 @@ def test_the_tables() -> None:
     record = {
         "estimates": [estimate("b", 0.0), estimate("a", 1.0)],
         "models": {"a": {}, "b": {}},
-        "comparison": measure(table_of(told)),
+        "comparison": two_models(table_of(told)),
     }
     (found,) = build(read(record))
     ((pair,),) = (table.lines for table in found.tables)

@@ -11,11 +11,10 @@ from judged import shape
 from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.types import Answer, Progress, SourceText
-from auditor.measure.claims import Claim, Question
-from auditor.measure.enough import texts_needed
+from auditor.measure.claims import Claim, Question, texts_needed
 from auditor.measure.families import claims
-from auditor.measure.multiplicity import holm, holm_in_blocks
 from auditor.measure.observations import Observations
+from auditor.measure.p_values import holm, holm_in_blocks
 from auditor.report.first_screen import _not_tested
 from auditor.run.dryrun import planned
 from auditor.testing.planted import Planted

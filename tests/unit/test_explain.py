@@ -13,7 +13,7 @@ from auditor.cli.main import run as cli
 from auditor.core import errors, explain, types
 from auditor.core.errors import CallError, UnknownPlugin
 from auditor.core.registry import CHECKS
-from auditor.measure import compare, findings, hidden_findings
+from auditor.measure import findings, hidden, run_changes
 
 PACKAGE = Path(explain.__file__).parents[1]
 
@@ -41,12 +41,12 @@ LITERALS = {
     *get_args(types.AnswerStatus),
     *get_args(types.EditKind),
     *get_args(types.Sampling),
-    *get_args(compare.Change),
-    *get_args(compare.Fate),
+    *get_args(run_changes.Change),
+    *get_args(run_changes.Fate),
     "claim", "hidden", "violation", "complete", "partial", "mixed", "active", "expired", "unmatched",
 }  # fmt: skip
 CODES = {
-    findings.ATOMIC, findings.JOINT, hidden_findings.HIDDEN, findings.NET, findings.REFUSAL, findings.INSTABILITY, findings.SCORE, "tabular-finds",
+    findings.ATOMIC, findings.JOINT, hidden.HIDDEN, findings.NET, findings.REFUSAL, findings.INSTABILITY, findings.SCORE, "tabular-finds",
 }  # fmt: skip
 SCORES = {"causal", "group", "apparent_causal", "apparent_group", "discriminatory_share"}
 REASONS = {

@@ -15,8 +15,8 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Answer, Case, Edit, Request, Variant
-from auditor.measure import scores
-from auditor.measure.text_metrics import splits
+from auditor.measure import text_pairs
+from auditor.measure.text_metrics import About, Pair, splits
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.pair_judge import PairJudge, Tallied, count, embedder
@@ -215,27 +215,23 @@ def test_dealing_anew_keeps_the_mean_at_zero_and_has_the_real_one_first() -> Non
 
 
 def test_too_few_seeds_are_not_tested_and_do_not_enter_the_family() -> None:
-    place = scores.Place("m", "plain", ("gender",), (("gender", "male", "female"),))
+    place = About("m", "plain", ("gender",), (("gender", "male", "female"),))
     small = place._replace(directions=(("gender", "female", "male"),))
-    arms = [scores.Arm(place, f"c{i}", f"c{i}.v", 1.0 + i / 10) for i in range(8)]
-    arms += [scores.Arm(small, f"c{i}", f"c{i}.w", 1.0) for i in range(3)]
-    found = scores.differences(
-        arms, [], metric="score", unit="points", noise={}, rng=np.random.default_rng(0), resamples=1999
-    )
-    few, many = scores.decide(found)
+    arms = [Pair(place, f"c{i}", f"c{i}.v", 1.0 + i / 10) for i in range(8)]
+    arms += [Pair(small, f"c{i}", f"c{i}.w", 1.0) for i in range(3)]
+    found = text_pairs.differences(arms, [], metric="sentiment", rng=np.random.default_rng(0), resamples=1999)
+    few, many = text_pairs.decide(found)
     assert (few.verdict, few.p_adjusted) == ("not_tested", None)
     assert many.verdict == "shown"
     assert many.p_adjusted == many.p_value == 2 / 2**8
 
 
 def test_what_placebo_edits_do_as_well_is_no_finding() -> None:
-    place = scores.Place("m", "plain", ("gender",), (("gender", "male", "female"),))
-    arms = [scores.Arm(place, f"c{i}", f"c{i}.v", 1.0 + i / 10) for i in range(8)]
-    beside = [scores.Arm(place, f"c{i}", f"c{i}.p", 1.0 + (i * 7 % 8) / 10) for i in range(8)]
-    found = scores.differences(
-        arms, beside, metric="score", unit="", noise={}, rng=np.random.default_rng(0), resamples=1999
-    )
-    assert scores.decide(found)[0].verdict == "not_determined"
+    place = About("m", "plain", ("gender",), (("gender", "male", "female"),))
+    arms = [Pair(place, f"c{i}", f"c{i}.v", 1.0 + i / 10) for i in range(8)]
+    beside = [Pair(place, f"c{i}", f"c{i}.p", 1.0 + (i * 7 % 8) / 10) for i in range(8)]
+    found = text_pairs.differences(arms, beside, metric="sentiment", rng=np.random.default_rng(0), resamples=1999)
+    assert text_pairs.decide(found)[0].verdict == "not_determined"
 
 
 # -- the judge ------------------------------------------------------------------------------------------------

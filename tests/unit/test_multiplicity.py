@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.measure.multiplicity import benjamini_hochberg, holm
+from auditor.measure.p_values import benjamini_hochberg, holm
 
 
 def test_holm_by_hand() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.measure.noise import hidden_by_chance
+from auditor.measure.hidden import hidden_by_chance
 
 
 def test_hidden_by_chance_follows_the_published_table() -> None:

@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import beta
 
 from auditor.measure.drift import shift
-from auditor.measure.paired import difference_of_rates, sign_flip
+from auditor.measure.intervals import difference_of_rates
+from auditor.measure.p_values import sign_flip
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.record import read
-from auditor.measure import performance
-from auditor.measure.performance import Original
+from auditor.measure import answer_quality
+from auditor.measure.answer_quality import Original
 from auditor.report import also_measured
 from auditor.store.stores import RunStore
 
@@ -33,12 +33,12 @@ def value(estimate: Any) -> float:
 
 def test_single_labels_by_hand() -> None:
     found = rows([("a", "a"), ("a", "b"), ("b", "b"), ("b", "b"), ("c", None)])
-    accuracy = performance.accuracy(found)
+    accuracy = answer_quality.accuracy(found)
     assert accuracy is not None
     assert (accuracy.value, accuracy.n, accuracy.n_skipped) == (0.75, 4, 1)
     assert accuracy.method == "clopper-pearson"
-    assert performance.micro_f1(found) == accuracy
-    macro = performance.macro_f1(found)
+    assert answer_quality.micro_f1(found) == accuracy
+    macro = answer_quality.macro_f1(found)
     assert macro is not None
     assert macro.value == pytest.approx((2 / 3 + 4 / 5) / 2)
     assert macro.note.startswith("mean over 2 labels that occur")
@@ -47,19 +47,19 @@ def test_single_labels_by_hand() -> None:
 
 def test_sets_by_hand() -> None:
     found = rows([(("a", "b"), ("a",)), (("a",), ("a",)), ((), ()), ((), ("c",))])
-    assert value(performance.accuracy(found)) == 0.5
+    assert value(answer_quality.accuracy(found)) == 0.5
     # TP: a, a, none; 2 TP = 6; labels given and answered: 3 + 2 + 2 + 2
-    assert value(performance.micro_f1(found)) == pytest.approx(6 / 9)
+    assert value(answer_quality.micro_f1(found)) == pytest.approx(6 / 9)
     # a: 1, b: 0, none: 2/3, c: 0
-    assert value(performance.macro_f1(found)) == pytest.approx((1 + 0 + 2 / 3 + 0) / 4)
+    assert value(answer_quality.macro_f1(found)) == pytest.approx((1 + 0 + 2 / 3 + 0) / 4)
 
 
 def test_nothing_answered() -> None:
     found = rows([("a", None)])
-    assert performance.accuracy(found) is None
-    assert performance.micro_f1(found) is None
-    assert performance.macro_f1(found) is None
-    assert performance.violations(found, right=False) is None
+    assert answer_quality.accuracy(found) is None
+    assert answer_quality.micro_f1(found) is None
+    assert answer_quality.macro_f1(found) is None
+    assert answer_quality.violations(found, right=False) is None
 
 
 @given(st.lists(st.tuples(SETS, SETS), min_size=1, max_size=30))
@@ -76,15 +76,15 @@ def test_sets_agree_with_a_reference(pairs: list[tuple[Any, Any]]) -> None:
     found = rows(pairs)
     micro = metrics.f1_score(gold, guess, average="micro", zero_division=0)
     macro = metrics.f1_score(gold, guess, average=None, zero_division=0)
-    assert value(performance.micro_f1(found)) == pytest.approx(micro)
-    assert value(performance.macro_f1(found)) == pytest.approx(sum(macro[i] for i in used) / len(used))
-    assert value(performance.accuracy(found)) == pytest.approx(metrics.accuracy_score(gold, guess))
+    assert value(answer_quality.micro_f1(found)) == pytest.approx(micro)
+    assert value(answer_quality.macro_f1(found)) == pytest.approx(sum(macro[i] for i in used) / len(used))
+    assert value(answer_quality.accuracy(found)) == pytest.approx(metrics.accuracy_score(gold, guess))
 
 
 @given(st.lists(st.tuples(SETS, SETS), min_size=1, max_size=30))
 @settings(max_examples=60, deadline=None)
 def test_intervals_hold_their_values(pairs: list[tuple[Any, Any]]) -> None:
-    for measure in (performance.accuracy, performance.micro_f1, performance.macro_f1):
+    for measure in (answer_quality.accuracy, answer_quality.micro_f1, answer_quality.macro_f1):
         estimate = measure(rows(pairs))
         assert estimate is not None
         assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
@@ -102,10 +102,10 @@ def test_macro_f1_covers_the_truth() -> None:
             out.append((gold, tuple(x for x in LABELS if (x in gold) == (rng.random() < 0.8))))
         return out
 
-    truth = value(performance.macro_f1(rows(draw(20_000))))
+    truth = value(answer_quality.macro_f1(rows(draw(20_000))))
     hits = 0
     for _ in range(200):
-        estimate = performance.macro_f1(rows(draw(150)))
+        estimate = answer_quality.macro_f1(rows(draw(150)))
         assert estimate is not None
         hits += estimate.low <= truth <= estimate.high
     assert hits >= 182
@@ -119,8 +119,8 @@ def test_macro_f1_covers_the_truth_where_labels_are_rare() -> None:
         golds = rng.choices(LABELS, (0.8, 0.1, 0.1), k=n)
         return [(gold, gold if rng.random() < 0.8 else rng.choice(LABELS)) for gold in golds]
 
-    truth = value(performance.macro_f1(rows(draw(40_000))))
-    found = [performance.macro_f1(rows(draw(200))) for _ in range(200)]
+    truth = value(answer_quality.macro_f1(rows(draw(40_000))))
+    found = [answer_quality.macro_f1(rows(draw(200))) for _ in range(200)]
     assert sum(e is not None and e.low <= truth <= e.high for e in found) >= 182
 
 
@@ -132,7 +132,7 @@ def test_violations_among_right_and_wrong_originals() -> None:
         Original(case_id="4", gold="a", predicted="b", groups={}, judged=0, violations=0),
         Original(case_id="5", gold="a", predicted=None, groups={}, judged=3, violations=3),
     ]
-    right, wrong = (performance.violations(found, right=side) for side in (True, False))
+    right, wrong = (answer_quality.violations(found, right=side) for side in (True, False))
     assert right is not None
     assert wrong is not None
     assert (right.value, right.n, right.n_variants) == (0.125, 2, 8)
@@ -145,7 +145,7 @@ def test_table_by_group() -> None:
         Original(case_id="2", gold="a", predicted="b", groups={"gender": "male"}),
         Original(case_id="3", gold="b", predicted=None, groups={"gender": "male"}),
     ]
-    got = performance.table("m", "plain", found)
+    got = answer_quality.table("m", "plain", found)
     assert (got["model"], got["format"], got["n"]) == ("m", "plain", 3)
     assert [(g["attribute"], g["group"], g["n"]) for g in got["groups"]] == [
         ("gender", "female", 1),
@@ -158,7 +158,7 @@ def test_table_by_group() -> None:
 
 def test_gold_labels_that_no_label_answers_to_are_counted() -> None:
     golds = {"1": ("a", True), "2": ("9", False), "3": ("9", False), "4": ("x" * 200, False), "5": (None, False)}
-    assert performance.gold_summary(golds) == (4, 1, 3, ["9", "x" * 80], 1)
+    assert answer_quality.gold_summary(golds) == (4, 1, 3, ["9", "x" * 80], 1)
 
 
 # -- through a whole run ---------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def section(originals: list[Original], **gold: Any) -> dict[str, Any]:
         "performance": {
             "source": "reviews.csv",
             "gold": {"given": 3, "mapped": 3, "unmapped": 0, "examples": [], "missing": 0} | gold,
-            "models": [performance.table("m", "bare", originals)],
+            "models": [answer_quality.table("m", "bare", originals)],
         }
     }
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from auditor.measure import pairs, scores
+from auditor.measure import text_pairs
+from auditor.measure.hidden import hidden_by_chance
 from auditor.measure.intervals import korn_graubard, mean_share
-from auditor.measure.noise import hidden_by_chance
-from auditor.measure.paired import sign_flip
-from auditor.measure.text_metrics import Pair
+from auditor.measure.p_values import sign_flip
+from auditor.measure.text_metrics import About, Pair
 
 
 def rng() -> np.random.Generator:
@@ -60,12 +60,12 @@ def test_the_sign_flip_test_needs_no_memory_for_all_patterns_at_once(monkeypatch
     assert given[0] * len(values) <= 2_000_000
 
 
-def free_text(seeds: int, *, p_noise: float | None) -> scores.Difference:
+def free_text(seeds: int, *, p_noise: float | None) -> text_pairs.Difference:
     d = {f"c{n}": 0.5 + n / 100 for n in range(seeds)}
-    place = scores.Place("m", "plain", ("a",))
+    place = About("m", "plain", ("a",))
     measured = {case: [Pair(place, case, "v", 0.5)] for case in d}
-    row = pairs._row(place, "wording", d, measured, 0.95)
-    return pairs._beside_placebo(row, d, dict.fromkeys(d, 0.0), p_noise, rng=rng(), resamples=1999)
+    row = text_pairs._row(text_pairs.Difference(about=place, metric="wording", unit=""), d, measured)
+    return text_pairs._beside_placebo(row, d, dict.fromkeys(d, 0.0), p_noise, rng=rng(), resamples=1999)
 
 
 def test_free_text_needs_both_comparisons() -> None:
@@ -76,9 +76,9 @@ def test_free_text_needs_both_comparisons() -> None:
 
 def test_the_real_way_to_deal_answers_is_as_likely_as_any_other() -> None:
     def dealt(seeds: int, ways: tuple[float, ...]) -> float:
-        place = scores.Place("m", "plain", ("a",))
+        place = About("m", "plain", ("a",))
         given = {f"c{n}": [Pair(place, f"c{n}", "v", 0.0, splits=ways)] for n in range(seeds)}
-        return pairs._dealt(given, given, rng=rng(), resamples=3999)
+        return text_pairs._dealt(given, given, rng=rng(), resamples=3999)
 
     assert dealt(1, (1.0, 0.0)) == pytest.approx(0.5, abs=0.03)
     assert dealt(2, (1.0, 0.0, 0.0)) == pytest.approx(1 / 9, abs=0.02)

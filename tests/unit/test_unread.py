@@ -21,7 +21,7 @@ from auditor.core.protocols import Model, Reply
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
-from auditor.measure import cautions
+from auditor.measure import answer_quality
 from auditor.models.sentiment import Vader
 from auditor.report import run_checks, view
 from auditor.run.result import Result
@@ -135,9 +135,9 @@ def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
 
 def test_formats_are_told_apart_and_texts_are_not_quoted() -> None:
     given = {"a": {"yes": 30}, "b": {"yes": 15, "no": 15}, "c": {None: 20, "x": 1}}
-    found = list(cautions.alike("m", given, {"yes": "yes", "no": "no"}))
+    found = list(answer_quality.alike("m", given, {"yes": "yes", "no": "no"}))
     assert [(c.code, c.format, c.label) for c in found] == [("constant_answers", "a", "yes")]
-    (text,) = cautions.alike("m", {"a": {"Sorry.": 4}}, {})
+    (text,) = answer_quality.alike("m", {"a": {"Sorry.": 4}}, {})
     assert text.label is None
     (sentence,) = run_checks.banners(read({"cautions": [dataclasses.asdict(text)]}))
     assert sentence.startswith("m cannot be judged: all 4 answers that could be read are the same.")

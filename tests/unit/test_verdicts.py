@@ -10,7 +10,7 @@ import pytest
 
 from auditor import audit
 from auditor.core.types import SHOWN
-from auditor.measure import verdicts
+from auditor.measure import claims as verdicts
 from auditor.measure.claims import Claim, Question
 from auditor.measure.findings import ATOMIC
 from auditor.measure.linear import Design, Estimated, Fit, Rows

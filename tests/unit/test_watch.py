@@ -12,7 +12,7 @@ import pytest
 
 from auditor import audit
 from auditor.cli import main as cli
-from auditor.measure.change import Watch, e_value, moved, p_value
+from auditor.measure.drift import Watch, e_value, moved, p_value
 from auditor.run.watch import watch
 
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from auditor.contrib.adaptive.beliefs import Beliefs
 from auditor.contrib.adaptive.features import Floats, Ints
 from auditor.core.types import Estimate, Verdict
-from auditor.measure.observations import Arm, Observations, Shape
-from auditor.measure.rates import VIOLATION, Place
-from auditor.measure.weighted import weighted_change, weighted_share
+from auditor.measure.intervals import weighted_change, weighted_share
+from auditor.measure.observations import Arm, Observations, Place, Shape
+from auditor.measure.rates import VIOLATION
 
 Bools = NDArray[np.bool_]
 

@@ -10,8 +10,8 @@ from auditor.contrib.ll144.applicants import ALL, EQUAL, TRUNCATED, Cell, printe
 from auditor.contrib.ll144.breakdowns import place_of
 from auditor.core.record import RunRecord
 from auditor.core.record.outcome_tables import Category
-from auditor.measure.compared import CategoryChange, PlanDifference, TablesComparison
 from auditor.measure.impact import FOUR_FIFTHS, Count, ImpactTable, Row, impact_ratio, ratio_text, round_half_up
+from auditor.measure.run_changes import CategoryChange, PlanDifference, TablesComparison
 
 WITHIN, NOT = "within rounding", "not reproducible"
 VERDICTS = (EQUAL, TRUNCATED, WITHIN, NOT)
@@ -128,7 +128,7 @@ Key = tuple[str, str, str]  # group, table, category
 
 def compare(before: RunRecord, after: RunRecord) -> TablesComparison:
     """Lay two records of ``audit ll144`` side by side."""
-    from auditor.measure.multiplicity import holm
+    from auditor.measure.p_values import holm
 
     first, second = dict(_rows(before)), dict(_rows(after))
     rows = [_change(key, first.get(key), second.get(key)) for key in dict.fromkeys([*first, *second])]

@@ -1,0 +1,192 @@
+"""P values: of differences by text, by resampling, and what becomes of many at once.
+
+Holm for claims fixed in advance, Benjamini–Hochberg for exploration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+RESAMPLES = 1999  # of a test by resampling, at least
+MAX_RESAMPLES = 199_999  # beyond 5,000 two-sided tests nothing could be shown
+CHUNK = 2_000_000  # numbers that are drawn at once: memory must not grow with the texts
+FEW = 10
+Alternative = Literal["two-sided", "greater"]
+
+
+def sign_flip(
+    values: ArrayLike, *, rng: np.random.Generator, alternative: Alternative = "two-sided", resamples: int = RESAMPLES
+) -> float:
+    """P value of the sign-flip permutation test of "the differences, one for each seed, are symmetric about 0".
+
+    Differences of 0 say nothing and are left out; without any other it is 1. Where all sign patterns are no more than
+    ``resamples`` the test is exact; else patterns are drawn, and the observed one is counted in.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> sign_flip([1.0] * 5, rng=rng), sign_flip([1.0] * 6, rng=rng)
+    (0.0625, 0.03125)
+    """
+    from scipy.stats import permutation_test
+
+    x = np.asarray(values, dtype=float)
+    x = x[x != 0.0]
+    if not len(x):
+        return 1.0
+    if len(x) == 1:  # scipy needs two
+        return 1.0 if alternative == "two-sided" else 0.5 if x[0] > 0 else 1.0
+    result = permutation_test(
+        (x,),
+        np.mean,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        alternative=alternative,
+        rng=rng,
+        batch=max(1, CHUNK // len(x)),
+    )
+    return float(min(1.0, result.pvalue))
+
+
+def mcnemar(first: int, second: int) -> float:
+    """Exact two-sided p value of McNemar's test from the two counts of discordant pairs.
+
+    Examples
+    --------
+    >>> [round(mcnemar(*pair), 6) for pair in ((0, 5), (0, 6), (0, 0))]
+    [0.0625, 0.03125, 1.0]
+    """
+    from scipy.stats import binomtest
+
+    return float(binomtest(first, first + second).pvalue) if first + second else 1.0
+
+
+def resamples_for(tests: float, *, least: int = RESAMPLES) -> int:
+    """Resamples that let the smallest possible p value survive the correction for ``tests`` tests.
+
+    A p value from n resamples is at least 1 / (n + 1), two-sided 2 / (n + 1): times the number of tests, 1,999 of
+    them cannot come below 5 % where there are 50 two-sided tests and more.
+
+    Examples
+    --------
+    >>> resamples_for(3), resamples_for(200)
+    (1999, 15999)
+    """
+    return min(MAX_RESAMPLES, max(least, math.ceil(80 * tests) - 1))
+
+
+def too_coarse(p_value: float, resamples: int, wanted: int) -> bool:
+    """Whether a test is to be drawn again with the ``wanted`` resamples: `FEW` of the first reached what was seen.
+
+    The others lie so far above the smallest possible p value that more resamples would hardly move them. The p value
+    stays valid: one that was not drawn again is above ``(FEW + 1) / (resamples + 1)``, so whatever the level, no more
+    than a test of fixed size calls significant is called so.
+
+    Examples
+    --------
+    >>> too_coarse(1 / 2000, 1999, 7999), too_coarse(0.02, 1999, 7999), too_coarse(1 / 2000, 1999, 1999)
+    (True, False, False)
+    """
+    return wanted > resamples and p_value * (resamples + 1) <= FEW + 1 + 1e-9
+
+
+def fine_enough(test: Callable[[int], float], wanted: int) -> float:
+    """The p value of a ``test`` by resampling, drawn again with the ``wanted`` resamples where few are too coarse."""
+    p = test(RESAMPLES)
+    return test(wanted) if too_coarse(p, RESAMPLES, wanted) else p
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p values that bound the chance of any false claim (Holm 1979).
+
+    None is a claim that was not tested: it stays None and is not one of the family.
+
+    Examples
+    --------
+    >>> holm([0.01, None, 0.04])
+    [0.02, None, 0.04]
+    """
+
+    def adjust(values: list[float]) -> Sequence[float]:
+        # statsmodels has it, at the price of a full garbage collection at each call.
+        order = sorted(range(len(values)), key=values.__getitem__)
+        out, largest = [0.0] * len(values), 0.0
+        for rank, place in enumerate(order):
+            largest = max(largest, (len(values) - rank) * values[place])
+            out[place] = largest
+        return out
+
+    return _adjusted(p_values, adjust)
+
+
+def holm_in_blocks(p_values: Sequence[float], weights: Sequence[float], blocks: Sequence[Hashable]) -> list[float]:
+    """Adjusted p values where the level of a rejected claim goes to the others of its block, then to other blocks.
+
+    The graphical procedure of Bretz, Maurer, Brannath and Posch (2009): a block begins with the sum of its weights.
+    What a rejected claim had is shared by the rest of its block by their weights; what a block had of which all are
+    rejected, by the other blocks by theirs. With one block it is Holm's procedure with weights, which are above 0 in
+    any unit.
+
+    Examples
+    --------
+    >>> holm_in_blocks([0.01, 0.02], [0.5, 0.5], "aa"), holm_in_blocks([0.03, 0.02], [0.75, 0.25], "aa")
+    ([0.02, 0.02], [0.04, 0.04])
+    >>> holm_in_blocks([0.01, 0.02, 0.9], [0.9, 0.1, 1], "aab")  # 0.02 has all of "a" once 0.01 is rejected
+    [0.022222222222222223, 0.04, 0.9]
+    """
+    own: dict[Hashable, list[int]] = {}
+    for i in sorted(range(len(p_values)), key=lambda i: (p_values[i] / weights[i], i)):
+        own.setdefault(blocks[i], []).append(i)
+    queues = list(own.values())
+    inner = np.array([sum(weights[i] for i in queue) for queue in queues])  # weights that are left of a block
+    budget = inner / max(float(inner.sum()), 1e-300)
+    first = np.array([p_values[queue[0]] / weights[queue[0]] for queue in queues])
+    place, largest, out = [0] * len(queues), 0.0, [0.0] * len(p_values)
+    for _ in range(len(p_values)):
+        b = int(np.argmin(first * inner / budget))
+        i = queues[b][place[b]]
+        largest = max(largest, float(first[b] * inner[b] / budget[b]))
+        out[i] = min(1.0, largest)
+        place[b] += 1
+        if place[b] < len(queues[b]):
+            left = [weights[n] for n in queues[b][place[b] :]]
+            inner[b] = sum(left)
+            first[b] = p_values[queues[b][place[b]]] / left[0]
+        else:
+            first[b], inner[b], freed = np.inf, 1.0, budget[b]
+            budget = budget * (1 + freed / max(1 - freed, 1e-300))
+            budget[b] = 1.0
+    return out
+
+
+def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
+    """Adjusted p values (q) that bound the expected share of false findings; None stays None.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([])
+    []
+    """
+
+    def adjust(values: list[float]) -> Sequence[float]:
+        from scipy.stats import false_discovery_control
+
+        return list(false_discovery_control(values))
+
+    return _adjusted(p_values, adjust)
+
+
+def _adjusted(p_values: Sequence[float | None], adjust: Callable[[list[float]], Sequence[float]]) -> list[float | None]:
+    known = [p for p in p_values if p is not None]
+    if any(not 0.0 <= p <= 1.0 for p in known):
+        raise ValueError(f"p values are in [0, 1], got {known}")
+    if not known:
+        return [None] * len(p_values)
+    fresh = iter(adjust(known))
+    return [None if p is None else min(1.0, float(next(fresh))) for p in p_values]
