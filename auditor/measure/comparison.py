@@ -186,10 +186,7 @@ def _comparable(first: Place, second: Place, subjects: Sequence[Place]) -> bool:
 
 
 def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
-    """Compare two runs, as `auditor.run.observed.side` read them; ``first`` is the one before.
-
-    ``seed`` is for the permutation test of two samples.
-    """
+    """Compare two runs, as `auditor.run.observed.side` read them; ``seed`` is for the test of two samples."""
     renamed = _renamed(first.record, second.record)
     notes = []
     if renamed:

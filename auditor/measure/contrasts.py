@@ -63,12 +63,8 @@ def silence(columns: Columns) -> tuple[Floats, Bools]:
 class Contrast(NamedTuple):
     """One group against others, as a map from versions.
 
-    Attributes
-    ----------
-    text : (n,) array of int
-        Texts that have versions about both.
-    here, there : (n, versions) sparse array
-        Outcomes of versions to the mean outcome of either side.
+    ``text`` are the texts that have versions about both; ``here`` and ``there``, of shape (texts, versions), map
+    outcomes of versions to the mean outcome of either side.
     """
 
     text: Ints
@@ -93,14 +89,8 @@ class Contrast(NamedTuple):
 class Strands(NamedTuple):
     """The versions about each group, by strand: a text, and the group of its original.
 
-    Attributes
-    ----------
-    names : list of str
-        Groups, sorted.
-    text : (s,) array
-        The text of each strand.
-    strand, group, version : (m,) array
-        One entry for each version of a strand.
+    ``names`` are the groups, sorted; ``text`` is that of each strand; ``strand``, ``group`` and ``version`` have one
+    entry for each version of a strand.
     """
 
     names: list[str]
@@ -203,10 +193,10 @@ class Versions:
         target = np.full(len(self.shapes), -1)
         for code in sources:
             source[code], target[code] = number[sources[code]], number[targets[code]]
-        base = np.array(
-            [s.arm == Arm.ORIGINAL or (s.arm == Arm.PLACEBO and s.attributes == (attribute,)) for s in self.shapes],
-            dtype=bool,
-        )
+        unmoved = [
+            s.arm == Arm.ORIGINAL or (s.arm == Arm.PLACEBO and s.attributes == (attribute,)) for s in self.shapes
+        ]
+        base = np.array(unmoved, dtype=bool)
         moved = np.flatnonzero((source >= 0)[self.shape] & known)
         keys, strand = np.unique(self.text[moved] * groups + source[self.shape[moved]], return_inverse=True)
         text = keys // groups
@@ -327,24 +317,24 @@ class Layout:
         """
         if attribute not in self._edits:
             own = self._versions
-            about = np.array([s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes], dtype=bool)[
-                own.shape
-            ]
+            turned = [s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes]
+            about = np.array(turned, dtype=bool)[own.shape]
             rows = np.flatnonzero(self._known & own.single & (about | own.neutral))
             if len(rows) > MOST_EDITS:
                 kept = np.unique(own.text[rows])
                 drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
                 rows = rows[np.isin(own.text[rows], kept[drawn])]
             first, mean = own.alike(rows)
+            text = own.text[rows][first]
             self._edits[attribute] = (
                 (rows, mean),
                 Edits(
                     mean @ own.covariates[rows],
                     mean @ own.others(attribute)[own.shape[rows]],
-                    own.text[rows][first],
+                    text,
                     own.words[rows[first]],
                     own.neutral[rows][first],
-                    own.units[own.text[rows][first]],
+                    own.units[text],
                 ),
             )
         (rows, mean), edits = self._edits[attribute]
@@ -354,14 +344,14 @@ class Layout:
         """What placebo edits and originals say of the effects of words."""
         one = self._placebos
         of_row = one.mean @ y[one.rows]
-        found: list[Known] = []
+        known: list[Known] = []
         if len(one.moved):
             apart = of_row[one.moved] - of_row[one.original]
-            found.append(ceiling(apart, one.words[one.moved], one.text[one.moved]))
+            known.append(ceiling(apart, one.words[one.moved], one.text[one.moved]))
         if one.random is not None:
-            seen = one.random.curve(within(of_row[:, None], one.text)[:, 0])
-            found += [] if seen is None else [seen]
-        return found
+            curve = one.random.curve(within(of_row[:, None], one.text)[:, 0])
+            known += [] if curve is None else [curve]
+        return known
 
     @cached_property
     def _placebos(self) -> Placebos:

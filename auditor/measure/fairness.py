@@ -113,14 +113,14 @@ def scores_by_group(table: Observations, attribute: str, label: str) -> dict[str
     group = np.array([number.get(dict(g).get(attribute, ""), -1) for g in table.groups.values])[of]
     asked = (columns.label == table.labels.get(label)) & (of >= 0)[columns.version]
     size = len(columns.version_text)
-    given = np.bincount(columns.version[asked], minlength=size)
+    answers = np.bincount(columns.version[asked], minlength=size)
     total = np.bincount(columns.version[asked], columns.score[asked], minlength=size)
-    has = np.flatnonzero(given)
+    has = np.flatnonzero(answers)
     texts, at = np.unique(np.array(table.texts.values)[columns.version_text[has]], return_inverse=True)
     cell = at * len(names) + group[has]
     shape = (len(texts), len(names))
     count = np.bincount(cell, minlength=len(texts) * len(names)).reshape(shape)
-    sums = np.bincount(cell, total[has] / given[has], minlength=len(texts) * len(names)).reshape(shape)
+    sums = np.bincount(cell, total[has] / answers[has], minlength=len(texts) * len(names)).reshape(shape)
     return {
         name: [s / n if n else None for s, n in zip(sums[:, i].tolist(), count[:, i].tolist(), strict=True)]
         for i, name in enumerate(names)
@@ -163,13 +163,13 @@ def group_fairness(
     Examples
     --------
     >>> flat = {f"job {i:02d}": [0.5 + 0.001 * ((7 * i + j) % 11) for j in range(40)] for i in range(12)}
-    >>> found = group_fairness(flat | {"nurse": [0.1 + 0.001 * (j % 11) for j in range(40)]}, rounds=999)
-    >>> [g.name for g in found.groups if g.violates and g.stands_out]
+    >>> made = group_fairness(flat | {"nurse": [0.1 + 0.001 * (j % 11) for j in range(40)]}, rounds=999)
+    >>> [g.name for g in made.groups if g.violates and g.stands_out]
     ['nurse']
     """
     from auditor.measure.p_values import benjamini_hochberg
 
-    table = _paired(scores) if paired else {k: _given(v) for k, v in scores.items()}
+    table = _paired(scores) if paired else {k: _present(v) for k, v in scores.items()}
     names = [name for name in scores if len(table[name])]
     if len(names) < 2:
         raise ValueError(f"two or more groups with scores, got {len(names)}")
@@ -246,7 +246,7 @@ def shrunken_means(scores: Sequence[NDArray[np.float64]]) -> list[float]:
     return [float(centre + k * (m - centre)) for k, m in zip(keep, means, strict=True)]
 
 
-def _given(values: Sequence[float | None]) -> NDArray[np.float64]:
+def _present(values: Sequence[float | None]) -> NDArray[np.float64]:
     return np.asarray([v for v in values if v is not None], dtype=float)
 
 

@@ -184,13 +184,13 @@ def _changed(table: Observations, question: Question, base: str) -> Iterator[tup
                     question, outcomes=(), number=True, unit=_unit(question, scale), delta=None, graded=frozenset()
                 )
                 arrays = differences.columns()
-                found = (
+                changes_of = (
                     net.tested(differences, arrays, Versions(differences, arrays), "net", plain)
                     if family == "net"
                     else interactions.tested(differences, arrays, plain)
                 )
                 tested += [
-                    (scale, dataclasses.replace(t, claim=dataclasses.replace(t.claim, label=label))) for t in found
+                    (scale, dataclasses.replace(t, claim=dataclasses.replace(t.claim, label=label))) for t in changes_of
                 ]
         asked = dataclasses.replace(question, delta=None)
         yield from zip((s for s, _ in tested), decide([t for _, t in tested], asked), strict=True)

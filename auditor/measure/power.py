@@ -68,7 +68,7 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
             kept,
             one,
             base,
-            [(Rows(one.contrast.map @ y, one.design), told) for y, told in zip(worded, said, strict=True)],
+            [(Rows(one.contrast.map @ y, one.design), known) for y, known in zip(worded, said, strict=True)],
             ALPHA * one.weight / total,
             ratio,
         )
@@ -148,7 +148,7 @@ def _reach(
     ).centres(np.random.default_rng(0), Effects(net=1.0))[used]
     try:
         other = one.taken_out.variance(one.design.covariates.mean(axis=0)) / ratio
-        fits = [fit(rows, one.taken_out, told) for rows, told in worded]
+        fits = [fit(rows, one.taken_out, known) for rows, known in worded]
     except Unidentified as error:
         return structs.replace(one.reach, why=str(error))
     effective = float(np.median([f.words for f in fits]))

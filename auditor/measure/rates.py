@@ -52,31 +52,31 @@ def tabulate(
     Without ``formats`` all formats of a model are counted together, under the format "". Texts of one source are one,
     unless ``units`` is False.
     """
-    told = table.judged()
+    rows = table.judged()
     keys: Codes[K] = Codes()
-    found = [[keys.of(key) for key in keys_of(shape)] for shape in table.shapes.values]
-    several = np.array([len(own) for own in found], dtype=np.int64)
+    codes = [[keys.of(key) for key in keys_of(shape)] for shape in table.shapes.values]
+    several = np.array([len(own) for own in codes], dtype=np.int64)
     first = np.cumsum(several) - several
-    flat = np.array([key for own in found for key in own], dtype=np.int64)
-    here = np.repeat(np.arange(len(told.shape)), several[told.shape])
+    flat = np.array([key for own in codes for key in own], dtype=np.int64)
+    here = np.repeat(np.arange(len(rows.shape)), several[rows.shape])
     if not len(here):
         return {}
-    nth = np.arange(len(here)) - np.repeat(np.cumsum(several[told.shape]) - several[told.shape], several[told.shape])
-    key = flat[first[told.shape[here]] + nth]
+    nth = np.arange(len(here)) - np.repeat(np.cumsum(several[rows.shape]) - several[rows.shape], several[rows.shape])
+    key = flat[first[rows.shape[here]] + nth]
     many, texts = len(keys.values), len(table.texts.values)
     of = table.units() if units else np.arange(texts)
     names = table.formats.values if formats else [""]
-    asked = told.format[here] if formats else 0
-    owner = (told.model[here] * len(names) + asked) * many + key
-    cells, place = np.unique(owner * texts + of[told.text[here]], return_inverse=True)
-    violation, judged = told.outcome == VIOLATION, told.outcome <= VIOLATION
-    joint = np.array([len(shape.attributes) > 1 for shape in table.shapes.values], dtype=bool)[told.shape]
+    asked = rows.format[here] if formats else 0
+    owner = (rows.model[here] * len(names) + asked) * many + key
+    cells, place = np.unique(owner * texts + of[rows.text[here]], return_inverse=True)
+    violation, judged = rows.outcome == VIOLATION, rows.outcome <= VIOLATION
+    joint = np.array([len(shape.attributes) > 1 for shape in table.shapes.values], dtype=bool)[rows.shape]
     flags = (
         judged,
         violation,
-        violation & (told.hidden == 1),
-        told.hidden >= 0,
-        violation & (told.hidden < 0) & joint,
+        violation & (rows.hidden == 1),
+        rows.hidden >= 0,
+        violation & (rows.hidden < 0) & joint,
         ~judged,
     )
     sums = [np.bincount(place[flag[here]], minlength=len(cells)) for flag in flags]
@@ -123,12 +123,12 @@ def seed_violation_rate(counts: Counts) -> Estimate | None:
 
 def hidden_rate(counts: Counts) -> Estimate | None:
     """Share of judged joint variants that are hidden; those of which it cannot be said are left out, and counted."""
-    found = share(counts.hidden, counts.judged - counts.unsettled)
+    rate = share(counts.hidden, counts.judged - counts.unsettled)
     unsettled = int(counts.unsettled.sum())
-    if found is None or not unsettled:
-        return found
+    if rate is None or not unsettled:
+        return rate
     note = f"{unsettled} joint violations left out: a subset was not valid or not judged"
-    return dataclasses.replace(found, note="; ".join(filter(None, (found.note, note))))
+    return dataclasses.replace(rate, note="; ".join(filter(None, (rate.note, note))))
 
 
 def share(events: Ints, of: Ints, skipped: int = 0) -> Estimate | None:
@@ -140,7 +140,7 @@ def share(events: Ints, of: Ints, skipped: int = 0) -> Estimate | None:
 
 
 def estimates(table: Observations, discarded: Observations | None = None) -> list[dict[str, object]]:
-    """The rates of a run as plain data, sorted; the names are those of the run record.
+    """The rates of a run as the run record has them, sorted.
 
     For each model, format and attribute set: ``violation_rate`` (also by direction and by kind of edit),
     ``seed_violation_rate``, for joint variants ``hidden_rate``, and ``placebo_rate`` of the placebos that stand against
@@ -187,7 +187,7 @@ def _rank(row: tuple[Place, Key, str, Estimate | None]) -> tuple[object, ...]:
 def valid_share(table: Observations, discarded: Observations | None) -> Iterator[tuple[Attributes, Estimate | None]]:
     """Share of generated variants that were valid, by attribute set."""
     texts = len(table.texts.values)
-    found: dict[Attributes, tuple[Ints, Ints]] = {}
+    counts: dict[Attributes, tuple[Ints, Ints]] = {}
     for place, one in enumerate((table, discarded)):
         if one is None or not one.texts.values:
             continue
@@ -197,9 +197,9 @@ def valid_share(table: Observations, discarded: Observations | None) -> Iterator
         for attributes in {a for s in one.shapes.values for a in edited(s)}:
             own = np.array([attributes in edited(s) for s in one.shapes.values], dtype=bool)
             text = number[columns.version_text[own[columns.version_shape]]]
-            both = found.setdefault(attributes, (np.zeros(texts, dtype=np.int64), np.zeros(texts, dtype=np.int64)))
+            both = counts.setdefault(attributes, (np.zeros(texts, dtype=np.int64), np.zeros(texts, dtype=np.int64)))
             both[place][:] += np.bincount(text, minlength=texts)
-    for attributes, (good, bad) in sorted(found.items(), key=lambda one: (len(one[0]), one[0])):
+    for attributes, (good, bad) in sorted(counts.items(), key=lambda one: (len(one[0]), one[0])):
         yield attributes, share(good[good + bad > 0], (good + bad)[good + bad > 0])
 
 
@@ -240,7 +240,7 @@ def placebo_rates(
 def placebo_controls(table: Observations) -> dict[str, dict[str, Estimate]]:
     """How often placebos changed the answer, by model and by the attributes that they copy."""
     return {
-        place.model: {" + ".join(key): found for key, found in _each(by_set, violation_rate)}
+        place.model: {" + ".join(key): rate for key, rate in _each(by_set, violation_rate)}
         for place, by_set in tabulate(table, placebo, formats=False).items()
     }
 
@@ -248,7 +248,7 @@ def placebo_controls(table: Observations) -> dict[str, dict[str, Estimate]]:
 def placebo_hidden(table: Observations) -> dict[str, dict[str, Estimate]]:
     """How often joint placebos look hidden, by model and by the attributes that they copy."""
     return {
-        place.model: {" + ".join(key): found for key, found in _each(by_set, _looks_hidden)}
+        place.model: {" + ".join(key): rate for key, rate in _each(by_set, _looks_hidden)}
         for place, by_set in tabulate(table, placebo, formats=False).items()
     }
 
@@ -261,9 +261,8 @@ def _each(
     by_set: Mapping[Attributes, Counts], rate: Callable[[Counts], Estimate | None]
 ) -> Iterator[tuple[Attributes, Estimate]]:
     for key, counts in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
-        found = rate(counts)
-        if found is not None:
-            yield key, found
+        if (estimate := rate(counts)) is not None:
+            yield key, estimate
 
 
 # -- noise, and answers by group ------------------------------------------------------------------------------
@@ -280,17 +279,17 @@ def noise_floor(table: Observations, model: str) -> Estimate | None:
     prompt = (columns.version * formats + columns.format)[use]
     cells, count = np.unique(prompt * labels + columns.label[use], return_counts=True)
     prompts, at = np.unique(cells // labels, return_inverse=True)
-    given = np.bincount(at, count, minlength=len(prompts))
+    answers = np.bincount(at, count, minlength=len(prompts))
     equal = np.bincount(at, count * (count - 1), minlength=len(prompts))
-    twice = given > 1
+    twice = answers > 1
     if not twice.any():
         return None
     known, own = np.unique(columns.version_text[(prompts // formats)[twice]], return_inverse=True)
-    differ = 1 - equal[twice] / (given * (given - 1))[twice]
+    differ = 1 - equal[twice] / (answers * (answers - 1))[twice]
     means = np.bincount(own, differ) / np.bincount(own)
     asked = columns.version[columns.model == table.models.get(model)]
     skipped = len(np.unique(columns.version_text[asked])) - len(known)
-    return mean_share(np.minimum(means, 1.0), int((given * (given - 1))[twice].sum()) // 2, n_skipped=skipped)
+    return mean_share(np.minimum(means, 1.0), int((answers * (answers - 1))[twice].sum()) // 2, n_skipped=skipped)
 
 
 def noise_of_numbers(table: Observations, model: str) -> float | None:
@@ -316,21 +315,21 @@ def noise_of_numbers(table: Observations, model: str) -> float | None:
 def answers_by_group(table: Observations) -> list[dict[str, object]]:
     """What became of the answers to texts that name a group: by model, attribute and group; placebos left out."""
     columns, groups = table.columns(), table.version_groups()
-    told = np.array([s.arm in (Arm.ORIGINAL, Arm.EDITED) for s in table.shapes.values], dtype=bool)
-    use = told[columns.version_shape][columns.version] & (columns.status != STATUS["not_asked"])
+    named = table.in_arm(Arm.ORIGINAL, Arm.EDITED)[columns.version_shape]
+    use = named[columns.version] & (columns.status != STATUS["not_asked"])
     codes, kinds = len(table.groups.values), len(STATUS)
     cell = (columns.model * codes + groups[columns.version]) * kinds + columns.status
     cells, count = np.unique(cell[use], return_counts=True)
-    found: dict[tuple[int, str, str], Ints] = {}
+    counted: dict[tuple[int, str, str], Ints] = {}
     for code, n in zip(cells.tolist(), count.tolist(), strict=True):
         rest, status = divmod(code, kinds)
         model, group = divmod(rest, codes)
         for attribute, name in table.groups.values[group]:
-            found.setdefault((model, attribute, name), np.zeros(kinds, dtype=np.int64))[status] += n
+            counted.setdefault((model, attribute, name), np.zeros(kinds, dtype=np.int64))[status] += n
     return [
         {"model": table.models.values[model], "attribute": attribute, "group": group, "n": int(by.sum())}
         | {status: int(by[STATUS[status]]) for status in ("refused", "unparsed", "filtered", "failed")}
-        for (model, attribute, group), by in sorted(found.items())
+        for (model, attribute, group), by in sorted(counted.items())
     ]
 
 
@@ -350,20 +349,19 @@ def label_counts(table: Observations) -> dict[str, int]:
 
 def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, object]]:
     """For each tolerance, the texts with a variant whose distance is beyond it, of the texts judged."""
-    told = table.judged()
-    arm = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)
-    known = arm[told.shape] & ~np.isnan(told.distance)
+    judged = table.judged()
+    known = table.in_arm(Arm.EDITED)[judged.shape] & ~np.isnan(judged.distance)
     rows: list[dict[str, object]] = []
-    for model, name in itertools.product(range(len(table.models.values)), range(len(table.formats.values))):
-        here = known & (told.model == model) & (told.format == name)
+    for model, format in itertools.product(table.models.values, table.formats.values):
+        here = known & table.at(judged, Place(model, format))
         worst = np.full(len(table.texts.values), -1.0)
-        np.maximum.at(worst, told.text[here], told.distance[here])
+        np.maximum.at(worst, judged.text[here], judged.distance[here])
         n = int((worst >= 0).sum())
         for epsilon in epsilons if n else ():
-            found = int((worst > epsilon + 1e-12).sum())
+            beyond = int((worst > epsilon + 1e-12).sum())
             rows.append(
-                {"model": table.models.values[model], "format": table.formats.values[name], "epsilon": epsilon}
-                | {"cases": n, "violating_cases": found, "rate": dataclasses.asdict(clopper_pearson(found, n))}
+                {"model": model, "format": format, "epsilon": epsilon}
+                | {"cases": n, "violating_cases": beyond, "rate": dataclasses.asdict(clopper_pearson(beyond, n))}
             )
     return rows
 
@@ -398,6 +396,6 @@ def discarded(table: Observations, aside: Observations) -> dict[str, object]:
                         "share_of_all_changes": changes / (changes + of_valid) if changes + of_valid else None,
                     }
                 )
-    told = aside.judged()
-    changed = {aside.name(n) for n in told.version[told.outcome == VIOLATION].tolist()}
+    judged = aside.judged()
+    changed = {aside.name(n) for n in judged.version[judged.outcome == VIOLATION].tolist()}
     return {"rows": rows, "exemplars": sorted(changed)[:EXEMPLARS]}

@@ -35,8 +35,8 @@ def interval(x: int, n: int, x0: int, n0: int, *, level: float = 0.95, one_per_r
 
     Examples
     --------
-    >>> found = interval(555, 1181, 667, 1390)
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> made = interval(555, 1181, 667, 1390)
+    >>> round(made.low, 3), round(made.high, 3)
     (0.902, 1.062)
     """
     if not x0:
@@ -176,8 +176,8 @@ def _term(x: int, n: int, p: float) -> float:
 def _conditional(x: int, n: int, x0: int, n0: int, level: float) -> RatioInterval:
     from scipy.stats import binomtest
 
-    found = binomtest(x, x + x0).proportion_ci(level, "exact")
-    low, high = (math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (found.low, found.high))
+    limits = binomtest(x, x + x0).proportion_ci(level, "exact")
+    low, high = (math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (limits.low, limits.high))
     return RatioInterval(low=float(low), high=float(high), method="Clopper–Pearson on the sum of both")
 
 

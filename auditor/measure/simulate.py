@@ -115,7 +115,7 @@ class Simulated(Observations):
         self.sources = versions.sources
         table = versions.columns()
         self._fixed = table
-        self._given = table
+        self._answered = table
         self.model, self.format = self.models.of(MODEL), self.formats.of(FORMAT)
         self.yes, self.no = self.labels.of(YES), self.labels.of(NO)
         shapes = self.shapes.values
@@ -147,7 +147,7 @@ class Simulated(Observations):
 
     def columns(self) -> Columns:
         """The versions, and the answers that were drawn last."""
-        return self._given
+        return self._answered
 
     @property
     def versions(self) -> int:
@@ -189,7 +189,7 @@ class Simulated(Observations):
         """Take ``numbers`` as the answers to all versions."""
         n = len(numbers)
         zero = np.zeros(n, dtype=np.int64)
-        self._given = self._fixed._replace(
+        self._answered = self._fixed._replace(
             version=np.arange(n),
             model=zero,
             format=zero,
@@ -200,14 +200,14 @@ class Simulated(Observations):
 
     def follow(self, whole: Simulated) -> None:
         """Take the answers of ``whole``, of which these are the first versions, asked once each."""
-        n, given = self.versions, whole.columns()
-        self._given = self._fixed._replace(
-            version=given.version[:n],
-            model=given.model[:n],
-            format=given.format[:n],
-            status=given.status[:n],
-            label=given.label[:n],
-            score=given.score[:n],
+        n, theirs = self.versions, whole.columns()
+        self._answered = self._fixed._replace(
+            version=theirs.version[:n],
+            model=theirs.model[:n],
+            format=theirs.format[:n],
+            status=theirs.status[:n],
+            label=theirs.label[:n],
+            score=theirs.score[:n],
         )
 
     def draw(self, rng: Generator, effects: Effects, *, scores: bool = False, number: bool = False) -> Floats:
@@ -233,7 +233,7 @@ class Simulated(Observations):
             status[rng.random(len(m)) < 1 / (1 + np.exp(-odds))] = STATUS["refused"]
         ok = status == STATUS["ok"]
         zero = np.zeros(len(m), dtype=np.int64)
-        self._given = self._fixed._replace(
+        self._answered = self._fixed._replace(
             version=version,
             model=zero,
             format=zero,
