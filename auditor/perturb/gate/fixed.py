@@ -17,7 +17,7 @@ from auditor.perturb.gate.units import Change
 from auditor.perturb.gate.words import PRONOUNS
 
 _QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”")
-_FEW = re.compile(r"\s?(?:[\w'’-]+ ){1,4}[\w'’-]+\s?,?\s?")
+_FEW = re.compile(r"\s?(?:[\w'’-]+ ){1,4}[\w'’-]+\s?[,.!]?\s?")
 _VERBS = frozenset(("is", "are", "was", "were", "has", "have", "had", "can", "will"))  # of a sentence
 _COUPLE = re.compile(r"\blesbian (?:couple|pair|parents)\b", re.IGNORECASE)
 _ONLY = re.compile(r"\bthe only (woman|girl|man|boy)\b", re.IGNORECASE)

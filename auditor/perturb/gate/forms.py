@@ -48,7 +48,9 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
     if target in lexicon.OBJECTS:
         bare = after.tag in ("NN", "NNP") and after.low not in lexicon.OFTEN_BARE and not after.joined
         whole = after.low in lexicon.ALL_OF_IT and place.after(2).tag[:1] in "NVJ"
-        return (bare and not _takes_two(place)) or after.low in lexicon.ALWAYS_OWNED or whole
+        phrase = after.tag in ("JJ", "JJR", "VBN") and place.after(2).tag[:1] == "N" and not after.joined
+        phrase = phrase and after.low not in lexicon.OF_TIMES and place.after(2).low not in lexicon.OFTEN_BARE
+        return ((bare or phrase) and not _takes_two(place)) or after.low in lexicon.ALWAYS_OWNED or whole
     if target in words.ABSOLUTE or (target == "his" and source == "hers"):
         if place.before().low == "with" and after.low == "back":
             return True

@@ -15,6 +15,7 @@ OBJECTS = word_set("him them")
 POSSESSIVES = word_set("their his my her")
 MARKS = word_set("* ** _ __ < > b i em strong b> i> em> strong>")
 OFTEN_BARE = word_set("home today tomorrow yesterday tonight time money work help food flowers dinner")
+OF_TIMES = word_set("last next more many such several first other few early late")
 ALWAYS_OWNED = word_set("own roommate husband wife career birthday")
 AFTER_ABSOLUTE = FUNCTION_WORDS | word_set("alone too either now is was are were has have had will would")
 OPENING = word_set("\" ' “ ‘ ( [ * _ < ** $ - `")
@@ -45,6 +46,8 @@ KINDS_OF_THINGS = CHILD_THINGS | word_set(
 OF_A_SCHOOL = word_set("evening evenings association associations council meeting meetings")
 
 # "People" that are nobody in particular.
+EVERYBODY = word_set("people folks persons individuals")
+OF_AN_AGE = word_set("adults kids children parents teens teenagers youngsters seniors")
 AFTER_ACTIVITY = word_set("is was and , . at in from")
 OF_DECADES = word_set("their his her our my your late early mid mid-to-late and preteens")
 ONE_OF: Mapping[str, frozenset[str]] = {
@@ -266,7 +269,7 @@ def _clause_ahead(place: Place) -> bool:
 def _restrictive(place: Place) -> bool:
     """Whether a clause follows that says which person is meant."""
     verb = place.after(2) if place.after().tag == "RB" else place.after()
-    return place.before().tag in ("NN", "NNS") and verb.tag in FINITE_TAGS
+    return place.before().tag in ("NN", "NNS") and verb.tag in FINITE_TAGS and not verb.joined
 
 
 FINITE_TAGS = frozenset(("VBZ", "VBD", "VBP", "MD"))

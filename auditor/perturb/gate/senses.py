@@ -35,8 +35,10 @@ def compound(place: Place) -> str:
     before = place.before()
     if before.low in lexicon.OF_A_TRADE and low not in ("woman", "women"):
         return f"{place.change.edit.source!r} is a part of a compound with {before.text!r}"
-    if " " in place.change.text.strip() and _kind(before) and not place.units[place.first].joined:
+    if _kind(before) and not place.units[place.first].joined and _of_a_kind(place, after):
         return f"{place.change.edit.source!r} may be a part of a compound with {before.text!r}"
+    if _name_without_capitals(place):
+        return f"{place.change.edit.source!r} may be a part of a name"
     if after.joined and after.low in {"-", "/"} and place.after(2).text[:1].isalpha():
         return f"{low!r} is a part of a hyphenated word" if after.low == "-" else ""
     if after.joined and after.low in {"'s", "'", "’s", "’"}:
@@ -70,6 +72,24 @@ def _kind(unit: Unit) -> bool:
     return told and not (_is_person(unit.low) or unit.low in proper() or unit.low in persons()[2])
 
 
+def _of_a_kind(place: Place, after: Unit) -> bool:
+    """Whether a noun before another says with it who is meant: *sorority sisters*, *party girl annabel*."""
+    several = place.units[place.last - 1].tag == "NNS"
+    return several or " " in place.change.text.strip() or (after.tag[:2] == "NN" and not after.joined)
+
+
+def _name_without_capitals(place: Place) -> bool:
+    """Whether a noun of a text without capitals has no article but a noun or *of* beside it (*stephen king*)."""
+    before = place.before()
+    if before.tag not in ("NN", "NNP") or before.joined or before.change is not None or _is_person(before.low):
+        return False
+    own = [unit.text for unit in place.units if unit.change is None]
+    if len(own) < 6 or any(text != text.lower() for text in own):
+        return False
+    first = place.before(2)
+    return first.tag not in ("DT", "PRP$", "CD", "POS", "JJ", "JJS", "NN", "NNP", "VBN", "VBG", "HYPH") and not first.joined
+
+
 def _activity(place: Place) -> bool:
     return place.before().tag not in ("DT", "JJ", "CD", "PRP$") and place.after(2).low in lexicon.AFTER_ACTIVITY
 
@@ -100,6 +120,8 @@ def people(place: Place) -> str:
     if source == "person" and before.low in lexicon.IN_PERSON:
         return f"'{before.text} person' is a phrase"
     if edit.kind == "marking":
+        if source in lexicon.EVERYBODY and before.low == "the" and edit.target_group not in ("female", "male"):
+            return f"'the {source}' may be anybody"
         if source == "kids" and edit.target_group == "nonbinary":
             return f"{edit.source!r} may be anybody"
         if source == "parents" and after.low in ("'", "’") and place.after(2).low in lexicon.OF_A_SCHOOL:
@@ -170,6 +192,19 @@ def _pair(place: Place) -> str:
     links = (place.before().low, place.after().low)
     found = sorted(one & around) if {"and", "or"} & set(links) else []
     return f"{target!r} beside {found[0]!r}" if found else ""
+
+
+def contrast(place: Place) -> str:
+    """*men's jackets have five pockets and men's none*: a plural for a group beside which it stood as another."""
+    edit, written = place.change.edit, place.units[place.last - 1]
+    if edit.attribute == "age" and edit.kind != "agreement":
+        links = [(place.after(), place.after(2)), (place.before(), place.before(2))]
+        other = next((u.text for link, u in links if link.low in ("and", "or") and u.low in lexicon.OF_AN_AGE), "")
+        return f"{edit.target!r} beside {other!r}" if other else ""
+    if edit.attribute != "gender" or edit.kind not in ("swap", "marking") or written.tag != "NNS":
+        return ""
+    same = any(unit.change is None and unit.low == written.low for unit in place.units)
+    return f"{written.text!r} beside {written.text!r}" if same else ""
 
 
 def _verbal(place: Place, after: Unit) -> bool:
@@ -306,11 +341,11 @@ def insertion(place: Place) -> str:
         return f"{noun.text!r} need be no person"
     if noun.tag == "NNS" and after.joined and after.low in {"'s", "'", "’s", "’"} and place.after(3).text[:1].isalpha():
         return f"{noun.text + after.text!r} may say what kind of {place.after(3).text!r}"
-    if noun.low == "couple" and after.low == "of":
-        return "'couple of' counts"
+    if after.low == "of" and (noun.low == "couple" or place.after(3).low == "all"):
+        return f"{noun.text!r} of is nobody"
     if after.tag in ("NN", "NNS") and not after.joined:
         return f"{noun.text!r} is a part of a compound with {after.text!r}"
     return ""
 
 
-RULES = (compound, people, nation, one_of_a_nation, name, language, insertion)
+RULES = (compound, people, contrast, nation, one_of_a_nation, name, language, insertion)
