@@ -46,10 +46,14 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
     if target == "her" and source == "him":  # both stand as objects
         return after.tag in ("NN", "NNP") and not after.joined and not _takes_two(place)
     if target in lexicon.OBJECTS:
-        bare = after.tag in ("NN", "NNP") and after.low not in lexicon.OFTEN_BARE and not after.joined
+        bare = after.tag in ("NN", "NNP", "NNS") and after.low not in lexicon.OFTEN_BARE and not after.joined
         whole = after.low in lexicon.ALL_OF_IT and place.after(2).tag[:1] in "NVJ"
         phrase = after.tag in ("JJ", "JJR", "VBN") and place.after(2).tag[:1] == "N" and not after.joined
         phrase = phrase and after.low not in lexicon.OF_TIMES and place.after(2).low not in lexicon.OFTEN_BARE
+        verb = after.tag in ("VBZ", "VBP") and after.low not in words.FINITE | FUNCTION_WORDS
+        listed = place.before().low == "and" and after.text.isalpha() and after.tag in ("JJ", "NN", "NNS", "RB")
+        verb = verb and place.before().tag[:2] == "VB" and place.before(2).low not in ("who", "that", "which")
+        phrase = phrase or verb or (listed and after.low not in FUNCTION_WORDS)
         return ((bare or phrase) and not _takes_two(place)) or after.low in lexicon.ALWAYS_OWNED or whole
     if target in words.ABSOLUTE or (target == "his" and source == "hers"):
         if place.before().low == "with" and after.low == "back":
@@ -58,6 +62,8 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
     if target in lexicon.POSSESSIVES and source in ("her", "his", "him"):
         if target == "his" and source == "hers":
             return False
+        if after.tag == "CD" and place.after(2).low in ("times", "days", "hours"):
+            return place.before().tag[:2] == "VB"  # *visits her three times*
         if not after.text[:1].isalnum():
             return after.low not in lexicon.OPENING and not (target == "his" and source == "his")
         return after.low in FUNCTION_WORDS - lexicon.OWNED and after.tag not in ("NN", "NNS", "JJ")

@@ -170,7 +170,8 @@ def again(text: Text, changes: Sequence[Change]) -> str:
             found = _language_of(low).search(text.text) if edit.edit.kind == "swap" else None
             if found and not edit.start <= found.start(found.lastindex or 0) < edit.end:
                 return f"{edit.text!r}, and {found[0].strip()!r}"
-            continue
+            if not low.endswith("ans") or low == "americans":
+                continue
         elif edit.edit.attribute not in ("race", "religion", "disability") or low in ("black", "white"):
             continue
         stem = low[:-1] if low.endswith("s") and not low.endswith("ss") else low

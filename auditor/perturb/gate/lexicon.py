@@ -54,7 +54,7 @@ ONE_OF: Mapping[str, frozenset[str]] = {
     "children": word_set("sons daughters boys girls son daughter"),
     "siblings": word_set("brothers sisters brother sister"),
     "parents": word_set("mother father mothers fathers"), "child": word_set("son daughter"),
-    "sibling": word_set("brother sister"), "people": word_set("men women ladies gentlemen"),
+    "sibling": word_set("brother sister"), "parent": word_set("mother father"), "people": word_set("men women ladies gentlemen"),
     "person": word_set("man woman"),
     "nonbinary people": word_set("people"),
 }  # fmt: skip
@@ -95,7 +95,7 @@ SPOKEN = word_set(
 OWNERS = word_set("my your his her their our")
 
 NOT_ALWAYS_PERSONS = word_set(
-    """wheelchair male female model models lead champion host guide native master party couple characters family
+    """youth wheelchair male female model models lead champion host guide native master party couple characters family
     household audience public crowd people defendant defendants plaintiff plaintiffs complainant complainants
     appellant appellants respondent respondents petitioner petitioners claimant claimants owner owners employer
     employers"""
@@ -130,7 +130,7 @@ PHRASES = re.compile(
     r"|\bgender identity is (?:fe)?male\b|\bassigned (?:fe)?male\b"
     r"|\bgood ol['’d]?e? (?:boys?|girls?)\b|\byou (?:guys|men|boys|girls|ladies)\b|\bmother ?f[\w* ]*\*"
     r"|\b(?:expectant|surrogate|nursing|birth|lactating) (?:mother|woman|wom[ae]n)s?\b"
-    r"|\bband of brothers\b|\bfather christmas\b|\b(?:drama|beauty|prom) queen\b",
+    r"|\b(?:good|bad) guys?\b|\bstraight m[ae]n\b|\bsoccer mom|\bband of brothers\b|\bfather christmas\b|\b(?:drama|beauty|prom) queen\b",
     re.IGNORECASE,
 )
 
@@ -233,6 +233,10 @@ def _goes_on(place: Place) -> bool:
     return place.after().text[:1].isalnum()
 
 
+def _no_age_ahead(place: Place) -> bool:
+    return place.after().text[:1].isalnum() and place.after(2).low != "age"
+
+
 def _consequence(place: Place) -> bool:
     return place.before().low == "," and place.after().tag in ("PRP", "DT", "NNP", "PRP$")
 
@@ -307,9 +311,10 @@ FITS: Mapping[tuple[str, str], Callable[[Place], bool]] = {
     ("we are", "we're"): _goes_on,
     ("they are", "they're"): _goes_on,
     ("you are", "you're"): _goes_on,
-    ("after", "right after"): _goes_on,
-    ("after", "shortly after"): _goes_on,
-    ("after", "soon after"): _goes_on,
+    **dict.fromkeys((("after", f"{how} after") for how in ("right", "shortly", "soon")), _no_age_ahead),
+    ("attempts to", "tries to"): lambda place: place.before().tag in ("PRP", "NN", "NNP", "WP"),
+    ("recalled", "remembered"): lambda place: place.before().tag[:2] != "VB",
+    ("street", "road"): lambda place: place.after().tag[:1] != "N",
     ("near", "close to"): _owned_ahead,
     ("close to", "near"): _owned_ahead,
     ("beside", "next to"): _owned_ahead,

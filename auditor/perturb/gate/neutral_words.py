@@ -81,8 +81,10 @@ def _plainly(place: Place, term: Term) -> bool:
     capital = edit.source[:1].isupper() and not edit.source.isupper() and term.text.islower()
     if capital and before.text[:1].isalpha() and not in_heading(place):
         return False
+    if term.role == "occupation" and before.low in (",", "and") and place.after().tag == "NNS":
+        return False  # a verb: *watch lessons, coach colleagues*
     return not (
-        term.slot.startswith("thing.")
+        term.slot.startswith(("thing.", "house"))
         and before.tag in ("NN", "NNS", "NNP", "VBG")
         and before.low not in nations()
         and not place.units[place.first].joined

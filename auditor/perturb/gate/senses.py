@@ -209,6 +209,8 @@ def contrast(place: Place) -> str:
 
 def _verbal(place: Place, after: Unit) -> bool:
     """Whether a word that is tagged as a noun is more likely the verb of the clause (*the prince proposes, …*)."""
+    if after.low.endswith("ators"):
+        return False
     if plural_verb(after.low) is None and not after.low.endswith("ed") and after.low not in lexicon.PAST_FORMS:
         return False
     following = place.after(2)
@@ -333,16 +335,18 @@ def insertion(place: Place) -> str:
         return f"{noun.text!r} may be an adjective"
     if place.change.edit.attribute == "sexual_orientation" and noun.low in lexicon.CHILDREN:
         return f"{place.change.text.strip()!r} before {noun.text!r}"
+    if after.low == "of" and (noun.low == "couple" or place.after(3).low == "all"):
+        return f"{noun.text!r} of is nobody"
     if noun.change is not None:
         return ""  # what was written there is a person as what stood there
     if after.low == "/" or noun.joined:
         return f"{noun.text!r} is a part of a pair"
+    if place.before().low == "one" and noun.tag != "NN":
+        return f"{noun.text!r} may be what one does"
     if noun.low in lexicon.NOT_ALWAYS_PERSONS or not _is_person(noun.low):
         return f"{noun.text!r} need be no person"
     if noun.tag == "NNS" and after.joined and after.low in {"'s", "'", "’s", "’"} and place.after(3).text[:1].isalpha():
         return f"{noun.text + after.text!r} may say what kind of {place.after(3).text!r}"
-    if after.low == "of" and (noun.low == "couple" or place.after(3).low == "all"):
-        return f"{noun.text!r} of is nobody"
     if after.tag in ("NN", "NNS") and not after.joined:
         return f"{noun.text!r} is a part of a compound with {after.text!r}"
     return ""
