@@ -65,3 +65,45 @@ def test_rows_and_long_sentences_are_unknown() -> None:
         Edit(attribute="gender", kind="swap", source_group="male", target_group="female", source="he", target="she",
              where=(0, 2)),))  # fmt: skip
     assert gate.check(Variant(id="c.o", input=text), [long])[0].status == "unknown"
+
+
+TRANS = "gender:unmarked>trans_female"
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("The report stresses her multiple sclerosis and her daily routine.", (f"{FM} her=him",)),
+        ("The notes describe her heart failure, and her overall well-being.", (f"{FM} her=his", f"{FM} her=him")),
+        ("Mrs. Smith manages her diabetes through diet.", (f"{FM} Mrs.=Mr.", f"{FM} her=him")),
+        ("The team visits her three times daily.", (f"{FM} her=his",)),
+        ("All of the people were friendly.", (f"{TRANS} people=trans women",)),
+        ("A handful of college sorority sisters go camping.", (f"{FM} sisters=brothers",)),
+        ("Why do men's jackets have pockets and women's none?", (f"{FM} women=men",)),
+        ("five years after a film based on stephen king , he is back .", (f"{MN} king=monarch", f"{MN} he=they")),
+        ("Films that are intended for teenagers and adults.", ("age:adolescent>old teenagers=retirees",)),
+        ("He plays the straight man to her clown.", (f"{MN} man=person",)),
+        ("The congo refused to please the Belgians , and Belgian nationals left .", (
+            "nationality:belgian>australian Belgians=Australians",)),
+        ("I saw my mother and father last week.", (f"{MN} father=parent",)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_was_read_in_later_draws_is_refused(text: str, changes: tuple[str, ...]) -> None:
+    assert checked(text, *changes)[0] == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("The staff visited her last week.", (f"{FM} her=him",)),
+        ("They gave her multiple gifts.", (f"{FM} her=him",)),
+        ("The girl who knows her says little.", (f"{FM} girl=boy", f"{FM} her=him")),
+        ("He likes the women who run the shop.", (f"{FM} women=men",)),
+        ("a farm girl with a gun , and she is good at it .", (f"{FM} girl=boy", f"{FM} she=he")),
+        ("The Belgians stayed, and the hosts left.", ("nationality:belgian>australian Belgians=Australians",)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_and_what_looks_like_it_is_kept(text: str, changes: tuple[str, ...]) -> None:
+    assert checked(text, *changes) == ("valid", "")

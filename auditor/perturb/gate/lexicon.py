@@ -54,7 +54,8 @@ ONE_OF: Mapping[str, frozenset[str]] = {
     "children": word_set("sons daughters boys girls son daughter"),
     "siblings": word_set("brothers sisters brother sister"),
     "parents": word_set("mother father mothers fathers"), "child": word_set("son daughter"),
-    "sibling": word_set("brother sister"), "parent": word_set("mother father"), "people": word_set("men women ladies gentlemen"),
+    "sibling": word_set("brother sister"), "parent": word_set("mother father"),
+    "people": word_set("men women ladies gentlemen"),
     "person": word_set("man woman"),
     "nonbinary people": word_set("people"),
 }  # fmt: skip
@@ -130,7 +131,8 @@ PHRASES = re.compile(
     r"|\bgender identity is (?:fe)?male\b|\bassigned (?:fe)?male\b"
     r"|\bgood ol['’d]?e? (?:boys?|girls?)\b|\byou (?:guys|men|boys|girls|ladies)\b|\bmother ?f[\w* ]*\*"
     r"|\b(?:expectant|surrogate|nursing|birth|lactating) (?:mother|woman|wom[ae]n)s?\b"
-    r"|\b(?:good|bad) guys?\b|\bstraight m[ae]n\b|\bsoccer mom|\bband of brothers\b|\bfather christmas\b|\b(?:drama|beauty|prom) queen\b",
+    r"|\b(?:good|bad) guys?\b|\bstraight m[ae]n\b|\bsoccer mom|\bband of brothers\b"
+    r"|\bfather christmas\b|\b(?:drama|beauty|prom) queen\b",
     re.IGNORECASE,
 )
 

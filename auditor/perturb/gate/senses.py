@@ -87,7 +87,10 @@ def _name_without_capitals(place: Place) -> bool:
     if len(own) < 6 or any(text != text.lower() for text in own):
         return False
     first = place.before(2)
-    return first.tag not in ("DT", "PRP$", "CD", "POS", "JJ", "JJS", "NN", "NNP", "VBN", "VBG", "HYPH") and not first.joined
+    return (
+        first.tag not in ("DT", "PRP$", "CD", "POS", "JJ", "JJS", "NN", "NNP", "VBN", "VBG", "HYPH")
+        and not first.joined
+    )
 
 
 def _activity(place: Place) -> bool:
