@@ -36,6 +36,7 @@ from auditor.text.split import sentences
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 SETS = sorted((ROOT / "tests" / "planted" / "gate").glob("*.jsonl"))
+WRITTEN = ROOT / "tests" / "planted" / "gate" / "texts" / "written.jsonl"  # for this purpose
 SHARES = {"single": 0.4, "joint": 0.2, "placebo": 0.2, "other": 0.2}
 AROUND = 110  # characters on each side of a change on the sheet
 LONGEST = 1500  # characters of a review
@@ -46,36 +47,40 @@ OF_A_FILE = 90  # documents of one file that variants are made of
 _Text = tuple[str, SourceText, bool]  # file, text, whether its licence allows a copy
 
 
-def texts(known: frozenset[str]) -> Iterator[_Text]:
-    """All documents that are not in the committed sets."""
+def texts(known: frozenset[str], part: int = 0) -> Iterator[_Text]:
+    """All documents that are not in the committed sets; ``part`` says which of the larger collections are taken."""
     for path in sorted((ROOT / "auditor" / "embedded" / "seeds").glob("*.jsonl")):
         if path.stem in tasks.available():
             for seed in tasks.load(path.stem).seeds():
                 if seed.id not in known:
                     yield f"auditor/embedded/seeds/{path.name}", seed, True
+    for line in WRITTEN.read_text(encoding="utf-8").splitlines() if WRITTEN.exists() else ():
+        row = json.loads(line)
+        if row["id"] not in known:
+            yield str(WRITTEN.relative_to(ROOT)), SourceText(id=row["id"], text=row["text"]), True
     for read in (_reviews, _films, _web, _law, _recorded) if SHARED.exists() else ():
-        for file, source, text, copied in read():
+        for file, source, text, copied in read(part):
             if source.partition("#")[0] not in known and len(text) > 80:
                 yield file, SourceText(id=source, text=text), copied
 
 
-def _reviews() -> Iterator[tuple[str, str, str, bool]]:
+def _reviews(part: int) -> Iterator[tuple[str, str, str, bool]]:
     with (SHARED / "movie_reviews" / "imdb_sample.csv").open(encoding="utf-8", newline="") as lines:
         for number, row in enumerate(csv.DictReader(lines)):
             if len(row["text"]) <= LONGEST:
                 yield "movie_reviews/imdb_sample.csv", f"imdb-{number}", row["text"], False
 
 
-def _films() -> Iterator[tuple[str, str, str, bool]]:
+def _films(part: int) -> Iterator[tuple[str, str, str, bool]]:
     file = "movie_reviews/movie_reviews.zip"
     with zipfile.ZipFile(SHARED / file) as archive:
         names = sorted(name for name in archive.namelist() if name.endswith(".txt"))
-        for name in names[::9]:
+        for name in names[part::9]:
             text = archive.read(name).decode("utf-8", "replace").strip()
             yield file, *_window(Path(name).name, text, 6), False
 
 
-def _web() -> Iterator[tuple[str, str, str, bool]]:
+def _web(part: int) -> Iterator[tuple[str, str, str, bool]]:
     file = "ud_english_ewt/en_ewt-ud-train.conllu.gz"
     documents: dict[str, list[str]] = {}
     with gzip.open(SHARED / file, "rt", encoding="utf-8") as lines:
@@ -89,20 +94,20 @@ def _web() -> Iterator[tuple[str, str, str, bool]]:
         yield file, f"{name}#0+{min(5, len(found))}", " ".join(found[:5]), False
 
 
-def _law() -> Iterator[tuple[str, str, str, bool]]:
+def _law(part: int) -> Iterator[tuple[str, str, str, bool]]:
     file = "legal/MultiLexSum.jsonl.gz"
     with gzip.open(SHARED / file, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines):
-            if not number % 4:
+            if number % 4 == part % 4:
                 yield file, *_window(f"multilexsum-{number}", json.loads(line)["document"], 3), False
 
 
-def _recorded() -> Iterator[tuple[str, str, str, bool]]:
+def _recorded(part: int) -> Iterator[tuple[str, str, str, bool]]:
     for file, name, column in (("care_summaries", "care", "summary"),
                                ("hiring_justifications", "justification", "justification")):  # fmt: skip
         with gzip.open(SHARED / "recorded_llm" / f"{file}.csv.gz", "rt", encoding="utf-8", newline="") as lines:
             for number, row in enumerate(csv.DictReader(lines)):
-                if not number % 23:
+                if number % 23 == part % 23:
                     source, text = _window(f"{name}-{number}", row[column], 4)
                     yield f"recorded_llm/{file}.csv.gz", source, text, True
 
@@ -135,11 +140,11 @@ def stratum(variant: Variant) -> str:
     return "other" if "insertion" in kinds else "joint" if len(variant.attributes) > 1 else "single"
 
 
-def drawn(wanted: dict[str, int], seed: int, known: frozenset[str]) -> list[dict[str, object]]:
+def drawn(wanted: dict[str, int], seed: int, known: frozenset[str], part: int) -> list[dict[str, object]]:
     """Rows by what the gate says ("kept", "dropped") and by strata, of at most `EACH` variants of a document."""
     rng = Random(seed)
     by_file: dict[str, list[_Text]] = {}
-    for row in texts(known):
+    for row in texts(known, part):
         by_file.setdefault(row[0], []).append(row)
     pool: list[_Text] = []
     for own in by_file.values():  # no kind of text is more than twice as frequent as it has to be
@@ -208,10 +213,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sheet", type=Path, required=True)
     parser.add_argument("--known", type=Path, nargs="*", default=[], help="further sets whose documents are left out")
+    parser.add_argument("--part", type=int, default=0, help="which part of the larger collections, 0 to 8")
     args = parser.parse_args()
     lines = [one for file in (*SETS, *args.known) for one in file.read_text(encoding="utf-8").splitlines()]
     known = {json.loads(one)["source"].split("#")[0] for one in lines}
-    rows = drawn({"kept": args.kept, "dropped": args.dropped}, args.seed, frozenset(known))
+    rows = drawn({"kept": args.kept, "dropped": args.dropped}, args.seed, frozenset(known), args.part)
     args.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     Random(args.order).shuffle(rows)
     args.sheet.write_text("".join(line(row) + "\n" for row in rows), encoding="utf-8")
