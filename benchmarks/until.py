@@ -108,7 +108,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
     parts, cases, checks = planned(task)
     ordered = Random(order).sample(cases, len(cases))
     tally = SimpleNamespace(
-        seen=[], cost_usd=0.0, control={"bare": [True]}, model=SimpleNamespace(name="m"), formats=("bare",),
+        seen=[], cost_usd=0.0, control_seen={"bare": (True, 1, 1)}, model=SimpleNamespace(name="m"), formats=("bare",),
         replicates=1,
     )  # fmt: skip
     loop: Any = SimpleNamespace(
