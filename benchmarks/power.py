@@ -22,7 +22,8 @@ from typing import Literal
 import numpy as np
 
 from auditor.core.plan import UNTIL_WORDINGS, Plan
-from auditor.measure.claims import Claim, Question
+from auditor.core.record.measured import Claim
+from auditor.measure.claims import Question
 from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson

@@ -11,10 +11,11 @@ from functools import cache
 
 import numpy as np
 
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer
-from auditor.measure import net
-from auditor.measure.claims import Claim, Question, Tested, decide
+from auditor.measure.claims import Question, Tested, decide
 from auditor.measure.contrasts import Versions
+from auditor.measure.families import net
 from auditor.measure.observations import STATUS, Arm, Columns, Observations
 from auditor.measure.p_values import holm
 from auditor.measure.told_apart import Bag, Pair, ToldApart, told_apart
@@ -173,7 +174,7 @@ def _claims(table: Observations, columns: Columns, question: Question, texts: Se
             )
         arrays = numbers.columns()
         asked = dataclasses.replace(question, outcomes=(), number=True, unit=unit, delta=None)
-        for one in net.tested(numbers, arrays, Versions(numbers, arrays), "net", asked):
+        for one in net(numbers, arrays, Versions(numbers, arrays), "net", asked):
             tested.append(dataclasses.replace(one, claim=dataclasses.replace(one.claim, label=name)))
     for model in table.models.values:
         yield from decide([t for t in tested if t.claim.model == model], dataclasses.replace(question, delta=None))

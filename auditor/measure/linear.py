@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.likelihood import MOST_ROWS, Known, Random, Spread, ceiling, spread
+from auditor.measure.effects import MOST_ROWS, Adjustment, Known, Random, Spread, Unidentified, ceiling, spread
 from auditor.measure.observations import Floats, Ints
 
 if TYPE_CHECKING:
@@ -135,6 +134,14 @@ class Design:
             return self.focal / float(self.focal @ self.focal)
         out[active] = vx / float(x @ vx)
         return out
+
+
+def word_cells(words: csr_array) -> Floats:
+    """Rows by words as the ``row, word, weight`` of a design."""
+    table = words.tocoo()
+    kept = np.abs(table.data) > 1e-12
+    row, word = table.coords
+    return np.column_stack([row[kept], word[kept], table.data[kept]])
 
 
 def _dense(gram: Floats | csr_array) -> Floats:

@@ -15,10 +15,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from auditor.core.record.measured import Claim, Family, Scale
 from auditor.core.types import SHOWN, Answer
-from auditor.measure import contrasts, instability, interactions, net
-from auditor.measure.claims import Claim, Family, Question, Scale, Tested, decide
-from auditor.measure.contrasts import Versions
+from auditor.measure import interactions
+from auditor.measure.claims import Question, Tested, decide, scales
+from auditor.measure.contrasts import Versions, outcome_means
+from auditor.measure.families import differing, net
 from auditor.measure.intervals import mean_interval
 from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations
 from auditor.measure.p_values import holm, sign_flip
@@ -151,7 +153,7 @@ def _claims(table: Observations, question: Question) -> Iterator[Claim]:
     """Net differences and interactions under each prompt, decided as in a run of it alone."""
     columns = table.columns()
     tested = (
-        list(net.tested(table, columns, Versions(table, columns), "net", question)),
+        list(net(table, columns, Versions(table, columns), "net", question)),
         list(interactions.tested(table, columns, question)),
     )
     for family in tested:
@@ -185,7 +187,7 @@ def _changed(table: Observations, question: Question, base: str) -> Iterator[tup
                 )
                 arrays = differences.columns()
                 changes_of = (
-                    net.tested(differences, arrays, Versions(differences, arrays), "net", plain)
+                    net(differences, arrays, Versions(differences, arrays), "net", plain)
                     if family == "net"
                     else interactions.tested(differences, arrays, plain)
                 )
@@ -208,17 +210,17 @@ def _differences(
     first = columns.format == table.formats.get(base)
     for model, name in enumerate(table.models.values):
         own = columns.model == model
-        scales = net.scales(table, columns, own & first, label, question)
+        on = scales(table, columns, own & first, label, question)
         for code, prompt in enumerate(table.formats.values):
             rows = own & (columns.format == code)
             if prompt == base or not rows.any() or not (own & first).any():
                 continue
-            common = [s for s in scales if s in net.scales(table, columns, rows, label, question)]
+            common = [s for s in on if s in scales(table, columns, rows, label, question)]
             if not common:
                 continue
             scale = common[0]
-            y0, known0 = contrasts.outcome_means(columns, own & first, scales[scale])
-            y1, known1 = contrasts.outcome_means(columns, rows, scales[scale])
+            y0, known0 = outcome_means(columns, own & first, on[scale])
+            y1, known1 = outcome_means(columns, rows, on[scale])
             to = out.get(scale) or out.setdefault(scale, _versions(table, columns))
             size = 100.0 if scale == "share" else 1.0
             for version in np.flatnonzero(known0 & known1).tolist():
@@ -294,7 +296,7 @@ def _instability(table: Observations, base: str) -> Iterator[Side]:
     columns = table.columns()
     arm = np.array([s.arm for s in table.shapes.values], dtype=np.int64)[columns.version_shape]
     for prompt, first, rows in _arms(table, columns, base):
-        sides = [instability.differing(columns, use, arm == Arm.ORIGINAL) for use in (first, rows)]
+        sides = [differing(columns, use, arm == Arm.ORIGINAL) for use in (first, rows)]
         both = ~np.isnan(sides[0]) & ~np.isnan(sides[1]) & (arm == Arm.EDITED)
         if both.any():
             text = columns.version_text[both]

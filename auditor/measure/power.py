@@ -15,12 +15,10 @@ import numpy as np
 from msgspec import structs
 
 from auditor.core.record.rows import Assumed, ExpectedClaim, Power
-from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, MIN_WORDS, POWER, Question, one_thread
+from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, MIN_WORDS, POWER, Pair, Question, one_thread, pairs
 from auditor.measure.contrasts import Contrast, Versions
-from auditor.measure.likelihood import Known
+from auditor.measure.effects import Adjustment, Known, Unidentified
 from auditor.measure.linear import Design, Rows, fit
-from auditor.measure.net import Pair, pairs
 from auditor.measure.observations import Arm, Floats, Observations, attributes_of
 from auditor.measure.simulate import Effects, Simulated, shift, spread
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from auditor.core.record import RunRecord
+from auditor.core.record.measured import Claim
 from auditor.core.types import Finding
-from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA, Claim
+from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA
 from auditor.report import words
 
 Claims = Mapping[tuple[object, ...], Claim]

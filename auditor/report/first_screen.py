@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from auditor.core import waivers
 from auditor.core.record import Asked, RunRecord
+from auditor.core.record.measured import Claim
 from auditor.core.types import SHOWN
-from auditor.measure.claims import OTHERS, Claim
+from auditor.measure.claims import OTHERS
 from auditor.report import cards, claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
 from auditor.text.people import NOT_CLEAR

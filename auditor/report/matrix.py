@@ -9,8 +9,9 @@ import msgspec
 
 from auditor.core.record import RunRecord
 from auditor.core.record.base import Part, Provenance, Spec
+from auditor.core.record.measured import Claim
 from auditor.core.types import SHOWN
-from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
+from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.report import charts, claimed, words
 from auditor.report.document import Block, Cell, Chart, Fold, Line, Section, Table, Text, section, table
 from auditor.report.first_screen import FAMILIES, Row, Screen, subjects

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from auditor.core.record import RunRecord
+from auditor.core.record.measured import Claim
 from auditor.core.types import Finding
-from auditor.measure.claims import USUAL_DELTA, Claim
+from auditor.measure.claims import USUAL_DELTA
 from auditor.report import run_checks, words
 from auditor.report.cards import Example
 

@@ -16,9 +16,10 @@ from auditor._version import __version__
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
+from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION, Answer, Case, Progress, Request, Response, Variant
 from auditor.measure import findings, impact
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations, shape_of
 from auditor.models.client import Client, definitive

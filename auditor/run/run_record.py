@@ -14,9 +14,9 @@ from auditor._version import __version__
 from auditor.core.provenance import of_inputs, surroundings
 from auditor.core.record import Caution
 from auditor.core.record.base import Unread
+from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
 from auditor.measure import answer_quality, findings, rates
-from auditor.measure.claims import Claim
 from auditor.measure.families import claims as all_claims
 from auditor.measure.hidden import Settings, hidden_variants, interactions
 from auditor.measure.observations import Place, attributes_of

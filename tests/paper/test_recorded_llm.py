@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from auditor.contrib.imports import answer_files, inference, observe
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Question
 from auditor.measure.contrasts import outcome_means, score
 from auditor.measure.families import claims
 from auditor.measure.linear import Design, Rows, fit

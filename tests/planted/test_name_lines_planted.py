@@ -14,7 +14,8 @@ import pytest
 
 from auditor import Result, audit
 from auditor.core.plan import Plan
-from auditor.measure.claims import Claim, Question
+from auditor.core.record.measured import Claim
+from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread

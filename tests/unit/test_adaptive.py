@@ -22,7 +22,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.types import Answer, Case, SourceText, Verdict
-from auditor.measure.lattices import mark_hidden
+from auditor.measure.interactions import mark_hidden
 from auditor.measure.observations import shape_of
 from auditor.models.outcome import RetryPolicy
 from auditor.perturb.dictionaries import load

@@ -15,7 +15,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
 from auditor.core.types import Progress, SourceText
 from auditor.measure.observations import Arm
-from auditor.measure.sequential import LOOKS, Look, nominal, overall
+from auditor.measure.p_values import LOOKS, Look, nominal, overall
 from auditor.run.build import prepare
 from auditor.run.dryrun import versions
 from auditor.run.result import replay, resume

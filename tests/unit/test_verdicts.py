@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from auditor import audit
+from auditor.core.record.measured import Claim
 from auditor.core.types import SHOWN
 from auditor.measure import claims as verdicts
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Question
 from auditor.measure.findings import ATOMIC
 from auditor.measure.linear import Design, Estimated, Fit, Rows
 

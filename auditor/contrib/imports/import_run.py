@@ -17,9 +17,9 @@ from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
 from auditor.core.provenance import code_sha256
 from auditor.core.record import read
+from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION
 from auditor.measure import findings
-from auditor.measure.claims import Claim
 from auditor.measure.families import claims
 from auditor.perturb import dictionaries
 from auditor.report import build, html
