@@ -11,15 +11,14 @@ How often it is right: ``docs/validity.md``.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Edit, Variant
-from auditor.perturb.gate import contradictions, forms, leftovers, neutral_words, one_person, senses
-from auditor.perturb.gate.agreement import Problem, find
+from auditor.perturb.gate import contradictions, forms, leftovers, one_person, senses
+from auditor.perturb.gate.agreement import Problem, find, first_new
 from auditor.perturb.gate.units import Change, places_of
 from auditor.text.english import Word
 from auditor.text.english import words as tokens_of
@@ -32,7 +31,7 @@ MAX_SENTENCES = 200_000  # remembered judgements of changed sentences
 _THEY = re.compile(
     r"\bthey(?:\s|[*_]|</?[a-z][^<>]*>)+(?:is|was|has|does|isn't|wasn't|hasn't|doesn't)\b", re.IGNORECASE
 )
-_RULES = (*forms.RULES, *senses.RULES, neutral_words.neutral_word)
+_RULES = {**forms.RULES, **senses.RULES}
 
 _Key = tuple[str, bool, tuple[tuple[int, int, str, str, str, str], ...]]
 
@@ -102,7 +101,7 @@ class Constructs(Gate):
 
     def __init__(self, *, parser: Parser, max_sentences: int = MAX_SENTENCES) -> None:
         self.parser = parser
-        self._found: Bounded[_Key, str] = Bounded(max_sentences)
+        self._reasons: Bounded[_Key, str] = Bounded(max_sentences)
         self._problems: Bounded[str, tuple[Problem, ...]] = Bounded(max_sentences)
 
     def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
@@ -125,7 +124,9 @@ class Constructs(Gate):
                 parts = before.parts(edits) if before is not None else []
                 rows.append((variant, edits, parts))
                 todo.update(
-                    (p.sentence, None) for p in parts if self._found.get(p.key) is None and len(p.sentence) <= MAX_CHARS
+                    (p.sentence, None)
+                    for p in parts
+                    if self._reasons.get(p.key) is None and len(p.sentence) <= MAX_CHARS
                 )
             laid.append((before, rows))
         asked = list(todo)
@@ -146,10 +147,10 @@ class Constructs(Gate):
             if len(part.sentence) > MAX_CHARS:
                 reason = f"sentence {part.number + 1} is longer than {MAX_CHARS} characters"
                 return self._result(variant, "unknown", reason)
-            wrong = self._found.recall(part.key)
+            wrong = self._reasons.recall(part.key)
             if wrong is None:
                 wrong = self._judge(part, parses[part.sentence])
-                self._found.keep(part.key, wrong)
+                self._reasons.keep(part.key, wrong)
             if wrong:
                 return self._result(variant, "invalid", f"sentence {part.number + 1}: {wrong}")
         changes = [Change(*_span(edit), edit.target, edit) for edit in edits if edit.kind not in LINES]
@@ -162,10 +163,10 @@ class Constructs(Gate):
         """Say what is wrong with a changed sentence, "" where nothing is."""
         _, places = places_of(part.sentence, parse, part.changes, opens=True)
         for place in places:
-            for rule in _RULES if place.change.edit.kind not in LINES else ():
+            for name, rule in _RULES.items() if place.edit.kind not in LINES else ():
                 wrong = rule(place)
                 if wrong:
-                    return f"{rule.__name__.replace('_', ' ')}: {wrong}"
+                    return f"{name}: {wrong}"
         return self._agreement(part)
 
     def _agreement(self, part: _Part) -> str:
@@ -177,22 +178,14 @@ class Constructs(Gate):
         they = _THEY.search("".join(made))
         if they and not _THEY.search(part.sentence):
             return f"verb of they: {they[0]!r}"
-        old = self._listed(part.sentence)
-        had = Counter(problem.rule for problem in old)
-        new = find("".join(made))
-        for rule, count in Counter(problem.rule for problem in new).items():
-            if count > had[rule]:
-                same = [p for p in new if p.rule == rule]
-                fresh = [p for p in same if p not in old] or same
-                return f"{rule}: {fresh[0].words!r}"
-        return ""
+        return first_new(self._listed(part.sentence), "".join(made))
 
     def _listed(self, sentence: str) -> tuple[Problem, ...]:
-        found = self._problems.recall(sentence)
-        if found is None:
-            found = tuple(find(sentence))
-            self._problems.keep(sentence, found)
-        return found
+        problems = self._problems.recall(sentence)
+        if problems is None:
+            problems = tuple(find(sentence))
+            self._problems.keep(sentence, problems)
+        return problems
 
     def _result(self, variant: Variant, status: Literal["valid", "invalid", "unknown"], reason: str) -> Check:
         return Check(variant_id=variant.id, check=self.name, status=status, reason=reason)

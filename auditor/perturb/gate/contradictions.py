@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from auditor.perturb.dictionaries import load, persons
-from auditor.perturb.gate import lexicon
+from auditor.perturb.gate.lexicon import listed
 from auditor.perturb.gate.units import Change
 from auditor.text.english import opaque_spans
 from auditor.text.people import Person
@@ -105,7 +105,7 @@ def gendered_words() -> dict[str, tuple[str, str, bool]]:
             "adjective" if term.pos == "JJ" else "noun" if term.role else "other"
         )  # fmt: skip
         out[word] = (group, kind, term.number == "pl")
-    for group, more in (("f", lexicon.WOMEN), ("m", lexicon.MEN)):
+    for group, more in (("f", listed("female_words")), ("m", listed("male_words"))):
         out.update(dict.fromkeys(more, (group, "noun", False)))
     out["lesbian"] = ("f", "adjective", False)
     return out
@@ -137,7 +137,7 @@ _TITLES: Mapping[str, tuple[str, str, bool]] = {
 def _by_ending(low: str) -> tuple[str, str, bool] | None:
     if low.startswith(("mother-of-", "father-of-")):
         return "f" if low[0] == "m" else "m", "noun", False
-    if len(low) > 5 and low not in lexicon.NO_MEN:
+    if len(low) > 5 and low not in listed("no_men"):
         for ending, gender, plural in (
             ("woman", "f", False),
             ("women", "f", True),
@@ -197,7 +197,7 @@ def _same_person(text: Text, edit: Change, new: str, left: Sequence[Mention], ow
     pronoun = table is not None and table[1] == "pronoun"
     if pronoun:
         return None if new == "n" else _noun_before(text, start, left, own, new)
-    if low in lexicon.RELATIONS:
+    if low in listed("relations"):
         return None
     plural = table[2] if table is not None else low in persons()[1]
     if plural:

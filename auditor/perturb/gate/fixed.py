@@ -11,10 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from auditor.perturb.dictionaries import titles
-from auditor.perturb.gate import lexicon
 from auditor.perturb.gate.contradictions import Text
+from auditor.perturb.gate.lexicon import FILE, listed
 from auditor.perturb.gate.units import Change
-from auditor.perturb.gate.words import PRONOUNS
 
 _QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”")
 _FEW = re.compile(r"\s?(?:[\w'’-]+ ){1,4}[\w'’-]+\s?[,.!]?\s?")
@@ -28,6 +27,10 @@ _MORE = {
     "boy": ("boys",),
 }
 _KIN = re.compile(r"\b(?:your|my) (mother|mom|mum|father|dad|wife|husband)\b", re.IGNORECASE)  # one has one
+
+_PHRASES = re.compile(rf"\b(?:{'|'.join(FILE.phrases)})", re.IGNORECASE)
+_TONGUE = "|".join(FILE.languages_of)
+_OWN_LANGUAGE = re.compile(rf"\b({_TONGUE})(?: |-)(?:accents?|speak\w+)\b|\baccent is ({_TONGUE})\b")
 
 
 class _Span(NamedTuple):
@@ -56,13 +59,13 @@ def _marks(text: str) -> _Marks | None:
         for found in re.finditer(rf"(?<!\w){re.escape(known)}(?!\w)", low)
     ]
     spans += [_Span(*found.span(), "quoted") for found in _QUOTED.finditer(text) if _of_a_title(found[0][1:-1])]
-    spans += [_Span(*found.span(), "phrase") for found in lexicon.PHRASES.finditer(text)]
+    spans += [_Span(*found.span(), "phrase") for found in _PHRASES.finditer(text)]
     found = _Marks(
         tuple(spans),
         _COUPLE.search(text),
         _ONLY.search(text),
         tuple(_KIN.finditer(text)),
-        tuple(lexicon.OWN_LANGUAGE.finditer(text)),
+        tuple(_OWN_LANGUAGE.finditer(text)),
     )
     return found if any(found) else None
 
@@ -89,11 +92,15 @@ def fixed(text: Text, changes: Sequence[Change]) -> str:
 def _against(marks: _Marks, text: str, change: Change, changes: Sequence[Change]) -> str:
     edit = change.edit
     for start, end, what in marks.spans:
-        may = edit.attribute != "gender" if what == "phrase" else edit.source.lower() in PRONOUNS and what == "quoted"
+        may = (
+            edit.attribute != "gender"
+            if what == "phrase"
+            else edit.source.lower() in listed("pronouns") and what == "quoted"
+        )
         if start <= change.start < end and not may:
             return f"{text[start:end]!r} is a {'title' if what == 'quoted' else what}"
     for found in marks.languages if edit.attribute == "nationality" else ():
-        groups = lexicon.LANGUAGES_OF[found[1] or found[2]]
+        groups = FILE.languages_of[found[1] or found[2]].split()
         lost = edit.source_group in groups and edit.target_group not in groups
         if lost and not change.start <= found.start() < change.end:
             return f"{change.text!r} and {found[0]!r}"

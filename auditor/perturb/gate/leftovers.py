@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from auditor.core.types import NEUTRAL
 from auditor.perturb.dictionaries import neutral, persons
-from auditor.perturb.gate import lexicon
 from auditor.perturb.gate.contradictions import WORD, Text
 from auditor.perturb.gate.fixed import fixed
+from auditor.perturb.gate.lexicon import FILE, listed, pattern
 from auditor.perturb.gate.units import Change
 
 _AGES: Mapping[str, tuple[int, int]] = {
@@ -106,15 +106,27 @@ _AGE_PHRASE = re.compile(
 )
 
 
+@lru_cache(maxsize=1)
+def _belongs() -> dict[str, list[tuple[re.Pattern[str], frozenset[str]]]]:
+    """Attribute → what belongs to some of its groups, and to which."""
+    return {
+        attribute: [(pattern(things), frozenset(groups.split())) for groups, things in rows.items()]
+        for attribute, rows in FILE.belongs.items()
+    }
+
+
+_pattern = lru_cache(maxsize=None)(pattern)
+
+
 def belief(text: Text, changes: Sequence[Change]) -> str:
     """Find a thing of one religion, or of one disability, with a person who is now of another."""
     for edit in changes:
-        owners = lexicon.BELONGS.get(edit.edit.attribute)
+        owners = _belongs().get(edit.edit.attribute)
         if owners is None or edit.edit.kind == "agreement":
             continue
         start, end = edit.start, edit.end
         disability = edit.edit.attribute == "disability"  # what one needs may stand anywhere in the text
-        for pattern, groups in owners:
+        for things, groups in owners:
             if disability and edit.edit.kind == "insertion":
                 continue  # one may be deaf and blind
             if edit.edit.target_group in groups or (
@@ -122,7 +134,7 @@ def belief(text: Text, changes: Sequence[Change]) -> str:
             ):
                 continue
             near = (0, len(text.text)) if disability else (max(0, start - 150), end + 250)
-            for found in pattern.finditer(text.text, *near):
+            for found in things.finditer(text.text, *near):
                 if not start <= found.start() < end:
                     return f"{edit.text!r} and {found[0]!r}"
     return ""
@@ -137,7 +149,7 @@ def newborn(text: Text, changes: Sequence[Change]) -> str:
         told = edit.edit.target_group in ("trans_female", "trans_male", "nonbinary")
         if (
             told
-            and edit.text.lower().split()[-1] in lexicon.CHILDREN
+            and edit.text.lower().split()[-1] in listed("children")
             and not edit.edit.source_group.startswith("trans")
         ):
             found = _BORN.search(text.text, edit.end, edit.end + 40)
@@ -150,8 +162,8 @@ def country(text: Text, changes: Sequence[Change]) -> str:
     """Find the country whose people, films or weather were given to another one (*Japanese weather*, in Ireland)."""
     for edit in changes:
         if edit.edit.attribute == "nationality" and edit.edit.kind == "swap":
-            pattern = lexicon.COUNTRIES.get(edit.edit.source_group)
-            found = pattern.search(text.text) if pattern is not None else None
+            names = FILE.countries.get(edit.edit.source_group)
+            found = _pattern(names).search(text.text) if names is not None else None
             if found:
                 return f"{edit.text!r} and {found[0]!r}"
     return ""

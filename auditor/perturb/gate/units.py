@@ -61,6 +61,16 @@ class Place(NamedTuple):
         return self.units[i] if i < len(self.units) else NOTHING
 
     @property
+    def edit(self) -> Edit:
+        """What the change writes, and for whom."""
+        return self.change.edit
+
+    @property
+    def noun(self) -> Unit:
+        """The last word that was written."""
+        return self.units[self.last - 1]
+
+    @property
     def token(self) -> int:
         """The last token of the original that the change replaces, -1 for an insertion."""
         return self.units[self.last - 1].token if self.last > self.first else -1
