@@ -23,7 +23,7 @@ from auditor.core.types import Response, Variant
 from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
-from auditor.measure.simulate import shift, spread
+from auditor.measure.power import shift, spread
 from auditor.run.audit import run_sync
 from auditor.run.build import Parts, prepare
 from auditor.run.rounds import source

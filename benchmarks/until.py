@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+from planted_answers import MODEL, YES, Effects, Simulated
 
 from auditor.core.plan import Plan
 from auditor.core.record.measured import Claim
@@ -31,7 +32,7 @@ from auditor.measure.families import net
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.p_values import Look
-from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
+from auditor.measure.power import shift, spread
 from auditor.run import observed
 from auditor.run.audit import run_sync
 from auditor.run.build import Parts, prepare

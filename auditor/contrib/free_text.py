@@ -157,12 +157,7 @@ def _claims(table: Observations, columns: Columns, question: Question, texts: Se
     figures["refusal"] = ("points", [100.0 * is_refusal(normalise(text[:300])) for text in raw])
     tested: list[Tested] = []
     for name, (unit, values) in figures.items():
-        numbers = Observations()
-        numbers.sources = table.sources
-        for row, (text, shape) in enumerate(
-            zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
-        ):
-            numbers.shape(table.texts.values[text], table.shapes.values[shape], table.name(row))
+        numbers = table.bare()
         for at in np.flatnonzero(known | refused if name == "refusal" else known).tolist():
             value = 100.0 if refused[at] else values[int(columns.label[at])]
             # Formats (lengths that were asked for) are taken together: the question is about the model.

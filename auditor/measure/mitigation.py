@@ -221,22 +221,11 @@ def _differences(
             scale = common[0]
             y0, known0 = outcome_means(columns, own & first, on[scale])
             y1, known1 = outcome_means(columns, rows, on[scale])
-            to = out.get(scale) or out.setdefault(scale, _versions(table, columns))
+            to = out.get(scale) or out.setdefault(scale, table.bare())
             size = 100.0 if scale == "share" else 1.0
             for version in np.flatnonzero(known0 & known1).tolist():
                 value = size * float(y1[version] - y0[version])
                 to.answers(version, model=name, format=prompt, answers=[Answer(status="ok", value=value)])
-    return out
-
-
-def _versions(table: Observations, columns: Columns) -> Observations:
-    """A table of the same versions, without answers."""
-    out = Observations()
-    out.sources = table.sources
-    for row, (text, shape) in enumerate(
-        zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
-    ):
-        out.shape(table.texts.values[text], table.shapes.values[shape], table.name(row))
     return out
 
 
