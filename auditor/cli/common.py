@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from auditor.cli.screen import EXIT_INCOMPLETE, complain, say, screen
-from auditor.core import data, rules, waivers
+from auditor.core import reading, rules, waivers
 from auditor.core.errors import ConfigError, RunFolderError
-from auditor.core.provenance import head
-from auditor.core.record import read
+from auditor.core.record import head, read
 from auditor.core.shown import quoted
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact
@@ -86,7 +85,7 @@ def prints_page(folder: str, what: str) -> Callable[[], int]:
     """A command that prints the page about files of one kind."""
 
     def describe() -> int:
-        sys.stdout.write(data.path(folder, "README.md").read_text(encoding="utf-8"))
+        sys.stdout.write(reading.shipped(folder, "README.md").read_text(encoding="utf-8"))
         return 0
 
     describe.__doc__ = f"Describe {what} files field by field."

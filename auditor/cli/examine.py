@@ -13,12 +13,10 @@ from auditor.cli import consent, frame
 from auditor.cli.common import find_intact, find_run, find_text_run, print_as, with_waivers
 from auditor.cli.frame import Words, option
 from auditor.cli.screen import say, screen
-from auditor.core.counting import plural
 from auditor.core.plan import Plan
-from auditor.core.provenance import code_sha256
-from auditor.core.provenance import head as head_of
-from auditor.core.record import part, read
-from auditor.core.shown import quoted
+from auditor.core.record import code_sha256, part, read
+from auditor.core.record import head as head_of
+from auditor.core.shown import plural, quoted
 from auditor.core.types import Estimate
 from auditor.report.words import interval, percent
 from auditor.report.words import visible as clean

@@ -17,8 +17,8 @@ from auditor.cli import frame
 from auditor.cli.common import print_as, prints_page
 from auditor.cli.frame import Words, option
 from auditor.cli.screen import say
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, DataFileError, RunFolderError
+from auditor.core.shown import plural
 from auditor.core.types import Case, names
 from auditor.store.folder import RunFolder
 

@@ -13,9 +13,9 @@ from auditor.cli import frame
 from auditor.cli.common import find_intact, find_text_run, print_as
 from auditor.cli.frame import option, takes
 from auditor.cli.screen import Draw, say
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.plan import Plan, resolve
+from auditor.core.shown import plural
 from auditor.report.words import group as named
 from auditor.report.words import visible as clean
 from auditor.store.folder import RunFolder

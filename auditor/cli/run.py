@@ -15,11 +15,10 @@ from auditor.cli import consent, frame
 from auditor.cli.common import find_run, find_text_run, finish, with_waivers
 from auditor.cli.frame import takes
 from auditor.cli.screen import Draw, complain, say
-from auditor.core.counting import plural, verb
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
-from auditor.core.shown import inline, quoted
+from auditor.core.shown import inline, plural, quoted, verb
 from auditor.core.types import is_beside, text_of
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact

@@ -16,11 +16,10 @@ from auditor.cli.common import find_text_run, put
 from auditor.cli.consent import agree
 from auditor.cli.frame import option, takes
 from auditor.cli.screen import Draw, say
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
-from auditor.core.shown import quoted
+from auditor.core.shown import plural, quoted
 from auditor.core.types import names
 from auditor.store.disk import write_json
 from auditor.store.folder import RunFolder

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from auditor.core import userfile
-from auditor.core.decoded import from_toml, toml_line
+from auditor.core import reading
 from auditor.core.errors import DataFileError
+from auditor.core.reading import from_toml, toml_line
 from auditor.core.record import RunRecord, Waived, read
 from auditor.core.types import Finding
 
@@ -83,7 +83,7 @@ def glob(pattern: str) -> re.Pattern[str]:
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a waivers file; `DataFileError` names file and line where it cannot be read or an entry is malformed."""
     try:
-        text = userfile.text(path)
+        text = reading.text(path)
     except UnicodeDecodeError as error:
         raise DataFileError(f"{path}: the file is not UTF-8 (byte {error.start}).") from error
     except OSError as error:

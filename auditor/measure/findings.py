@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from auditor.core.counting import plural, verb
 from auditor.core.record.measured import Claim
+from auditor.core.shown import plural, verb
 from auditor.core.types import SHOWN, VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.measure.claims import OTHERS
 from auditor.measure.hidden import Seen, Settings, hidden_findings

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.core.counting import plural
+from auditor.core.shown import plural
 from auditor.core.types import Estimate
 from auditor.measure.observations import Floats, Ints
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import structs
 
-from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Renderer
+from auditor.core.reading import from_json
 from auditor.core.record import Plain, RunRecord, read
 from auditor.core.registry import PAGES
 from auditor.core.shown import quoted

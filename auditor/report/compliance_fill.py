@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.core import userfile
-from auditor.core.decoded import from_toml
+from auditor.core import reading
 from auditor.core.errors import DataFileError
+from auditor.core.reading import from_toml
 from auditor.core.record import RunRecord
 from auditor.core.record.base import Responsible
 from auditor.report import words
@@ -98,7 +98,7 @@ def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
         The file cannot be read, or holds a name or a value that has no place in it; the message says which.
     """
     try:
-        raw = from_toml(userfile.text(path))
+        raw = from_toml(reading.text(path))
     except (OSError, ValueError) as error:
         raise DataFileError(f"{path}: cannot be read as TOML: {error}") from None
     if raw.pop("format", None) != FORMAT:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from auditor.core.provenance import head
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, head
 from auditor.core.types import digest
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import compliance_facts as facts

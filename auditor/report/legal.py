@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from auditor.core.provenance import head
+from auditor.core.record import head
 from auditor.report import cards, ll144_report, ll144_words, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from auditor.core.provenance import head
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, head
 from auditor.core.record.outcome_tables import Pool
 from auditor.core.shown import csv_text
 from auditor.report import charts, ll144_words, words

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import asdict
 
-from auditor.core.provenance import head
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, head
 from auditor.core.record.rows import Details, GroupRate, Retraining, RowAnswers, RowPair, Score, Slices, Tabular
 from auditor.core.types import Estimate
 from auditor.report import conditional, exchange, words

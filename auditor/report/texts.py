@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.contrib.hinter import paper_figures as hinter
-from auditor.core.provenance import head
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, head
 from auditor.core.record.base import GroupAnswers
 from auditor.core.types import SHOWN
 from auditor.report import (

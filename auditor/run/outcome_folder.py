@@ -30,7 +30,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
     ``tables`` is what `auditor.contrib.ll144.draft` computed, ``plan`` the options that shaped them, ``started`` when
     the command began, in UTC.
     """
-    from auditor.core.provenance import code_sha256
+    from auditor.core.record import code_sha256
     from auditor.report import html, ll144_report
     from auditor.store.folder import REPORT, RunFolder
 

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from auditor._version import __version__
-from auditor.core.provenance import of_inputs, surroundings
-from auditor.core.record import Caution
+from auditor.core.record import Caution, of_inputs, surroundings
 from auditor.core.record.base import Unread
 from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from auditor.contrib.imports.observe import observe
-from auditor.core.counting import plural
-from auditor.core.decoded import from_json
 from auditor.core.errors import RunFolderError
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.core.types import digest
 from auditor.measure.claims import pairs, scales
 from auditor.measure.contrasts import Versions, outcome_means

@@ -7,8 +7,8 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
-from auditor.core.counting import plural
 from auditor.core.record.rows import ExpectedRows, Range, SeenEffect
+from auditor.core.shown import plural
 from auditor.measure.intervals import clopper_pearson, confidence_sequence
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import (

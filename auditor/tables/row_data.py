@@ -28,9 +28,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural
 from auditor.core.errors import DataFileError
 from auditor.core.record.rows import Raw
+from auditor.core.shown import plural
 from auditor.tables.columns import Column, Kind, named
 from auditor.tables.csv_table import missing
 from auditor.tables.row_schema import Schema

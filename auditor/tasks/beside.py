@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from auditor.core import userfile
-from auditor.core.decoded import from_json
+from auditor.core import reading
 from auditor.core.errors import DataFileError
+from auditor.core.reading import from_json
 from auditor.core.types import SourceText
 from auditor.tasks import readers
 
@@ -26,8 +26,8 @@ def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[s
 
     Examples
     --------
-    >>> from auditor.core import data
-    >>> len(control_texts(data.path("embedded", "controls", "sentiment.jsonl")))
+    >>> from auditor.core import reading
+    >>> len(control_texts(reading.shipped("embedded", "controls", "sentiment.jsonl")))
     8
     """
     pairs = []
@@ -41,7 +41,7 @@ def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[s
 
 def _text(path: Path) -> str:
     try:
-        return userfile.text(path, largest=_LARGEST)
+        return reading.text(path, largest=_LARGEST)
     except UnicodeDecodeError as error:
         raise DataFileError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
     except OSError as error:

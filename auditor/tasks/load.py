@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from auditor.core import data, yamlfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
+from auditor.core.shown import plural
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
 from auditor.tasks import kinds
@@ -38,7 +38,7 @@ def available() -> list[str]:
     >>> "sentiment" in available()
     True
     """
-    return data.names("prompts")
+    return reading.shipped_names("prompts")
 
 
 def load(name_or_path: str | Path) -> Task:
@@ -55,14 +55,14 @@ def load(name_or_path: str | Path) -> Task:
     is_path = isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
     if not is_path:
         if text in available():
-            return _from_file(data.path("prompts", f"{text}.yaml"), builtin=True)
+            return _from_file(reading.shipped("prompts", f"{text}.yaml"), builtin=True)
         if not Path(text).is_file():
             raise UnknownPlugin("task", text, available(), "`audit tasks new` writes a task file of your own.")
     return _from_file(Path(text), builtin=False)
 
 
 def _from_file(path: Path, *, builtin: bool) -> Task:
-    raw, lines = yamlfile.read(
+    raw, lines = reading.read_yaml(
         path,
         largest=_LARGEST,
         missing=" The tasks that come with the tool: audit tasks list. A file of your own: audit tasks new NAME",
@@ -233,7 +233,7 @@ def _beside(path: Path, field: str, name: str | None, *, builtin: bool) -> Path 
     if name is None:
         return None
     if builtin:
-        return data.path("embedded", "seeds", name)
+        return reading.shipped("embedded", "seeds", name)
     return _below(path, field, name)
 
 
@@ -250,7 +250,7 @@ def _below(path: Path, field: str, name: str) -> Path:
 
 def _controls_path(part: TaskFile, path: Path, *, builtin: bool) -> Path | None:
     if builtin:
-        file = data.path("embedded", "controls", part.controls or f"{part.name}.jsonl")
+        file = reading.shipped("embedded", "controls", part.controls or f"{part.name}.jsonl")
         return file if part.controls or file.is_file() else None
     return None if part.controls is None else _below(path, "controls", part.controls)
 

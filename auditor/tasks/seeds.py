@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TypedDict, Unpack, overload
 
-from auditor.core.counting import plural
-from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.core.types import SourceText, Span, digest
 from auditor.tasks import readers
 from auditor.tasks.readers import SUBJECT, Row

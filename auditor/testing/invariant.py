@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.core.record import Counts, NamedEstimate, part
+from auditor.core.shown import plural
 from auditor.core.types import names
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.core.types import SourceText
 from auditor.perturb.edits import apply
@@ -19,8 +19,8 @@ from auditor.tasks import load
 from auditor.tasks.beside import crossed
 
 TASK = load("resume")
-RESUMES = data.path("embedded", "seeds", "resume.jsonl")
-POSTS = data.path("embedded", "seeds", "resume_posts.jsonl")
+RESUMES = reading.shipped("embedded", "seeds", "resume.jsonl")
+POSTS = reading.shipped("embedded", "seeds", "resume_posts.jsonl")
 
 
 def rows(path: Path) -> list[dict[str, object]]:

@@ -15,8 +15,7 @@ from auditor.contrib.imports import mapping
 from auditor.contrib.imports.answer_files import Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
-from auditor.core.provenance import code_sha256
-from auditor.core.record import read
+from auditor.core.record import code_sha256, read
 from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION
 from auditor.measure import findings

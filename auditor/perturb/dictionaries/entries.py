@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from auditor.core import yamlfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import DataFileError
+from auditor.core.shown import plural
 
 K = TypeVar("K", bound=Hashable)
 TAGS = frozenset(
@@ -193,7 +193,7 @@ _KINDS: dict[str, str | None] = {"terms": None, "source_only": "source-only", "t
 
 def parse_dictionary(text: str, path: Path, builtin: Callable[[str], Dictionary]) -> Dictionary:
     """Build the dictionary that ``text`` describes; ``path`` is for messages, ``builtin`` loads what it ``extends``."""
-    return _Reader(yamlfile.load(path, text), path, builtin).dictionary(text)
+    return _Reader(reading.load_yaml(path, text), path, builtin).dictionary(text)
 
 
 class _Row(NamedTuple):

@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from auditor.core import data, yamlfile
+from auditor.core import reading
 from auditor.perturb.dictionaries import nations, persons
 from auditor.perturb.gate.units import Place, Unit
 from auditor.text.english import FUNCTION_WORDS
@@ -35,7 +35,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     phrases: list[str]
 
 
-FILE = msgspec.convert(yamlfile.load(data.path("embedded", "gate.yaml")), _File)
+FILE = msgspec.convert(reading.load_yaml(reading.shipped("embedded", "gate.yaml")), _File)
 
 
 def words(text: str) -> frozenset[str]:
