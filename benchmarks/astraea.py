@@ -32,7 +32,7 @@ Label = Callable[[str], str]
 
 def subject(name: str) -> Label:
     """The label that an embedded model gives a text, each text asked once."""
-    answer = models.make(name)._answer  # type: ignore[attr-defined]
+    answer = models.make(name).answer  # type: ignore[attr-defined]
     known: dict[str, str] = {}
 
     def label(text: str) -> str:

@@ -24,14 +24,14 @@ def vader() -> Callable[[str], str]:
     from auditor.models.sentiment import Vader
 
     model = Vader()
-    return lambda text: model._answer(text).text
+    return lambda text: model.answer(text).text
 
 
 def reviews() -> Callable[[str], str]:
     from auditor.models.sentiment import Reviews
 
     model = Reviews()
-    return lambda text: model._answer(text).text
+    return lambda text: model.answer(text).text
 
 
 def rates(one: grammar.Grammar, label: Callable[[str], str], seed: int) -> tuple[float, float]:

@@ -27,7 +27,7 @@ def subject(name: str) -> Any:
         pytest.importorskip("textblob", reason="the extra textblob is not installed")
     from auditor import models
 
-    answer = models.make(name)._answer  # type: ignore[attr-defined]
+    answer = models.make(name).answer  # type: ignore[attr-defined]
     known: dict[str, str] = {}
 
     def label(text: str) -> str:

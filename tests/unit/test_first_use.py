@@ -274,7 +274,7 @@ class TestHelp:
         monkeypatch.setenv("COLUMNS", "120")
         _, out, _ = said(["run", "--help"], capsys)
         headings = re.findall(r"^(\S.*):$", out, re.MULTILINE)
-        assert headings == [*Group, "Further"]
+        assert headings == [*Group]
         further = out.partition("Further:")[2]
         assert re.findall(r"--[a-z-]+", further) == ["--help"]
         assert 100 < max(map(len, out.splitlines())) <= 120
