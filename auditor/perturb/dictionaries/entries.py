@@ -19,6 +19,7 @@ TAGS = frozenset(
         "case",  # only with a capital letter (Polish), and at a sentence start only before a person noun
         "lower",  # not with a capital letter inside a sentence, where it is a name (Stephen King)
         "start",  # only with a capital letter that opens a sentence
+        "spoken",  # in a text that is said to somebody: a question, an exclamation, a contraction, I or you
         "no_exclamation",  # not as an exclamation (Oh boy! Man, was I wrong.)
         "before:person",  # only before a person noun, with modifiers between (a white elderly man)
         "after:person",  # only right after a person noun (a student with dyslexia)

@@ -277,12 +277,13 @@ _IS = re.compile(
 _NAMED = re.compile(
     r"^\s+(?:[A-Z][\w'’-]+\s+){1,2}(?:is|was|became|remains)\s+(?:(?:a|an|the)\s+)?(?:[\w'’-]+\s+){0,3}$"
 )
+_APPOSED = re.compile(r"^,\s+(?:an?|the)\s+(?:[\w'’-]+\s+){0,3}$")  # *the grandmother, a retired railwayman*
 _FIRST_AND = re.compile(r"^\s+and\s+(?:(?:the|an|a)\s+)?(?:young|old|eld|first|second|third|only|last)\w*\s+$")
 
 
 def _tied(between: str) -> bool:
     """Whether the words between two names of people make them one: *she was the fifth …*, *child and youngest …*."""
-    return bool(_IS.match(between) or _NAMED.match(between) or _FIRST_AND.match(between) or between == " ")
+    return bool(_IS.match(between) or _NAMED.match(between) or _FIRST_AND.match(between) or _APPOSED.match(between) or between == " ")
 
 
 _EITHER = re.compile(

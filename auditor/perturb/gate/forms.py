@@ -58,6 +58,10 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
     if target in listed("absolute"):
         if place.before().low == "with" and after.low == "back":
             return True
+        if after.text in ("`", "'", '"', "“", "‘"):
+            after = place.after(2)  # *hers "plump" friend*
+        if not after.text:
+            return not place.before().text[:1].isalpha() or place.before().tag[:2] in ("VB", "IN", "TO")  # cut off
         return after.text[:1].isalpha() and after.low not in _AFTER_ABSOLUTE and after.tag[:1] not in "VM"
     if target in ("their", "his", "my", "her") and source in ("her", "his", "him"):
         if after.tag == "CD" and place.after(2).low in ("times", "days", "hours"):

@@ -203,7 +203,8 @@ def _language_of(nation: str) -> re.Pattern[str]:
     return re.compile(
         rf"\b(?:sp(?:eaks?|oke|oken|eaking)|learn\w*|taught|teach(?:es)?|fluent in|underst\w+|reads?|writes?)"
         rf"\s+(?:no|some|good|fluent|basic|only|a little|any)?\s*{own}(?!\s+(?!and\b|or\b)[a-z])"
-        rf"|\bin\s+{own}(?=[.,;:)]|$)",
+        rf"|\bin\s+{own}(?=[.,;:)]|$)"
+        rf"|\b(?:[abc][12]|native|fluent|basic|level)(?:[- ]level)?\s+{own}(?!\s+(?!and\b|or\b)[a-z])",
         re.IGNORECASE,
     )
 

@@ -338,6 +338,11 @@ def _clause_ahead(place: Place) -> bool:
     return False
 
 
+def _list_ahead(place: Place) -> bool:
+    """Whether the last of several things follows a comma, and no clause (*…, and her prices*)."""
+    return place.before().low == "," and place.after().tag[:1] in ("N", "J", "P") and not _clause_ahead(place)
+
+
 def _restrictive(place: Place) -> bool:
     """Whether a clause follows that says which person is meant."""
     verb = place.after(2) if place.after().tag == "RB" else place.after()
@@ -345,7 +350,7 @@ def _restrictive(place: Place) -> bool:
 
 
 _LOOKING: Mapping[str, Condition] = {
-    "alone": _alone, "one number": _one_number, "clause ahead": _clause_ahead, "restrictive": _restrictive,
+    "alone": _alone, "one number": _one_number, "clause ahead": _clause_ahead, "list ahead": _list_ahead, "restrictive": _restrictive,
 }  # fmt: skip
 
 
