@@ -283,7 +283,13 @@ _FIRST_AND = re.compile(r"^\s+and\s+(?:(?:the|an|a)\s+)?(?:young|old|eld|first|s
 
 def _tied(between: str) -> bool:
     """Whether the words between two names of people make them one: *she was the fifth …*, *child and youngest …*."""
-    return bool(_IS.match(between) or _NAMED.match(between) or _FIRST_AND.match(between) or _APPOSED.match(between) or between == " ")
+    return bool(
+        _IS.match(between)
+        or _NAMED.match(between)
+        or _FIRST_AND.match(between)
+        or _APPOSED.match(between)
+        or between == " "
+    )
 
 
 _EITHER = re.compile(
