@@ -350,7 +350,8 @@ def _restrictive(place: Place) -> bool:
 
 
 _LOOKING: Mapping[str, Condition] = {
-    "alone": _alone, "one number": _one_number, "clause ahead": _clause_ahead, "list ahead": _list_ahead, "restrictive": _restrictive,
+    "alone": _alone, "one number": _one_number, "restrictive": _restrictive,
+    "clause ahead": _clause_ahead, "list ahead": _list_ahead,
 }  # fmt: skip
 
 
