@@ -34,8 +34,8 @@ from auditor.core.errors import DataFileError
 from auditor.core.reading import from_toml
 from auditor.core.record import RunRecord
 from auditor.core.record.base import Responsible
-from auditor.report import words
-from auditor.report.document import TO_FILL, Entry, Facts, Section, section, table
+from auditor.report import document, words
+from auditor.report.document import TO_FILL, Entry, Facts, Section, table
 
 FORMAT = 1
 FIELDS = words.named("fill_fields")
@@ -78,15 +78,13 @@ def _entries(labels: Mapping[str, str], values: Mapping[str, str]) -> tuple[Entr
     return tuple(Entry(key, label, values.get(key)) for key, label in labels.items())
 
 
-def sections(record: RunRecord) -> tuple[Section, ...]:
-    """What people filled in, as a section of a report that is no legal page; none where nobody did."""
-    if record.responsible is None:
-        return ()
+def section(record: RunRecord) -> Section:
+    """What people filled in, as a section of a report that is no legal page."""
     made, title = form(record, "", {}), "Filled in by the people responsible"
     facts = Facts(title, tuple((e.label, e.said) for e in (*made.fields, *made.signature)))
     lines = [[e.value or TO_FILL for e in line] for line in made.measures if any(e.value for e in line)]
     measures = table("What was decided about each finding", tuple(MEASURES.values()), lines)
-    return (section("responsible", title, "Nobody checked it.", facts, measures, short="Filled in"),)
+    return document.section("responsible", title, "Nobody checked it.", facts, measures, short="Filled in")
 
 
 def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from auditor.report.cards import Card
-    from auditor.report.exchange import Row
+    from auditor.report.claimed import Row
     from auditor.report.first_screen import Screen
 
 TO_FILL = "to be filled in"

@@ -1,4 +1,4 @@
-"""Findings for other programs: a sentence, a key, a waiver for each; as JUnit XML, as SARIF, as workflow commands."""
+"""Findings for other programs: as JUnit XML, as SARIF, as workflow commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -14,82 +13,10 @@ import msgspec
 
 from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
-from auditor.core.record import Plain, RunRecord, Waived, read
-from auditor.core.types import Finding
-from auditor.report import claimed, run_checks, words
-from auditor.report.cards import Brief
+from auditor.core.record import Plain, RunRecord, read
+from auditor.report import run_checks, words
+from auditor.report.claimed import Row, rows, title
 from auditor.report.planned import deviations
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One finding as every exchange format shows it. The texts are not escaped."""
-
-    finding: Finding
-    sentence: str
-    waiver: Waived | None
-    example: Brief | None = None
-
-    @property
-    def key(self) -> str:
-        """What the finding is called across runs."""
-        return waivers.key(self.finding)
-
-    @property
-    def place(self) -> str:
-        """Attributes or directions, in words."""
-        return words.direction(self.finding.directions) or words.attributes(self.finding.attributes)
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is shown and not waived: what ``--fail-on shown`` counts."""
-        return self.finding.verdict == "shown" and self.waiver is None
-
-    @property
-    def waived(self) -> str:
-        """The waiver in words; empty without one."""
-        if (waiver := self.waiver) is None:
-            return ""
-        return f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
-
-
-def rows(record: RunRecord) -> list[Row]:
-    """Every finding, the shown ones first, then in the order of the record."""
-    waived, index = waivers.of(record), claimed.index(record)
-    made = [Row(finding=f, sentence=_sentence(record, f, index), waiver=waived.get(f.id)) for f in record.findings]
-    return sorted(made, key=lambda row: words.RANK.get(row.finding.verdict, 4))
-
-
-def _sentence(record: RunRecord, finding: Finding, index: claimed.Claims) -> str:
-    """What was measured, with interval and noise."""
-    if record.spec.kind != "tabular":
-        claim = claimed.of_finding(record, finding, index)
-        return claim.sentence if claim is not None else words.claim_sentence(finding, words.noun(record))
-    text = f"{finding.model}: {finding.text or finding.code}"
-    return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
-
-
-def title(record: RunRecord) -> str:
-    """The heading of a report."""
-    spec = record.spec
-    if spec.kind == "tabular":
-        return f"Tabular bias test report: {spec.data or spec.task or 'rows'}"
-    return f"Bias test report: {spec.task or 'unnamed task'}"
-
-
-def summary(record: RunRecord) -> str:
-    """How many findings carry which verdict, in one sentence."""
-    counts, waived = Counter(str(f.verdict) for f in record.findings), waivers.of(record)
-    listed = ", ".join(f"{counts[name]} {words.VERDICTS[name]}" for name in words.RANK if counts[name])
-    text = words.plural(sum(counts[name] for name in words.RANK), "finding") + (f": {listed}" if listed else "")
-    shown = [f for f in record.findings if f.verdict == "shown"]
-    more = (
-        (sum(f.kind == "hidden" for f in shown), "of the shown about one text, not about a rate"),
-        (sum(f.id in waived for f in shown), "of the shown waived"),
-    )
-    notes = "; ".join(f"{n} {what}" for n, what in more if n)
-    return f"{text} ({notes})." if notes else f"{text}."
-
 
 # -- JUnit ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from auditor.core import waivers
 from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import RunRecord
 from auditor.core.types import Case, Finding, Prompt, Variant
-from auditor.report import cards, diff, tabular_report, words
+from auditor.report import cards, tabular_report, words
 from auditor.report.page import Page
 
 COMPARED = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}
@@ -30,7 +30,7 @@ def card(page: Page, shown: cards.Card) -> None:
         page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
         return
     page.line()
-    left, right = diff.excerpt(shown.original), diff.excerpt(shown.variant)
+    left, right = cards.excerpt(shown.original), cards.excerpt(shown.variant)
     if len(shown.cells) > 1:
         page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
         page.line()
@@ -50,7 +50,7 @@ def card(page: Page, shown: cards.Card) -> None:
         page.paragraph(f"Why: {diagnosis.cause} ({diagnosis.evidence}).", indent="  ")
 
 
-def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
+def _marked(page: Page, segments: Sequence[cards.Segment]) -> Text:
     """Segments as text with changed words in square brackets."""
     out = Text()
     for segment in segments:

@@ -8,9 +8,9 @@ from typing import Any
 
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
-from auditor.report import diff, first_screen, words
+from auditor.report import cards, first_screen, words
 from auditor.report import document as doc
-from auditor.report.exchange import Row
+from auditor.report.claimed import Row
 
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$#]")
@@ -206,7 +206,7 @@ def _first(screen: first_screen.Screen) -> list[str]:
     return [*lines, ""]
 
 
-def _marked(segments: Sequence[diff.Segment]) -> str:
+def _marked(segments: Sequence[cards.Segment]) -> str:
     """Changed words in bold."""
     out = []
     for segment in segments:

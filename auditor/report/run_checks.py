@@ -145,6 +145,7 @@ def lost(counts: Counts) -> str:
 
 DECLARED = "not measured: the model is declared deterministic"
 FEW_SEEDS = 6
+FEW = "on fewer than six texts"
 CONTROLS = {
     "noise_floor": "Same-prompt noise",
     "validity": "Agreement problems",

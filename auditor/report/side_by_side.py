@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from auditor.core.record import RunRecord
-from auditor.core.record.measured import Claim
+from auditor.core.record import Claim, RunRecord
 from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.measure.run_changes import Comparison, RowsComparison, TablesComparison, Tested

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from auditor.core.record.measured import Claim
+from auditor.core.record import Claim
 from auditor.core.types import SHOWN
 from auditor.measure.drift import ANSWERS, Key, Point, Series, Watched
 from auditor.measure.impact import ImpactTable, ratio_text

@@ -243,7 +243,7 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
         _note(page, banner, "!! ", "yellow", whole=detail.whole or banner is screen.banners[0])
     if (left := len(screen.banners) - detail.notes) > 0:
         page.line(f"   + {words.plural(left, 'more note')}: --full", "yellow")
-    headline, mark = f"{claimed.loud(screen.claim)}{screen.between}{screen.figures}", words.SYMBOLS[screen.kind]
+    headline, mark = f"{_loud(screen.claim)}{screen.between}{screen.figures}", words.SYMBOLS[screen.kind]
     page.paragraph(headline, first=f"{mark} ", indent="  ", style=STYLES[screen.kind])
     if screen.support:
         page.paragraph(" · ".join(screen.support), indent="  ")
@@ -262,6 +262,13 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
     if screen.not_tested:
         page.paragraph("; ".join(screen.not_tested), first="NOT TESTED  ", indent="        ")
     page.commands(screen.next, lead=" " * 8, first="NEXT    ")
+
+
+def _loud(text: str) -> str:
+    """In capital letters, but for what a task calls its labels."""
+    before, *labelled = text.split("“")
+    after = ((label, rest) for label, _, rest in (part.partition("”") for part in labelled))
+    return before.upper() + "".join(f"“{label}”{rest.upper()}" for label, rest in after)
 
 
 def _note(page: Page, text: str, first: str, style: str, *, whole: bool) -> None:
