@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli import frame
-from auditor.cli.common import must_be_new, print_as, prints_page
 from auditor.cli.frame import Words, option
-from auditor.cli.screen import say
+from auditor.cli.screen import must_be_new, print_as, prints_page, say
 from auditor.core import reading
 from auditor.core.errors import ConfigError
 from auditor.core.shown import plural, quoted

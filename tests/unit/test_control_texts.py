@@ -8,8 +8,8 @@ import pytest
 from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.tasks import load
-from auditor.tasks.beside import control_texts as read
 from auditor.tasks.load import available
+from auditor.tasks.load import control_texts as read
 
 GOOD = json.dumps({"text": "A superb novel.", "changed": "A dreadful novel."})
 TASK = """

@@ -16,7 +16,7 @@ from auditor.core.types import SourceText
 from auditor.perturb.edits import apply
 from auditor.perturb.neutral_edits import irrelevant, is_irrelevant
 from auditor.tasks import load
-from auditor.tasks.beside import crossed
+from auditor.tasks.seeds import crossed
 
 TASK = load("resume")
 RESUMES = reading.shipped("embedded", "seeds", "resume.jsonl")

@@ -31,7 +31,7 @@ from auditor.run.mitigations import from_file
 from auditor.tables.distance import read_distance
 from auditor.tables.row_schema import load_schema
 from auditor.tasks import load as load_task
-from auditor.tasks.beside import control_texts as read_controls
+from auditor.tasks.load import control_texts as read_controls
 from auditor.tasks.seeds import read as read_seeds
 
 RUN = "from auditor.cli.main import main; main()"
