@@ -14,7 +14,7 @@ from auditor.measure.claims import OTHERS
 from auditor.measure.hidden import Seen, Settings, hidden_findings
 from auditor.measure.intervals import percent, with_interval
 from auditor.measure.observations import Bools, Direction, Judged, Observations, Place
-from auditor.measure.rates import VIOLATION, Counts, edited, seed_violation_rate, tabulate, violation_rate
+from auditor.measure.rates import VIOLATION, Counts, by_size, edited, seed_violation_rate, tabulate, violation_rate
 
 EXEMPLARS = 5
 ATOMIC, JOINT = "MUT101", "MUT102"
@@ -45,7 +45,7 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
     of_sets: list[Finding] = []
     of_groups: list[Finding] = []
     for place, by_set in sorted(tabulate(tables[0], edited).items()):
-        for attributes, counts in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
+        for attributes, counts in sorted(by_set.items(), key=lambda one: by_size(one[0])):
             key = (place, attributes)
             about = [c for c in claims if _key(c) == key]
             changed = _changed(tables, key)

@@ -150,7 +150,8 @@ def of_run(loop: State, noise: Mapping[str, Estimate | dict[str, object]]) -> di
         "noise_floor": _plain(noise),
         "validity": validity,
         "placebo": _plain(rates.placebo_controls(table)) or none(HINTER if hinter else placebos),
-        "placebo_hidden": _plain(rates.placebo_hidden(table)) or none(HINTER if hinter else joint),
+        "placebo_hidden": _plain(rates.placebo_controls(table, rates.looks_hidden))
+        or none(HINTER if hinter else joint),
         "positive_control": _positive(loop, hinter=hinter),
         "canary": none(HINTER) if hinter else {t.model.name: _canary(loop, t) for t in loop.tallies},
         "answers_by_group": rates.answers_by_group(table),
