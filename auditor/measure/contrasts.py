@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from auditor.measure.effects import MOST_ROWS, Adjustment, Edits, Known, Random, ceiling, within
-from auditor.measure.linear import Design, word_cells
+from auditor.measure.linear import Design
 from auditor.measure.observations import SILENT, STATUS, Arm, Bools, Codes, Columns, Floats, Ints, Observations, Shape
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class Versions:
             focal=np.ones(len(contrast.text)),
             covariates=both @ self.covariates,
             text=self.units[contrast.text],
-            words=word_cells(both @ (self.of_groups if words is None else words)),
+            words=both @ (self.of_groups if words is None else words),
             size=size,
         )
 

@@ -17,7 +17,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,11 @@ from auditor.core.types import Case, Check, Variant, Verdict
 from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, filled, pairs, rare, scales
 from auditor.measure.contrasts import outcome_means, word_moves
 from auditor.measure.effects import Adjustment
-from auditor.measure.linear import Design, Rows, fit, word_cells
+from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import Arm, Bools, Codes, Columns, Floats, Ints, Observations, Place, Shape
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_JOINTS = 20_000  # joint versions that are looked at, beside those that are asked for
 Choices = frozenset[tuple[str, tuple[int, int] | str, str]]
@@ -322,6 +325,8 @@ class _Table:
 
     def rows(self, attributes: tuple[str, ...], sides: tuple[Pair, Pair]) -> Rows | None:
         """One row for each text, then one for each text with placebos; None for too few texts."""
+        from scipy.sparse import vstack
+
         of = self._of[attributes]
         sign = self._signs(sides)[self._shape[of]]
         of, sign = of[sign != 0], sign[sign != 0]
@@ -329,13 +334,11 @@ class _Table:
             return None
         made = self._means(of, sign)
         both = [made, self._placebos]
-        firsts = np.cumsum([0, len(made.y)])
-        words = [one.words + np.array([first, 0, 0]) for one, first in zip(both, firsts, strict=False)]
         design = Design(
             focal=np.repeat([1.0, 0.0], [len(one.y) for one in both]),
             covariates=np.concatenate([one.sign for one in both])[:, None],
             text=self._units[np.concatenate([one.text for one in both])],
-            words=np.concatenate(words),
+            words=vstack([one.words for one in both], format="csr"),
         )
         return Rows(np.concatenate([one.y for one in both]), design)
 
@@ -344,7 +347,7 @@ class _Table:
 
         text, of, n = np.unique(self._text[rows], return_inverse=True, return_counts=True)
         mean = csr_array((sign / n[of], (of, np.arange(len(rows)))), shape=(len(text), len(rows)))
-        words = word_cells(mean @ self._words[self._shape[rows]])
+        words = mean @ self._words[self._shape[rows]]
         return _Means(text, mean @ self._contrast[rows], mean @ np.ones(len(rows)), words)
 
     def _signs(self, sides: tuple[Pair, Pair]) -> Floats:
@@ -361,9 +364,9 @@ class _Table:
 
 
 class _Means(NamedTuple):
-    """Means over the contrasts of each text: of these, of their signs, and of their words (row, word, weight)."""
+    """Means over the contrasts of each text: of these, of their signs, and of their words."""
 
     text: Ints
     y: Floats
     sign: Floats
-    words: Floats
+    words: csr_array

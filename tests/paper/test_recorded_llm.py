@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from auditor.contrib.imports import answer_files, inference, observe
 from auditor.core.record.measured import Claim
@@ -125,7 +126,7 @@ def test_the_unchanged_resume_measures_the_edit() -> None:
                 focal=np.ones(len(by)),
                 covariates=np.zeros((len(by), 1)),
                 text=np.arange(len(by)),
-                words=np.zeros((0, 3)),
+                words=csr_array((len(by), 0)),
             ),
         )
     ).these

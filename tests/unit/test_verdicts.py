@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from auditor import audit
 from auditor.core.record.measured import Claim
@@ -31,7 +32,7 @@ def difference(value: float, group: str) -> verdicts.Tested:
         focal=np.ones(TEXTS),
         covariates=np.zeros((TEXTS, 0)),
         text=np.arange(TEXTS),
-        words=np.array([[row, row % 20, 1.0] for row in range(TEXTS)]),
+        words=csr_array((np.ones(TEXTS), (np.arange(TEXTS), np.arange(TEXTS) % 20))),
     )
     rows = Rows(y=np.full(TEXTS, value), design=design)
     return verdicts.Tested(verdicts.filled(claim, main), weight=1.0, main=main, share=main, rows=rows)
