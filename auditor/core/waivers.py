@@ -158,11 +158,6 @@ def apply(
     return {**record, "waivers": {"source": source, "date": today.isoformat(), "items": items}}
 
 
-def of(record: RunRecord) -> dict[str, Waived]:
-    """The active waiver of each waived finding, by the finding's id."""
-    return {id: item for item in reversed(record.waivers.items) if item.status == "active" for id in item.findings}
-
-
 def lines(record: RunRecord) -> list[str]:
     """What a report says about waivers, one plain sentence or two for each; the texts are not escaped."""
     return [_sentence(item) for item in record.waivers.items]

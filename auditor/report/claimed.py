@@ -364,7 +364,7 @@ class Row:
 
 def rows(record: RunRecord) -> list[Row]:
     """Every finding, the shown ones first, then in the order of the record."""
-    waived, claims = waivers.of(record), index(record)
+    waived, claims = record.waived, index(record)
     made = [Row(finding=f, sentence=_sentence(record, f, claims), waiver=waived.get(f.id)) for f in record.findings]
     return sorted(made, key=lambda row: words.RANK.get(row.finding.verdict, 4))
 
@@ -388,7 +388,7 @@ def title(record: RunRecord) -> str:
 
 def summary(record: RunRecord) -> str:
     """How many findings carry which verdict, in one sentence."""
-    counts, waived = Counter(str(f.verdict) for f in record.findings), waivers.of(record)
+    counts, waived = Counter(str(f.verdict) for f in record.findings), record.waived
     listed = ", ".join(f"{counts[name]} {words.VERDICTS[name]}" for name in words.RANK if counts[name])
     text = words.plural(sum(counts[name] for name in words.RANK), "finding") + (f": {listed}" if listed else "")
     shown = [f for f in record.findings if f.verdict == "shown"]

@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.text import Text
 
-from auditor.core import waivers
 from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import RunRecord
 from auditor.core.types import Case, Finding, Prompt, Variant
@@ -241,7 +240,7 @@ def _meaning(shown: Opinion) -> str:
 
 def waiver(page: Page, record: RunRecord, finding: str) -> None:
     """The waiver of one finding, where it has one."""
-    if (one := waivers.of(record).get(finding)) is not None:
+    if (one := record.waived.get(finding)) is not None:
         page.paragraph(f"Waived until {one.expires} by {one.owner}; reason: {one.reason}", indent="  ")
 
 

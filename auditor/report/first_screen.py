@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS
@@ -270,7 +269,7 @@ def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
     person, unclear = words.visible(words.whose(record), newlines=False), record.counts.skipped.get(NOT_CLEAR)
     if person and unclear:
         yield "", f"left out: {words.plural(unclear, 'text')} where it is not clear who is {person}"
-    if waived := len(waivers.of(record)):
+    if waived := len(record.waived):
         yield "", f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 
 

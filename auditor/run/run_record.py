@@ -153,7 +153,7 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, object]]:
 
 def _weighted(loop: Loop) -> dict[str, object]:
     """Rates over all joint changes that the search knows, and what each that was asked stands for."""
-    from auditor.contrib.adaptive.chances import rates
+    from auditor.contrib.adaptive.ledger import rates
     from auditor.contrib.adaptive.suite import AdaptiveSuite
 
     suite = loop.parts.suite

@@ -12,12 +12,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from auditor._version import __version__
 from auditor.core.errors import RunFolderError
 from auditor.core.reading import PACKAGE
 from auditor.core.record.base import (
@@ -119,6 +121,11 @@ class RunRecord(Part, frozen=True, kw_only=True):
         return self.tabular or Tabular()
 
     @property
+    def waived(self) -> dict[str, Waived]:
+        """The active waiver of each waived finding, by the finding's id."""
+        return {id: item for item in reversed(self.waivers.items) if item.status == "active" for id in item.findings}
+
+    @property
     def outcomes(self) -> Outcomes:
         """The tables of outcomes; empty ones in other runs."""
         return self.ll144 or Outcomes(mode="")
@@ -176,6 +183,32 @@ def surroundings(packages: Sequence[str]) -> dict[str, object]:
     return {"python": platform.python_version(), "platform": platform.platform(), "packages": versions}
 
 
+def unasked(id: str, plan_sha256: str, started: datetime, **inputs: object) -> dict[str, object]:
+    """What every record says of a complete run that asked no model; ``inputs`` are what it rests on."""
+    import platform
+
+    ended = datetime.now(UTC)
+    return {
+        "id": id,
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "status": "complete",
+        "status_reason": "",
+        "provenance": {
+            "started": started.isoformat(timespec="seconds"),
+            "ended": ended.isoformat(timespec="seconds"),
+            "seconds": round((ended - started).total_seconds(), 3),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "plan_sha256": plan_sha256,
+            "code": code_sha256(),
+            **inputs,
+        },
+        **{name: [] for name in ("estimates", "findings", "diagnoses")},
+        **{name: {} for name in ("controls", "models")},
+    }
+
+
 def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
     """One hash over the source files of a package, and how many there are: ``{"sha256": …, "files": …}``.
 
@@ -227,4 +260,5 @@ __all__ = [
     "part",
     "read",
     "surroundings",
+    "unasked",
 ]
