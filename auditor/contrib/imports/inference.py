@@ -82,9 +82,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     taken |= {text} if text else set()
     answer = answer or pick("answer")
     taken |= {answer} if answer else set()
-    text = text or _left(
-        table, {*taken, answer, *map(known.get, chain(*KNOWN.roles.values()))}, varied
-    )
+    text = text or _left(table, {*taken, answer, *map(known.get, chain(*KNOWN.roles.values()))}, varied)
     if text is None or answer is None:
         what = "which column names the text (or the pair)" if text is None else "which column has the answer"
         raise ConfigError(
