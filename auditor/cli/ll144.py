@@ -241,8 +241,8 @@ def _write_map(path: Path) -> int:
 
 def _show(record: dict[str, object], format: str, out: Path | None, full: bool) -> int:
     from auditor.report import html, ll144_report, terminal
+    from auditor.report.exchange import JsonReport
     from auditor.report.page import Page
-    from auditor.report.run_json import JsonReport
 
     typed = read(record)
     if out is not None:

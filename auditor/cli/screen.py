@@ -103,8 +103,8 @@ def put(
 ) -> None:
     """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
     from auditor.report import html, markdown, terminal
+    from auditor.report.exchange import JsonReport
     from auditor.report.page import Page
-    from auditor.report.run_json import JsonReport
 
     if format == "json":
         text = JsonReport().render(dict(values))

@@ -1,4 +1,4 @@
-"""One record beside one framework: what a legal page says of it, for `auditor.report.legal` and as JSON."""
+"""One record beside one framework: what a legal page says of it, for `auditor.report.compliance` and as JSON."""
 
 from __future__ import annotations
 

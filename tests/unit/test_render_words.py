@@ -9,7 +9,7 @@ import pytest
 from auditor.core.record.measured import Bounds
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
 from auditor.report import cards, words
-from auditor.report import run_json as json_report
+from auditor.report import exchange as json_report
 
 
 @pytest.mark.parametrize(
