@@ -17,6 +17,7 @@ from auditor.core.registry import PAGES
 from auditor.core.shown import quoted
 from auditor.report import cards, html, ll144_report, ll144_words, markdown, words
 from auditor.report import compliance_facts as facts
+from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_page as said
 from auditor.report import document as doc
@@ -199,7 +200,7 @@ def _system(page: Page) -> Iterator[doc.Block]:
     )
     if known := said.system(page.record):
         yield doc.Facts("From the record: what was asked for, and what answered", known)
-    yield doc.Form(words.text("legal_fields"), "field", page.form.fields)
+    yield doc.form(words.text("legal_fields"), "field", page.form.fields)
 
 
 def _plan(page: Page) -> Iterator[doc.Block]:
@@ -270,7 +271,8 @@ def _examples(page: Page) -> Iterator[doc.Evidence]:
 
 
 def _response(page: Page) -> Iterable[doc.Block]:
-    return doc.Text(words.text("legal_response")), doc.Sheet("What was decided about each finding", page.form.measures)
+    measures = doc.table("What was decided about each finding", tuple(fill.MEASURES.values()), page.form.measures)
+    return doc.Text(words.text("legal_response")), measures
 
 
 def _crosswalk(page: Page) -> Iterator[doc.Block]:
@@ -345,6 +347,6 @@ BUILDERS: dict[str, Callable[[Page], Iterable[doc.Block]]] = {
     "provenance": _provenance,
     "signature": lambda page: (
         doc.Text(words.text("legal_signed")),
-        doc.Form("Signature", "signature", page.form.signature),
+        doc.form("Signature", "signature", page.form.signature),
     ),
 }

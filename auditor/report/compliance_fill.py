@@ -81,7 +81,7 @@ def _entries(labels: Mapping[str, str], values: Mapping[str, str]) -> tuple[Entr
 def section(record: RunRecord) -> Section:
     """What people filled in, as a section of a report that is no legal page."""
     made, title = form(record, "", {}), "Filled in by the people responsible"
-    facts = Facts(title, tuple((e.label, e.said) for e in (*made.fields, *made.signature)))
+    facts = Facts(title, tuple((e.label, document.plain(e)) for e in (*made.fields, *made.signature)))
     lines = [[e.value or TO_FILL for e in line] for line in made.measures if any(e.value for e in line)]
     measures = table("What was decided about each finding", tuple(MEASURES.values()), lines)
     return document.section("responsible", title, "Nobody checked it.", facts, measures, short="Filled in")

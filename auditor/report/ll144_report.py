@@ -163,7 +163,7 @@ def summary(record: RunRecord) -> doc.Document:
     missing = [e.label for e in listed if e.value is None]
     parts = []
     for i, (title, pool) in enumerate(ll144_words.pools(record)):
-        form = doc.Form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
+        form = doc.form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
         parts.append(doc.Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
     return doc.Document(
         title="Summary of the results of the bias audit",

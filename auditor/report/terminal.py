@@ -153,11 +153,9 @@ def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = F
             _items(page, block.lines)
         case doc.Facts():
             _facts(page, block.caption, block.pairs)
-        case doc.Form():
-            _facts(page, block.caption, [(e.label, e.said) for e in block.entries])
-        case doc.Sheet():
+        case doc.Table(fields=True):
             for line in block.lines:
-                _facts(page, block.caption, [(e.label, e.said) for e in line])
+                _facts(page, block.caption, list(zip(block.columns, line, strict=True)))
         case doc.Table():
             if not inside:
                 page.title(block.caption)
@@ -183,16 +181,16 @@ def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = F
                 _put(page, inner, MAX_FOLDED if not short else FEW_LINES, short=short, inside=short)
 
 
-def _short(cell: str | doc.Cell) -> str:
+def _short(cell: str | doc.Cell | doc.Entry) -> str:
     """The figure and the mark of a cell, without what stands below."""
-    return cell if isinstance(cell, str) else " ".join(filter(None, (cell.text, cell.mark)))
+    return " ".join(filter(None, (cell.text, cell.mark))) if isinstance(cell, doc.Cell) else doc.plain(cell)
 
 
-def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str]]) -> None:
+def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str | doc.Cell | doc.Entry]]) -> None:
     page.title(caption)
     widest = min(36, max((len(name) for name, _ in pairs), default=0))
     for name, value in pairs:
-        page.paragraph(value, first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
+        page.paragraph(doc.plain(value), first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
 
 
 def _items(page: Page, lines: Iterable[str | doc.Items], depth: int = 0) -> None:
