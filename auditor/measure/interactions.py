@@ -27,12 +27,13 @@ from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, filled, pa
 from auditor.measure.contrasts import outcome_means, word_moves
 from auditor.measure.effects import Adjustment
 from auditor.measure.linear import Design, Rows, fit
-from auditor.measure.observations import Arm, Bools, Codes, Columns, Floats, Ints, Observations, Place, Shape
+from auditor.measure.observations import Arm, Bools, Codes, Columns, Floats, Ints, Observations, Shape
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MOST_JOINTS = 20_000  # joint versions that are looked at, beside those that are asked for
+Attributes = tuple[str, ...]
 Choices = frozenset[tuple[str, tuple[int, int] | str, str]]
 
 
@@ -228,46 +229,29 @@ def _together(shapes: Sequence[Shape], which: str) -> tuple[str, ...]:
 def tested(observations: Observations, columns: Columns, question: Question) -> Iterator[Tested]:
     """Claims of the family "interaction": all pairs of attributes that were changed together in enough texts."""
     both = joints(observations, columns).get(2)
-    if both is not None:
-        for place, rows in observations.places(columns):
-            for label in question.outcomes or [""]:
-                yield from _of_label(observations, columns, rows, both, label, place, question)
-
-
-def _of_label(
-    observations: Observations,
-    columns: Columns,
-    rows: Bools,
-    both: Joints,
-    label: str,
-    place: Place,
-    question: Question,
-) -> Iterator[Tested]:
-    scale, value = next(iter(scales(observations, columns, rows, label, question).items()))
-    y, known = outcome_means(columns, rows, value)
-    here = both.known(known)
-    if not here.any():
+    if both is None:
         return
-    table = _Table(observations, both, here, both.contrasts(y))
-    for attributes in table.pairs():
-        named = zip(table.groups(attributes), attributes, strict=True)
-        chosen = [pairs(names, attribute, question) for names, attribute in named]
-        for first, second in itertools.product(*chosen):
-            made = table.rows(attributes, (first, second))
-            if made is None:
+    for place, rows in observations.places(columns):
+        for label in question.outcomes or [""]:
+            scale, value = next(iter(scales(observations, columns, rows, label, question).items()))
+            y, known = outcome_means(columns, rows, value)
+            here = both.known(known)
+            if not here.any():
                 continue
-            claim = Claim(
-                family="interaction",
-                attribute="+".join(attributes),
-                groups=(f"{first.group}+{second.group}", f"{first.reference}+{second.reference}"),
-                label=label,
-                scale=scale,
-                unit=question.unit_of(scale),
-                model=place.model,
-                format=place.format,
-                texts=len(np.unique(made.design.text[made.design.focal > 0])),
-            )
-            yield _test(claim, made, first.weight * second.weight, table.taken_out)
+            table = _Table(observations, both, here, both.contrasts(y))
+            for attributes, (first, second), made in table.contrasts(question):
+                claim = Claim(
+                    family="interaction",
+                    attribute="+".join(attributes),
+                    groups=(f"{first.group}+{second.group}", f"{first.reference}+{second.reference}"),
+                    label=label,
+                    scale=scale,
+                    unit=question.unit_of(scale),
+                    model=place.model,
+                    format=place.format,
+                    texts=len(np.unique(made.design.text[made.design.focal > 0])),
+                )
+                yield _test(claim, made, first.weight * second.weight, table.taken_out)
 
 
 def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None) -> Tested:
@@ -297,7 +281,7 @@ class _Table:
         )
         self._sides: dict[tuple[int, Pair], Floats] = {}
         placebo = both.placebo[rows]
-        self._of: dict[tuple[str, ...], Ints] = {}
+        self._of: dict[Attributes, Ints] = {}
         pair = [one.attributes if len(one.directions) == 2 else () for one in self._shapes]
         for attributes in sorted({*pair} - {()}):
             about = np.array([one == attributes for one in pair])
@@ -310,37 +294,34 @@ class _Table:
         if (units := int(unit.max(initial=-1)) + 1) >= MIN_TEXTS:
             apart = np.bincount(unit, means - means.mean())
             variance = float(apart @ apart) / len(means) ** 2 * units / (units - 1)
-            self.taken_out = Adjustment(
-                effect=np.array([means.mean()]), covariance=np.array([[variance]]), span=np.eye(1)
-            )
+            effect = np.array([means.mean()])
+            self.taken_out = Adjustment(effect=effect, covariance=np.array([[variance]]), span=np.eye(1))
 
-    def pairs(self) -> list[tuple[str, ...]]:
-        """Pairs of attributes, sorted."""
-        return list(self._of)
+    def contrasts(self, question: Question) -> Iterator[tuple[Attributes, tuple[Pair, Pair], Rows]]:
+        """Groups of two attributes beside others, where there are enough texts.
 
-    def groups(self, attributes: tuple[str, ...]) -> list[list[str]]:
-        """Groups of each attribute of a pair, sorted."""
-        turns = self._turns[np.unique(self._shape[self._of[attributes]])]
-        return [self._names[np.unique(turns[:, place])].tolist() for place in range(2)]
-
-    def rows(self, attributes: tuple[str, ...], sides: tuple[Pair, Pair]) -> Rows | None:
-        """One row for each text, then one for each text with placebos; None for too few texts."""
+        One row for each text, then one for each text with placebos.
+        """
         from scipy.sparse import vstack
 
-        of = self._of[attributes]
-        sign = self._signs(sides)[self._shape[of]]
-        of, sign = of[sign != 0], sign[sign != 0]
-        if len(np.unique(self._units[self._text[of]])) < MIN_TEXTS:
-            return None
-        made = self._means(of, sign)
-        both = [made, self._placebos]
-        design = Design(
-            focal=np.repeat([1.0, 0.0], [len(one.y) for one in both]),
-            covariates=np.concatenate([one.sign for one in both])[:, None],
-            text=self._units[np.concatenate([one.text for one in both])],
-            words=vstack([one.words for one in both], format="csr"),
-        )
-        return Rows(np.concatenate([one.y for one in both]), design)
+        for attributes, about in self._of.items():
+            turns = self._turns[np.unique(self._shape[about])]
+            names = [self._names[np.unique(turns[:, place])].tolist() for place in range(2)]
+            chosen = [pairs(own, attribute, question) for own, attribute in zip(names, attributes, strict=True)]
+            for sides in itertools.product(*chosen):
+                sign = self._signs(sides)[self._shape[about]]
+                of, sign = about[sign != 0], sign[sign != 0]
+                if len(np.unique(self._units[self._text[of]])) < MIN_TEXTS:
+                    continue
+                both = [self._means(of, sign), self._placebos]
+                design = Design(
+                    focal=np.repeat([1.0, 0.0], [len(one.y) for one in both]),
+                    covariates=np.concatenate([one.sign for one in both])[:, None],
+                    text=self._units[np.concatenate([one.text for one in both])],
+                    words=vstack([one.words for one in both], format="csr"),
+                )
+                first, second = sides
+                yield attributes, (first, second), Rows(np.concatenate([one.y for one in both]), design)
 
     def _means(self, rows: Ints, sign: Floats) -> _Means:
         from scipy.sparse import csr_array
@@ -350,7 +331,7 @@ class _Table:
         words = mean @ self._words[self._shape[rows]]
         return _Means(text, mean @ self._contrast[rows], mean @ np.ones(len(rows)), words)
 
-    def _signs(self, sides: tuple[Pair, Pair]) -> Floats:
+    def _signs(self, sides: Sequence[Pair]) -> Floats:
         """How shapes enter: reversing one attribute reverses a contrast, reversing both does not; 0: not at all."""
         out = np.ones(len(self._shapes))
         for place, side in enumerate(sides):

@@ -139,7 +139,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
     )
 
 
-class _Growing:
+class Growing:
     """Columns of whole numbers that rows are added to."""
 
     def __init__(self, codes: str) -> None:
@@ -152,6 +152,7 @@ class _Growing:
         return len(self.columns[0]) - 1
 
     def arrays(self) -> list[Ints]:
+        """The columns."""
         return [np.array(column, dtype=np.int64) for column in self.columns]
 
 
@@ -180,10 +181,10 @@ class Observations:
         self._names: Codes[str] = Codes()
         self._parts: Codes[tuple[str, ...]] = Codes()
         self._judgements: Codes[Judgement] = Codes()
-        self._versions = _Growing("iiiii")  # text, shape, name, groups, parts
-        self._answers = _Growing("ihhbi")  # version, model, format, status, label
+        self._versions = Growing("iiiii")  # text, shape, name, groups, parts
+        self._answers = Growing("ihhbi")  # version, model, format, status, label
         self._scores = array("d")
-        self._judged = _Growing("ihhi")  # version, model, format, judgement
+        self._judged = Growing("ihhi")  # version, model, format, judgement
         self._distances = array("d")
 
     def __len__(self) -> int:
