@@ -31,8 +31,8 @@ from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.power import shift, spread
 from auditor.run import observed
-from auditor.run.build import prepare
 from auditor.run.dryrun import versions
+from auditor.run.preparation import prepare
 
 Scale = Literal["share", "log_odds", "number"]
 PLANNED = {

@@ -235,7 +235,7 @@ def choose(
 ) -> int:
     """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
     from auditor.run import choose as asking
-    from auditor.run.side_by_side import task_of
+    from auditor.run.panels import task_of
 
     plan = resolve(options, config)
     agree(
@@ -290,7 +290,7 @@ def _show(task: str, done: Compared, format: str) -> int:
 
 
 def _said(done: Compared, model: str) -> str:
-    from auditor.run.side_by_side import TIE
+    from auditor.run.panels import TIE
 
     seen = done.seen[model]
     lost = seen.answers.total() - seen.answers["ok"]

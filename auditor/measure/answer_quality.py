@@ -9,11 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from auditor.core.record.measured import Caution
+from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
 from auditor.measure.intervals import (
     LEVEL,
@@ -302,25 +301,15 @@ def originals(
     return out
 
 
-class Golds(NamedTuple):
-    """Gold labels of texts: how many there are, and how many the task knows."""
-
-    given: int
-    mapped: int
-    unmapped: int
-    examples: list[str]
-    missing: int
-
-
-def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> Golds:
+def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> Gold:
     """Count gold labels: case id → the label as the data writes it (None: none), and whether the task knows it."""
     unknown = Counter(text for text, known in golds.values() if text is not None and not known)
     labelled = sum(text is not None for text, _ in golds.values())
     ranked = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))
-    return Golds(
+    return Gold(
         given=labelled,
         mapped=labelled - unknown.total(),
         unmapped=unknown.total(),
-        examples=[text[:80] for text, _ in ranked[:SHOWN]],
+        examples=tuple(text[:80] for text, _ in ranked[:SHOWN]),
         missing=len(golds) - labelled,
     )

@@ -17,8 +17,8 @@ from auditor.core.shown import plural
 from auditor.core.types import Progress
 from auditor.models.budget import BOOK
 from auditor.run.again import confirm
-from auditor.run.build import Parts
 from auditor.run.loop import Loop
+from auditor.run.preparation import Parts
 from auditor.run.state import Answered, silent
 from auditor.store.stores import RunStore
 

@@ -21,7 +21,7 @@ from auditor.core.shown import cut_off, plural
 from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.budget import Budget, Price, TokenCounter
 from auditor.models.talks import client_of
-from auditor.run.build import prompt_of
+from auditor.run.preparation import prompt_of
 from auditor.tasks.task import Task
 
 MAX_CALLS = 8  # without those that are repeated

@@ -24,9 +24,9 @@ from auditor.models.budget import BOOK
 from auditor.models.client import definitive
 from auditor.run import mitigations
 from auditor.run.audit import plan_record, require_same_inputs, run_sync, to_record
-from auditor.run.build import Parts, budget_of, formats_for, prepare
 from auditor.run.loop import Loop
 from auditor.run.mitigations import Mitigation
+from auditor.run.preparation import Parts, budget_of, formats_for, prepare
 from auditor.run.result import settle
 from auditor.run.stages import StoredCases
 from auditor.run.state import silent

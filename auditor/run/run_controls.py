@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
 from auditor.core.types import Answer, Case, Estimate, Prompt, Request
-from auditor.run.build import CANARIES, CANARY_REPLICATES, Parts
+from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts
 from auditor.run.stages import StoredCases
 from auditor.run.state import CONTROL_SEEN, LOST, State, Tally
 

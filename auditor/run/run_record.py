@@ -179,15 +179,16 @@ def _performance(loop: Loop) -> dict[str, object]:
     )
     if not gold.given:
         return {"status": "not_tested", "reason": "the texts carry no gold labels"}
+    counts = msgspec.structs.asdict(gold) | {"examples": list(gold.examples)}
     if not gold.mapped:
         names = ", ".join(repr(text) for text in gold.examples)
         reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
-        return {"status": "not_tested", "reason": reason, "gold": gold._asdict()}
+        return {"status": "not_tested", "reason": reason, "gold": counts}
     values = {case: one.value for case, one in read.items() if isinstance(one.value, str | tuple)}
     originals = answer_quality.originals(table, values, loop.parts.oracle.answer)
     models = [answer_quality.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
-    return {"source": source, "gold": gold._asdict(), "models": models}
+    return {"source": source, "gold": counts, "models": models}
 
 
 def _why_partial(loop: Loop) -> str:

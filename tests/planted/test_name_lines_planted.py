@@ -24,8 +24,8 @@ from auditor.measure.power import shift, spread
 from auditor.perturb.line_writers import full_names
 from auditor.perturb.name_lines import END
 from auditor.run import observed
-from auditor.run.build import prepare
 from auditor.run.dryrun import versions
+from auditor.run.preparation import prepare
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

@@ -27,8 +27,8 @@ from auditor.measure.observations import shape_of
 from auditor.models.outcome import RetryPolicy
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
-from auditor.run.build import prepare
 from auditor.run.judging import Judge
+from auditor.run.preparation import prepare
 from auditor.run.result import resume
 from auditor.store.integrity import verify_folder
 from auditor.tasks.oracles import LabelOracle
