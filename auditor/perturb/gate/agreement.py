@@ -30,8 +30,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from auditor.core.protocols import Gate
 from auditor.core.types import Check, Variant
+from auditor.perturb.gate import TextGate
 from auditor.perturb.gate.lexicon import listed
 from auditor.text.english import FUNCTION_WORDS, article_for, word_set
 from auditor.text.split import sentences, strip_breaks
@@ -118,7 +118,7 @@ def _broken(sentence: str) -> tuple[Problem, ...]:
 _known = lru_cache(maxsize=1 << 15)(_broken)
 
 
-class Agreement(Gate):
+class Agreement(TextGate):
     """Checks whether a variant has an agreement problem that its original does not have.
 
     A variant is invalid where some rule is broken more often than in the original, so that errors of the
@@ -134,22 +134,22 @@ class Agreement(Gate):
     """
 
     name = "agreement.v1"
+    reads = "agreement rules read"
 
-    def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        """Return one check for each variant of ``original``, in their order."""
-        before = find(original.input) if isinstance(original.input, str) else None
-        return [self._check(before, variant) for variant in variants]
+    def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
+        """Check originals with their variants; the result is in their order."""
+        return [self._checks(original, variants) for original, variants in groups]
 
-    def _check(self, before: list[Problem] | None, variant: Variant) -> Check:
-        if before is None or not isinstance(variant.input, str):
-            return Check(
-                variant_id=variant.id,
-                check=self.name,
-                status="unknown",
-                reason="agreement rules read texts, and this input is a table row",
-            )
-        wrong = first_new(before, variant.input)
-        return Check(variant_id=variant.id, check=self.name, status="invalid" if wrong else "valid", reason=wrong)
+    def _checks(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
+        if not isinstance(original.input, str):
+            return [self._row(variant) for variant in variants]
+        before = find(original.input)
+        return [
+            self._judged(variant, first_new(before, variant.input))
+            if isinstance(variant.input, str)
+            else self._row(variant)
+            for variant in variants
+        ]
 
 
 def _tokens(sentence: str) -> list[_Token]:

@@ -104,7 +104,7 @@ def capital(place: Place) -> str:
         small = [unit for unit in written if unit.text[0].islower() and unit.low not in FUNCTION_WORDS]
         return f"no capital on {small[0].text!r} in a title" if small and edit.source[:1].isupper() else ""
     first = written[0]
-    if not first.text[0].isupper() or first.low in proper() or place.opens or place.first == 0:
+    if not first.text[0].isupper() or first.low in proper() or place.first == 0:
         return ""
     if not before.text[:1].isalnum() and before.low not in {",", ";"}:
         return ""

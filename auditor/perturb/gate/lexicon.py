@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
 
 import msgspec
 
 from auditor.core import reading
 from auditor.perturb.dictionaries import nations, persons
-from auditor.perturb.gate.units import Place, Unit
+from auditor.perturb.gate.units import Place
 from auditor.text.english import FUNCTION_WORDS
 
 Condition = Callable[[Place], bool]
@@ -77,60 +77,31 @@ def pattern(text: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(text.split())})\b".replace("~", " "), re.IGNORECASE)
 
 
-def _sort(unit: Unit) -> str:
-    first = unit.text[:1]
-    return "letters" if first.isalpha() else "digits" if first.isalnum() else "mark" if first else "end"
+class _Words(frozenset[str]):
+    """Words of which some end with a star."""
+
+    def __contains__(self, word: object) -> bool:
+        return super().__contains__(word) or str(word).startswith(tuple(own[:-1] for own in self if own[-1:] == "*"))
 
 
-def _stood_before(place: Place) -> str:
-    return place.parse.words[place.token - 1].lower() if place.token > 0 else ""
+class Row:
+    """The conditions of one row; "when" is one of those that are ``named``."""
 
+    def __init__(self, row: _Row, named: Mapping[str, Condition] | None = None) -> None:
+        self._tests = []
+        for field, text in row.items():
+            if field not in ("says", "when"):
+                own, name = words(text), field.removeprefix("not ")
+                self._tests.append((name, _Words(own) if "*" in text else own, name == field))
+        self._when = named[row["when"]] if named is not None and "when" in row else None
 
-_FIELDS: dict[str, Callable[[Place], str]] = {
-    "kind": lambda place: place.edit.kind,
-    "attribute": lambda place: place.edit.attribute,
-    "from": lambda place: place.edit.source_group,
-    "to": lambda place: place.edit.target_group,
-    "source": lambda place: place.edit.source.lower(),
-    "target": lambda place: place.edit.target.lower(),
-    "source noun": lambda place: (place.edit.source.lower().split() or [""])[-1],
-    "tag": lambda place: place.noun.tag,
-    "stood before": _stood_before,
-}
-
-
-def _beside(name: str, unit: Callable[[Place], Unit]) -> None:
-    _FIELDS[name] = lambda place: unit(place).low
-    _FIELDS[f"{name} tag"] = lambda place: unit(place).tag
-    _FIELDS[f"{name} is"] = lambda place: _sort(unit(place))
-    _FIELDS[f"{name} stands"] = lambda place: "joined" if unit(place).joined else "apart"
-    _FIELDS[f"{name} comes"] = lambda place: "text" if unit(place).change is None else "edit"
-
-
-_beside("before", lambda place: place.before())
-_beside("before2", lambda place: place.before(2))
-_beside("after", lambda place: place.after())
-_beside("after2", lambda place: place.after(2))
-_beside("after3", lambda place: place.after(3))
-
-
-def _condition(field: str, text: str) -> Condition:
-    denied, read = field.startswith("not "), _FIELDS[field.removeprefix("not ")]
-    own = words(text)
-    beginnings = tuple(word[:-1] for word in own if word.endswith("*"))
-    if beginnings:
-        return lambda place: (read(place) in own or read(place).startswith(beginnings)) is not denied
-    return lambda place: (read(place) in own) is not denied
-
-
-def every(row: _Row, named: Mapping[str, Condition] | None = None) -> Condition:
-    """The condition that all fields of a row hold; "when" is one of those that are ``named``."""
-    own = [
-        named[text] if named is not None and field == "when" else _condition(field, text)
-        for field, text in row.items()
-        if field != "says"
-    ]
-    return lambda place: all(condition(place) for condition in own)
+    def holds(self, place: Place) -> bool:
+        """Whether each of its conditions holds."""
+        facts = place.facts
+        for field, own, wanted in self._tests:
+            if (facts[field] in own) is not wanted:
+                return False
+        return self._when is None or self._when(place)
 
 
 class Rule:
@@ -138,19 +109,17 @@ class Rule:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._blocks: Iterable[tuple[Condition, list[tuple[Condition, str]]]] = ()
+
+    @cached_property
+    def _rows(self) -> list[tuple[Row, str]]:
+        blocks = FILE.rules[self._name]
+        return [(Row(block.when | row), row.get("says", block.says)) for block in blocks for row in block.rows]
 
     def __call__(self, place: Place) -> str:
         """What the rule says of a place."""
-        self._blocks = self._blocks or [
-            (every(block.when), [(every(row), row.get("says", block.says)) for row in block.rows])
-            for block in FILE.rules[self._name]
-        ]
-        for when, rows in self._blocks:
-            if when(place):
-                for holds, says in rows:
-                    if holds(place):
-                        return _filled(says, place)
+        for row, says in self._rows:
+            if row.holds(place):
+                return _filled(says, place)
         return ""
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from auditor.core.types import NEUTRAL
 from auditor.perturb.dictionaries import Term, nations, neutral, persons, single_nationals
 from auditor.perturb.gate.forms import heading_ahead, proper, same_class
-from auditor.perturb.gate.lexicon import FILE, Condition, Rule, every, is_person, listed, words
+from auditor.perturb.gate.lexicon import FILE, Condition, Row, Rule, is_person, listed, words
 from auditor.perturb.gate.units import Place, Unit
 from auditor.text.english import FUNCTION_WORDS, plural_verb
 from auditor.text.parse import Parse
@@ -248,7 +248,7 @@ def neutral_word(place: Place) -> str:
     if slot.startswith("opener.") and not _opens_a_clause(place):
         return f"{edit.target!r} opens no clause"
     rows = _fits().get((source, target))
-    if rows is not None and not any(holds(place) for holds in rows):
+    if rows is not None and not any(row.holds(place) for row in rows):
         return f"{edit.target!r} before {after.text!r}"
     return ""
 
@@ -356,11 +356,11 @@ _LOOKING: Mapping[str, Condition] = {
 
 
 @lru_cache(maxsize=1)
-def _fits() -> dict[tuple[str, str], list[Condition]]:
-    """(Source, target) → conditions of which one must hold."""
-    out: dict[tuple[str, str], list[Condition]] = {}
+def _fits() -> dict[tuple[str, str], list[Row]]:
+    """(Source, target) → rows of which one must hold."""
+    out: dict[tuple[str, str], list[Row]] = {}
     for pairs, rows in FILE.fits.items():
-        conditions = [every(row, _LOOKING) for row in rows]
+        conditions = [Row(row, _LOOKING) for row in rows]
         for pair in pairs.split("; "):
             source, _, target = pair.partition(" > ")
             out[source, target] = conditions
