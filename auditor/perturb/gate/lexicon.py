@@ -77,29 +77,24 @@ def pattern(text: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(text.split())})\b".replace("~", " "), re.IGNORECASE)
 
 
-class _Words(frozenset[str]):
-    """Words of which some end with a star."""
-
-    def __contains__(self, word: object) -> bool:
-        return super().__contains__(word) or str(word).startswith(tuple(own[:-1] for own in self if own[-1:] == "*"))
-
-
 class Row:
     """The conditions of one row; "when" is one of those that are ``named``."""
 
     def __init__(self, row: _Row, named: Mapping[str, Condition] | None = None) -> None:
-        self._tests = []
+        self._tests: list[tuple[str, frozenset[str], tuple[str, ...], bool]] = []
         for field, text in row.items():
             if field not in ("says", "when"):
                 own, name = words(text), field.removeprefix("not ")
-                self._tests.append((name, _Words(own) if "*" in text else own, name == field))
+                beginnings = tuple(word[:-1] for word in own if word.endswith("*"))
+                self._tests.append((name, own, beginnings, name == field))
         self._when = named[row["when"]] if named is not None and "when" in row else None
 
     def holds(self, place: Place) -> bool:
         """Whether each of its conditions holds."""
         facts = place.facts
-        for field, own, wanted in self._tests:
-            if (facts[field] in own) is not wanted:
+        for field, own, beginnings, wanted in self._tests:
+            fact = facts[field]
+            if (fact in own or (beginnings != () and fact.startswith(beginnings))) is not wanted:
                 return False
         return self._when is None or self._when(place)
 
@@ -111,15 +106,19 @@ class Rule:
         self._name = name
 
     @cached_property
-    def _rows(self) -> list[tuple[Row, str]]:
-        blocks = FILE.rules[self._name]
-        return [(Row(block.when | row), row.get("says", block.says)) for block in blocks for row in block.rows]
+    def _blocks(self) -> list[tuple[Row, list[tuple[Row, str]]]]:
+        return [
+            (Row(block.when), [(Row(row), row.get("says", block.says)) for row in block.rows])
+            for block in FILE.rules[self._name]
+        ]
 
     def __call__(self, place: Place) -> str:
         """What the rule says of a place."""
-        for row, says in self._rows:
-            if row.holds(place):
-                return _filled(says, place)
+        for when, rows in self._blocks:
+            if when.holds(place):
+                for row, says in rows:
+                    if row.holds(place):
+                        return _filled(says, place)
         return ""
 
 
