@@ -28,8 +28,8 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText
 from auditor.models.sentiment import Reviews
 from auditor.run.again import confirm
-from auditor.run.build import Parts, StoredCases, prepare
 from auditor.run.loop import Loop
+from auditor.run.preparation import Parts, StoredCases, prepare
 from auditor.testing.planted import Planted
 
 BUDGETS = (500, 1000, 2000)

@@ -23,11 +23,11 @@ from auditor.core.types import Response, Variant
 from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
-from auditor.measure.simulate import shift, spread
+from auditor.measure.power import shift, spread
 from auditor.run.audit import run_sync
-from auditor.run.build import Parts, prepare
+from auditor.run.panels import CHOICE, FIRST, RANKING, SECOND, Panel, Seen, _of, _take, panels, task_of
+from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import source
-from auditor.run.side_by_side import CHOICE, FIRST, RANKING, SECOND, Panel, Seen, _of, _take, panels, task_of
 
 PAIR = {"female": 0.5, "male": -0.5}
 CALLS = (200, 400, 800, 1600)  # at most: a plan may have fewer

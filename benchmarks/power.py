@@ -1,6 +1,6 @@
 """What the claims of a run show, and how often they err: planted answers to the cases that the product makes.
 
-The cases come once from the product's own pipeline; answers are drawn by `auditor.measure.simulate` and judged by
+The cases come once from the product's own pipeline; answers are drawn by `planted_answers` and judged by
 `auditor.measure.families.claims`. Prints a table as it goes, writes ``power.json`` and ``power.md``.
 
     python benchmarks/power.py [--runs 200] [--only TEXT] [--out benchmarks/results]
@@ -20,17 +20,19 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from planted_answers import MODEL, YES, Effects, Simulated
 
 from auditor.core.plan import UNTIL_WORDINGS, Plan
-from auditor.measure.claims import Claim, Question
+from auditor.core.record.measured import Claim
+from auditor.measure.claims import Question
 from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
-from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
+from auditor.measure.power import shift, spread
 from auditor.run import observed
-from auditor.run.build import prepare
 from auditor.run.dryrun import versions
+from auditor.run.preparation import prepare
 
 Scale = Literal["share", "log_odds", "number"]
 PLANNED = {

@@ -21,20 +21,22 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+from planted_answers import MODEL, YES, Effects, Simulated
 
 from auditor.core.plan import Plan
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check
-from auditor.measure import net
-from auditor.measure.claims import Claim, Question, decide
+from auditor.measure.claims import Question, decide
 from auditor.measure.contrasts import Versions
+from auditor.measure.families import net
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
-from auditor.measure.sequential import Look
-from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
+from auditor.measure.p_values import Look
+from auditor.measure.power import shift, spread
 from auditor.run import observed
 from auditor.run.audit import run_sync
-from auditor.run.build import Parts, prepare
 from auditor.run.observed import Observed, score_of
+from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import FEW, source
 from auditor.run.state import State
 from auditor.run.until import DECIDED, Until
@@ -177,7 +179,7 @@ def run(setting: Setting, number: int) -> Ended:
     for n, (_, table, versions) in enumerate(looked, start=1):
         table.follow(looked[-1].table)
         now = dataclasses.replace(question, looks={"gender": tuple(stage.look for stage in looked[:n])})
-        found = decide(list(net.tested(table, table.columns(), versions, "net", now)), now)
+        found = decide(list(net(table, table.columns(), versions, "net", now)), now)
         claim = next(c for c in found if set(c.groups) == PAIR.keys())
         if claim.verdict in DECIDED:
             break

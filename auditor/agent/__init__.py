@@ -23,9 +23,9 @@ from auditor.agent.session import Session
 from auditor.agent.session_folder import SETTINGS, TEXTS, Changed, Step
 from auditor.agent.session_settings import Settings
 from auditor.agent.values import Kept, Record, plain
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
+from auditor.core.shown import plural
 from auditor.core.types import Progress, SourceText
 
 if TYPE_CHECKING:

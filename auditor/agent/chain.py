@@ -15,8 +15,8 @@ import msgspec
 from auditor.agent.session import Session
 from auditor.agent.session_settings import Settings
 from auditor.agent.tools import Operations, described, summary
-from auditor.core.counting import plural
 from auditor.core.errors import AuthFailed, ConfigError, MissingDependency, UserError
+from auditor.core.shown import plural
 
 MAX_TOKENS = 1024
 TIMEOUT_S = 60.0

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import ConfigError
 
 SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
@@ -45,7 +45,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def known_words() -> Words:
     """The words by which goals are read."""
-    text = data.path("embedded", "agent", "goal.toml").read_text(encoding="utf-8")
+    text = reading.shipped("embedded", "agent", "goal.toml").read_text(encoding="utf-8")
     return msgspec.toml.decode(text, type=Words)
 
 

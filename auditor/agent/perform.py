@@ -16,7 +16,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 
 if TYPE_CHECKING:
-    from auditor.run.build import Parts
+    from auditor.run.preparation import Parts
     from auditor.run.result import Result
 
 OF_TEXTS = (  # a run reads texts that the session wrote

@@ -18,8 +18,8 @@ from auditor.agent import run_figures
 from auditor.agent.session import LEAST_CALLS, Session
 from auditor.agent.session_folder import Changed
 from auditor.agent.values import Entry, Request, Row
-from auditor.core.counting import plural, verb
 from auditor.core.errors import ConfigError, UserError
+from auditor.core.shown import plural, verb
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report.words import listing
 

@@ -21,10 +21,10 @@ from auditor.agent import perform, pool, run_figures, session_folder
 from auditor.agent.session_folder import SESSION, STEPS, UNFINISHED, Changed, Ledger
 from auditor.agent.session_settings import Refused, Settings
 from auditor.agent.values import Entry, Fixed, Left, Planned, Record, Request, Spent, Texts, Used
-from auditor.core.counting import plural, verb
 from auditor.core.errors import RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
+from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from auditor.agent.session_settings import PlannerOptions
-from auditor.cli import consent, frame
-from auditor.cli.consent import agree
+from auditor.cli import frame, run_folders
 from auditor.cli.frame import takes
+from auditor.cli.run_folders import agree
 from auditor.cli.screen import EXIT_INCOMPLETE, Draw, complain, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
@@ -52,7 +52,7 @@ def agent(
         kept = session_folder.options(Path(goal))
         again = f"agent {quoted(goal)} --resume"
         servers = [kept.common.get("base_url"), kept.planner_base_url]
-        consent.Named.of(kept.models or (), servers).consent(Path(goal), again=again, yes=yes, named=None)
+        run_folders.Named.of(kept.models or (), servers).consent(Path(goal), again=again, yes=yes, named=None)
         return _show(agents.resume(Path(goal), observe=Draw()), format, full)
     planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}
     options = {n: v for n, v in options.items() if n not in planned}

@@ -9,16 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from auditor.cli import consent, frame
-from auditor.cli.common import find_intact, find_run, find_text_run, print_as, with_waivers
+from auditor.cli import frame, run_folders
 from auditor.cli.frame import Words, option
-from auditor.cli.screen import say, screen
-from auditor.core.counting import plural
+from auditor.cli.run_folders import find_intact, find_run, find_text_run, with_waivers
+from auditor.cli.screen import print_as, say, screen
 from auditor.core.plan import Plan
-from auditor.core.provenance import code_sha256
-from auditor.core.provenance import head as head_of
-from auditor.core.record import part, read
-from auditor.core.shown import quoted
+from auditor.core.record import code_sha256, part, read
+from auditor.core.record import head as head_of
+from auditor.core.shown import plural, quoted
 from auditor.core.types import Estimate
 from auditor.report.words import interval, percent
 from auditor.report.words import visible as clean
@@ -129,16 +127,16 @@ def replay(
     id: Id,
     replicates: Annotated[int, option("replicates", help="Times each prompt is asked.")] = 5,
     format: frame.Format = "terminal",
-    model: consent.Models = None,
-    base_url: consent.Address = None,
-    yes: consent.Yes = False,
+    model: run_folders.Models = None,
+    base_url: run_folders.Address = None,
+    yes: run_folders.Yes = False,
 ) -> int:
     """Ask the prompts of one finding of RUN again; the cache is not used."""
     from auditor.run.result import replay as ask
 
     replicates = Plan(replicates=replicates).replicates or replicates
     path = find_text_run(run, "replay")
-    named = consent.Named.of_texts(RunFolder.open(path).record().get("spec") or {})
+    named = run_folders.Named.of_texts(RunFolder.open(path).record().get("spec") or {})
     again = f"replay {quoted(path)} {quoted(id)}"
     named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
     answers = ask(path, id, replicates=replicates)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from auditor.cli import frame
-from auditor.cli.common import print_as, prints_page
 from auditor.cli.frame import Words, option
-from auditor.cli.screen import say
-from auditor.core.counting import plural
+from auditor.cli.screen import print_as, prints_page, say
 from auditor.core.errors import ConfigError, DataFileError, RunFolderError
+from auditor.core.shown import plural
 from auditor.core.types import Case, names
 from auditor.store.folder import RunFolder
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from auditor.cli import frame
-from auditor.cli.common import finish
 from auditor.cli.frame import option
+from auditor.cli.run_folders import finish
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import TabularPlan

@@ -13,9 +13,9 @@ import typer
 from pydantic import BeforeValidator
 
 from auditor.cli import frame
-from auditor.cli.common import must_be_new, say_where
 from auditor.cli.frame import option, takes
-from auditor.cli.screen import say, screen
+from auditor.cli.run_folders import say_where
+from auditor.cli.screen import must_be_new, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.options import Listed, Option, PlanModel
 from auditor.core.plan import Plan
@@ -241,8 +241,8 @@ def _write_map(path: Path) -> int:
 
 def _show(record: dict[str, object], format: str, out: Path | None, full: bool) -> int:
     from auditor.report import html, ll144_report, terminal
+    from auditor.report.exchange import JsonReport
     from auditor.report.page import Page
-    from auditor.report.run_json import JsonReport
 
     typed = read(record)
     if out is not None:

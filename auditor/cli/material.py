@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli import frame
-from auditor.cli.common import must_be_new, print_as, prints_page
 from auditor.cli.frame import Words, option
-from auditor.cli.screen import say
-from auditor.core import data, yamlfile
-from auditor.core.counting import plural
+from auditor.cli.screen import must_be_new, print_as, prints_page, say
+from auditor.core import reading
 from auditor.core.errors import ConfigError
-from auditor.core.shown import quoted
+from auditor.core.shown import plural, quoted
 from auditor.report.words import figure
 
 if TYPE_CHECKING:
@@ -159,7 +157,7 @@ def show(attribute: Annotated[str, typer.Argument(help="One attribute, or neutra
     name = Path(attribute).stem
     if name != "neutral":
         dictionaries.load(name)  # says which there are
-    sys.stdout.write(yamlfile.read_text(data.path("dictionaries", f"{name}.yaml")))
+    sys.stdout.write(reading.read_text(reading.shipped("dictionaries", f"{name}.yaml")))
     return 0
 
 

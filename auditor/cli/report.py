@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli import frame
-from auditor.cli.common import find_intact, judge, must_be_new, with_waivers
 from auditor.cli.frame import option
-from auditor.cli.screen import say, screen
+from auditor.cli.run_folders import find_intact, judge, with_waivers
+from auditor.cli.screen import must_be_new, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.record import read
 from auditor.core.record.base import Spec

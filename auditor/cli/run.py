@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from auditor.cli import consent, frame
-from auditor.cli.common import find_run, find_text_run, finish, with_waivers
+from auditor.cli import frame, run_folders
 from auditor.cli.frame import takes
+from auditor.cli.run_folders import find_run, find_text_run, finish, with_waivers
 from auditor.cli.screen import Draw, complain, say
-from auditor.core.counting import plural, verb
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
-from auditor.core.shown import inline, quoted
+from auditor.core.shown import inline, plural, quoted, verb
 from auditor.core.types import is_beside, text_of
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact
@@ -85,11 +84,11 @@ def run_frozen(
 
 
 def agreed(plan: Plan, *, yes: bool) -> None:
-    """Ask before ``plan`` spends money (`auditor.cli.consent`)."""
+    """Ask before ``plan`` spends money (`auditor.cli.run_folders`)."""
     from auditor import run as pipeline
     from auditor.run.result import dry_run
 
-    consent.agree(
+    run_folders.agree(
         [*plan.models, plan.judge],
         limited=plan.limited,
         yes=yes,
@@ -208,9 +207,9 @@ def resume(
     format: frame.Format = "terminal",
     full: frame.Full = False,
     fail_on: frame.FailOn = None,
-    model: consent.Models = None,
-    base_url: consent.Address = None,
-    yes: consent.Yes = False,
+    model: run_folders.Models = None,
+    base_url: run_folders.Address = None,
+    yes: run_folders.Yes = False,
     **limits: object,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
@@ -225,7 +224,7 @@ def resume(
         raise ConfigError(
             f"{path} is a session of audit agent.", below=f"Go on with: audit agent {quoted(path)} --resume"
         )
-    consented: consent.Consented = {"yes": yes, "named": model or (), "base_url": base_url}
+    consented: run_folders.Consented = {"yes": yes, "named": model or (), "base_url": base_url}
     if (path / TRIAL).is_file():
         return trials.resume_trial(path, limits, consented, format)
     folder = RunFolder.open(path)
@@ -239,7 +238,7 @@ def resume(
             return 0
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on, full=full)
-    named = consent.Named.of_texts(folder.plan.get("plan") or {})
+    named = run_folders.Named.of_texts(folder.plan.get("plan") or {})
     named.consent(path, again=f"resume {quoted(path)}", **consented)
     if panels:
         return trials.resume_panels(path, limits, format)

@@ -1,17 +1,26 @@
-"""What commands write to: lines of results and complaints, the size of a terminal, how far a run is."""
+"""What commands write to: lines of results and complaints, values and pages, the size of a terminal, progress."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 import textwrap
 import time
-from typing import TextIO, TypedDict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, TypedDict
 
-from auditor.core.errors import AuditError
+import msgspec
+
+from auditor.core import reading
+from auditor.core.errors import AuditError, ConfigError
 from auditor.core.shown import encodable, inline, own
 from auditor.core.types import Progress
+
+if TYPE_CHECKING:
+    from auditor.report.document import Document
 
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
 INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goes on from there."
@@ -60,6 +69,54 @@ def complain(message: object, below: str = "") -> None:
 def message_of(error: AuditError) -> tuple[str, str]:
     """What `complain` takes of an error."""
     return str(error).removesuffix(error.below).rstrip(), error.below
+
+
+def must_be_new(file: Path, why: str) -> Path:
+    """Refuse to write over a file that is there."""
+    if file.exists():
+        raise ConfigError(f"{file} {why}")
+    return file
+
+
+def prints_page(folder: str, what: str) -> Callable[[], int]:
+    """A command that prints the page about files of one kind."""
+
+    def describe() -> int:
+        sys.stdout.write(reading.shipped(folder, "README.md").read_text(encoding="utf-8"))
+        return 0
+
+    describe.__doc__ = f"Describe {what} files field by field."
+    return describe
+
+
+def print_as(format: str, values: object, lines: Iterable[object], *, ordered: bool = True, code: int = 0) -> int:
+    """Print ``values`` as JSON, keys in order, or ``lines``, which are not made before; returns ``code``."""
+    if format == "json":
+        sys.stdout.write(json.dumps(msgspec.to_builtins(values), indent=2, sort_keys=ordered) + "\n")
+    else:
+        say(*lines)
+    return code
+
+
+def put(
+    values: Mapping[str, object], format: str, document: Document, out: Path | None = None, *, full: bool = True
+) -> None:
+    """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
+    from auditor.report import html, markdown, terminal
+    from auditor.report.exchange import JsonReport
+    from auditor.report.page import Page
+
+    if format == "json":
+        text = JsonReport().render(dict(values))
+    elif format == "terminal":
+        text = terminal.write(Page(**screen()), document, full=full or out is not None)
+    else:
+        text = (html if format == "html" else markdown).write(document)
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8")
+        say(out)
 
 
 class Draw:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from auditor.cli import common, consent, frame
-from auditor.cli.consent import agree
+from auditor.cli import frame, run_folders
 from auditor.cli.frame import invoke, option, takes
+from auditor.cli.run_folders import agree
 from auditor.cli.screen import Draw, complain, say, screen
 from auditor.core import record as records
 from auditor.core.options import FILE, Group, Typed
@@ -53,7 +53,7 @@ def tabular(
     """  # noqa: D301 - the mark is click's own: lines below it are not joined
     from auditor.tables.tabular_run import audit_table, load_frozen, with_flags
 
-    common.with_waivers({})  # a slip in the file is told before anything is asked
+    run_folders.with_waivers({})  # a slip in the file is told before anything is asked
     frozen = None if plan is None else load_frozen(plan)
     chosen = plan_of(options, config) if frozen is None else with_flags(frozen, settings_of(options))
     _check_flags(chosen)
@@ -152,23 +152,23 @@ def _check_rule(fail_on: str | None, method: str) -> None:
 
 def _finish(run: TabularRun, format: str, fail_on: str | None, *, full: bool) -> int:
     """Print a run and return its exit code."""
-    record = common.with_waivers(dict(run.record))
+    record = run_folders.with_waivers(dict(run.record))
     if format == "json":
         sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
     else:
         sys.stdout.write(dataclasses.replace(run, record=record).to_text(**screen(), full=full))
     sys.stdout.flush()
     if run.path is not None:
-        common.say_where(run.path)
+        run_folders.say_where(run.path)
     if not run.complete:
         typed = records.read(run.record)
         spec, reason, further = typed.spec, (typed.status_reason or "").rstrip("."), ""
         if run.path is not None and (spec.task is not None or (spec.model or "").startswith("http:")):
-            named = consent.Named.of([spec.model], [spec.base_url]).options()
+            named = run_folders.Named.of([spec.model], [spec.base_url]).options()
             further = f"Go on with: audit tabular resume {quoted(run.path)}{named} --max-calls N"
             further += " (or another limit)"
         complain(f"The search is incomplete: {reason}.", further)
-    return common.judge(record, fail_on, partial=not run.complete)
+    return run_folders.judge(record, fail_on, partial=not run.complete)
 
 
 def schema(
@@ -199,18 +199,18 @@ def resume(
     format: frame.Format = "terminal",
     full: frame.Full = False,
     fail_on: frame.FailOn = None,
-    model: consent.Models = None,
-    base_url: consent.Address = None,
-    yes: consent.Yes = False,
+    model: run_folders.Models = None,
+    base_url: run_folders.Address = None,
+    yes: run_folders.Yes = False,
     **limits: object,
 ) -> int:
     """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
     from auditor.store.folder import RunFolder
     from auditor.tables import resume_table
 
-    path = common.find_intact(run)
+    path = run_folders.find_intact(run)
     plan, again = RunFolder.open(path).plan, f"tabular resume {quoted(path)}"
-    named = consent.Named.of([plan.get("model")], [plan.get("base_url")])
+    named = run_folders.Named.of([plan.get("model")], [plan.get("base_url")])
     named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
     return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on, full=full)
 

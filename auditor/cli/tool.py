@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli import frame
-from auditor.cli.common import print_as
 from auditor.cli.frame import Words, option, takes
-from auditor.cli.screen import say
+from auditor.cli.screen import print_as, say
 from auditor.core import registry
-from auditor.core.counting import plural
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
+from auditor.core.shown import plural
 from auditor.report.words import visible
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""``audit mitigate`` and ``audit choose``: texts of a run under changed prompts; which of several candidates."""
+"""``audit mitigate``, ``augment`` and ``choose``: changed prompts and texts to train with; which of several people."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli import consent, frame
-from auditor.cli.common import find_text_run, put
-from auditor.cli.consent import agree
+from auditor.cli import frame, run_folders
 from auditor.cli.frame import option, takes
-from auditor.cli.screen import Draw, say
-from auditor.core.counting import plural
+from auditor.cli.run_folders import agree, find_intact, find_text_run
+from auditor.cli.screen import Draw, put, say
 from auditor.core.errors import ConfigError
 from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
-from auditor.core.shown import quoted
+from auditor.core.shown import plural, quoted
 from auditor.core.types import names
+from auditor.report.words import visible
 from auditor.store.disk import write_json
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact
@@ -68,8 +67,8 @@ def mitigate(
     ] = None,
     format: frame.PageFormat = "terminal",
     dry_run: frame.DryRun = False,
-    base_url: consent.Address = None,
-    yes: consent.Yes = False,
+    base_url: run_folders.Address = None,
+    yes: run_folders.Yes = False,
     **limits: object,
 ) -> int:
     """Ask the texts of RUN under changed prompts, and say what each does: differences, accuracy, cost."""
@@ -82,7 +81,7 @@ def mitigate(
     root = Path(str(limits.pop("out", None) or path.parent))
     built_in = names(with_) if with_ is not None else () if prompt or other_model else None
     wanted = trying.Wanted(built_in=built_in, prompts=tuple(prompt or ()), models=tuple(other_model or ()))
-    named = consent.Named.of_texts(RunFolder.open(path).plan.get("plan") or {})
+    named = run_folders.Named.of_texts(RunFolder.open(path).plan.get("plan") or {})
     named.consent(path, again=f"mitigate {quoted(path)}", yes=yes, named=None, base_url=base_url)
     prepared = trying.prepare_trial(path, wanted, limits, replicates)
     size = f"{plural(len(prepared.arms), 'prompt')}, {plural(len(prepared.cases), 'case')}"
@@ -100,7 +99,7 @@ def mitigate(
     return _try_out(prepared, root / f"{path.name}-mitigated-{datetime.now(UTC):%Y%m%d-%H%M%S}", format)
 
 
-def resume_trial(folder: Path, limits: Mapping[str, object], consented: consent.Consented, format: str) -> int:
+def resume_trial(folder: Path, limits: Mapping[str, object], consented: run_folders.Consented, format: str) -> int:
     """Go on with the trial in ``folder``."""
     from auditor.run import mitigate as trying
 
@@ -108,7 +107,7 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consented: consent.
     path, wanted = folder / trial.run, trial.wanted
     require_intact(path)
     plan = RunFolder.open(path).plan.get("plan") or {}
-    named = consent.Named.of([*(plan.get("models") or ()), *wanted.models], [plan.get("base_url")])
+    named = run_folders.Named.of([*(plan.get("models") or ()), *wanted.models], [plan.get("base_url")])
     named.consent(folder, again=f"resume {quoted(folder)}", **consented)
     limits = trial.limits | {name: value for name, value in limits.items() if value is not None}
     return _try_out(trying.prepare_trial(path, wanted, limits, trial.replicates, trial.most), folder, format)
@@ -168,6 +167,53 @@ def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> in
     return 0
 
 
+def augment(
+    run: frame.RunArgument,
+    out: Annotated[Path, option("out", help="Where the rows go: .jsonl, or .csv.")],
+    top: Annotated[
+        int | None,
+        typer.Option("--top", help="Only cases with one of the N words with the highest rates (published: 5, 10)."),
+    ] = None,
+    share: Annotated[
+        float | None, typer.Option("--share", help="Rows in percent of the training data (published: 0.25 to 10).")
+    ] = None,
+    train_rows: Annotated[
+        int | None, typer.Option("--train-rows", help="Rows of the training data; with --share.")
+    ] = None,
+    model: Annotated[str | None, option("models", help="Whose violations (default: the first of the run).")] = None,
+    seed: Annotated[int, option("seed")] = 7,
+) -> int:
+    """Write texts whose answer changed in RUN, with the label that both sides should get."""
+    from auditor.run.augment import augment as collect
+    from auditor.run.augment import write, write_rows
+    from auditor.tables.retraining import augment_rows, described
+
+    path = find_intact(run)
+    if RunFolder.open(path).plan.get("kind") == "tabular":
+        table = augment_rows(path, share=share, train_rows=train_rows, seed=seed)
+        write_rows(table.columns, table.rows, out)
+        say(*described(table, out))
+        return 0
+    path = find_text_run(run, "augment")
+    with RunFolder.open(path) as folder:
+        folder.require_texts("writing training texts")
+        texts = collect(folder, top=top, share=share, train_rows=train_rows, model=model, seed=seed)
+    write(texts.rows, out)
+    lines = [f"{out}: {len(texts.rows)} of {plural(texts.available, 'text')} from the violations of {texts.model}"]
+    if texts.tokens:
+        lines.append(f"words: {', '.join(map(visible, texts.tokens))}")
+    if texts.wanted is not None and texts.wanted > texts.available:
+        lines.append(f"{texts.wanted} were asked for; a longer run (--limit) finds more violations to draw from.")
+    by_model = sum(row.label_source == "model" for row in texts.rows)
+    if by_model:
+        lines.append(
+            f"{by_model} labels are the model's own answers to the originals: look through them before training."
+        )
+    lines += [f"left out, {why}: {n}" for why, n in texts.dropped.items()]
+    say(*lines)
+    return 0
+
+
 @takes("choose", Plan)
 def choose(
     candidates: Annotated[
@@ -189,7 +235,7 @@ def choose(
 ) -> int:
     """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
     from auditor.run import choose as asking
-    from auditor.run.side_by_side import task_of
+    from auditor.run.panels import task_of
 
     plan = resolve(options, config)
     agree(
@@ -244,7 +290,7 @@ def _show(task: str, done: Compared, format: str) -> int:
 
 
 def _said(done: Compared, model: str) -> str:
-    from auditor.run.side_by_side import TIE
+    from auditor.run.panels import TIE
 
     seen = done.seen[model]
     lost = seen.answers.total() - seen.answers["ok"]

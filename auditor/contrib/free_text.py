@@ -11,10 +11,11 @@ from functools import cache
 
 import numpy as np
 
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer
-from auditor.measure import net
-from auditor.measure.claims import Claim, Question, Tested, decide
+from auditor.measure.claims import Question, Tested, decide
 from auditor.measure.contrasts import Versions
+from auditor.measure.families import net
 from auditor.measure.observations import STATUS, Arm, Columns, Observations
 from auditor.measure.p_values import holm
 from auditor.measure.told_apart import Bag, Pair, ToldApart, told_apart
@@ -156,12 +157,7 @@ def _claims(table: Observations, columns: Columns, question: Question, texts: Se
     figures["refusal"] = ("points", [100.0 * is_refusal(normalise(text[:300])) for text in raw])
     tested: list[Tested] = []
     for name, (unit, values) in figures.items():
-        numbers = Observations()
-        numbers.sources = table.sources
-        for row, (text, shape) in enumerate(
-            zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
-        ):
-            numbers.shape(table.texts.values[text], table.shapes.values[shape], table.name(row))
+        numbers = table.bare()
         for at in np.flatnonzero(known | refused if name == "refusal" else known).tolist():
             value = 100.0 if refused[at] else values[int(columns.label[at])]
             # Formats (lengths that were asked for) are taken together: the question is about the model.
@@ -173,7 +169,7 @@ def _claims(table: Observations, columns: Columns, question: Question, texts: Se
             )
         arrays = numbers.columns()
         asked = dataclasses.replace(question, outcomes=(), number=True, unit=unit, delta=None)
-        for one in net.tested(numbers, arrays, Versions(numbers, arrays), "net", asked):
+        for one in net(numbers, arrays, Versions(numbers, arrays), "net", asked):
             tested.append(dataclasses.replace(one, claim=dataclasses.replace(one.claim, label=name)))
     for model in table.models.values:
         yield from decide([t for t in tested if t.claim.model == model], dataclasses.replace(question, delta=None))

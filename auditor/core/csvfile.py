@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import gzip
 import io
 import zlib
@@ -11,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.core import userfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import DataFileError
-from auditor.core.shown import quoted
+from auditor.core.shown import plural, quoted
 
 DELIMITERS = (",", ";", "\t")
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -43,25 +41,15 @@ def content(path: Path, *, what: str = "one CSV file", missing: str = "") -> byt
     try:
         if path.is_dir():
             raise DataFileError(f"{path}: this is a folder; name {what}{_inside(path)}")
-        raw = userfile.content(path)
+        raw = reading.content(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise DataFileError(f"{path}: no such file.{near_files(path) or missing}") from None
+        raise DataFileError(f"{path}: no such file.{reading.near_files(path) or missing}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataFileError(f"{path}: cannot be read: {reason}") from None
     if not raw.strip():
         raise DataFileError(f"{path}: the file is empty")
     return raw
-
-
-def near_files(path: Path) -> str:
-    """Name files beside ``path`` that are spelled much like it, as a sentence; or nothing."""
-    try:
-        names = sorted(entry.name for entry in path.parent.iterdir() if entry.is_file())
-    except (OSError, ValueError):
-        return ""
-    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""
 
 
 def _inside(folder: Path) -> str:
@@ -82,11 +70,11 @@ def decode(path: Path, raw: bytes) -> str:
     if path.suffix.lower() == ".gz" and raw.startswith(_GZIP):
         try:
             with gzip.open(io.BytesIO(raw)) as file:
-                raw = file.read(userfile.LARGEST + 1)
+                raw = file.read(reading.LARGEST + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise DataFileError(f"{path}: damaged gzip file: {error}") from None
-        if len(raw) > userfile.LARGEST:
-            raise DataFileError(f"{path}: unpacked it is larger than {userfile.LARGEST:,} bytes, the most that is read")
+        if len(raw) > reading.LARGEST:
+            raise DataFileError(f"{path}: unpacked it is larger than {reading.LARGEST:,} bytes, the most that is read")
     if raw.startswith(_UTF16):
         raise DataFileError(f"{path}: the file is UTF-16, not UTF-8; convert it.", below=_convert("UTF-16", path))
     for magic, kind in _COMPRESSED.items():

@@ -9,7 +9,7 @@ import tomllib
 
 import msgspec
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import UnknownPlugin
 
 AREAS = {
@@ -46,7 +46,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 @functools.cache
 def pages() -> tuple[Page, ...]:
     """Every page, in the order of the file."""
-    raw = tomllib.loads(data.path("embedded", "explain", "codes.toml").read_text(encoding="utf-8"))
+    raw = tomllib.loads(reading.shipped("embedded", "explain", "codes.toml").read_text(encoding="utf-8"))
     read = msgspec.convert(raw["page"], tuple[Page, ...])
     return tuple(msgspec.structs.replace(page, text=" ".join(page.text.split())) for page in read)
 

@@ -24,9 +24,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from auditor.core import userfile
-from auditor.core.decoded import from_toml, toml_line
+from auditor.core import reading
 from auditor.core.errors import AuditError, ConfigError, DataFileError
+from auditor.core.reading import from_toml, toml_line
 from auditor.core.types import names
 
 LARGEST = 10**12  # of any option that is a number
@@ -219,7 +219,7 @@ class PlanModel(BaseModel):
         an unknown key, is a `DataFileError` that names file, line and key.
         """
         try:
-            text = userfile.text(path)
+            text = reading.text(path)
             raw: dict[str, object] = from_toml(text)
         except FileNotFoundError:
             raise ConfigError(f"{path}: there is no such file. Give an existing file with --config.") from None

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, distribution, entry_points
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import ConfigError, PluginError, UnknownPlugin
 from auditor.core.protocols import Gate, Model, Oracle, Renderer, ReportSection, Suite
 
@@ -165,4 +165,4 @@ MODELS = Registry("model", Model)
 RENDERERS = Registry("renderer", Renderer)
 SECTIONS = Registry("section", ReportSection)
 KINDS = (SUITES, CHECKS, ORACLES, MODELS, RENDERERS, SECTIONS)
-PAGES = tuple(sorted(path.stem for path in data.path("embedded", "frameworks").glob("*.yaml")))
+PAGES = tuple(sorted(path.stem for path in reading.shipped("embedded", "frameworks").glob("*.yaml")))

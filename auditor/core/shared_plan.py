@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_serializer
 
-from auditor.core import yamlfile
+from auditor.core import reading
 from auditor.core.errors import ConfigError
 from auditor.core.options import FLAG, LARGEST, Amount, Count, Group, Names, Option, PathText, PlanModel, near
 from auditor.core.secrets import hidden
@@ -100,7 +100,7 @@ def _checked(spec: str, settings: object) -> Mapping[str, object]:
         if name not in fields.values():
             raise ValueError(f"{spec}: {key!r} is no such setting.{near(key, fields)}")
         number = name in ("max_tokens", "timeout_s") and isinstance(value, str)
-        values[name] = yamlfile.load("--per-model", str(value)) if number else value
+        values[name] = reading.load_yaml("--per-model", str(value)) if number else value
     try:
         made = ServerPlan.model_validate(values)
     except ConfigError as error:

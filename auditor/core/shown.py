@@ -2,7 +2,7 @@
 
 Texts of models and servers, names in files, file names, run folders of others: each passes `visible` (reports) or
 `inline` (one line of a terminal). `guarded` puts the same rule around the streams of the process, so that what no
-caller thought of is held there.
+caller thought of is held there. Counts in sentences are written by `plural`.
 """
 
 from __future__ import annotations
@@ -104,6 +104,39 @@ def quoted(text: object) -> str:
         return shlex.quote(word)
     body = word.encode("unicode_escape", "backslashreplace").decode().replace("'", "\\'")
     return f"$'{body}'"
+
+
+def plural(n: int, word: str, many: str = "") -> str:
+    """Count things; ``many`` is the name of several where it is not ``word`` and an s.
+
+    Examples
+    --------
+    >>> plural(1, "seed"), plural(3, "seed"), plural(1200, "category", "categories")
+    ('1 seed', '3 seeds', '1,200 categories')
+    """
+    return f"{n:,} {word if n == 1 else many or word + 's'}"
+
+
+def cut_off(n: int) -> str:
+    """What to do about ``n`` answers that end at the limit on tokens, as the end of a sentence; empty for none.
+
+    Examples
+    --------
+    >>> cut_off(2), cut_off(0)
+    ('; 2 were cut off at the limit on tokens: raise it with --max-tokens', '')
+    """
+    return f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --max-tokens" if n else ""
+
+
+def verb(n: int, one: str, many: str) -> str:
+    """Choose the verb that goes with ``n`` things.
+
+    Examples
+    --------
+    >>> verb(1, "was", "were"), verb(0, "was", "were")
+    ('was', 'were')
+    """
+    return one if n == 1 else many
 
 
 ASCII = str.maketrans(

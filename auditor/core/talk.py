@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from auditor.core.decoded import from_json
+from auditor.core.reading import from_json
 
 Role = Literal["system", "user", "assistant", "tool"]
 _WHOLE = '{"conversation":'

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from auditor.core import userfile
-from auditor.core.decoded import from_toml, toml_line
+from auditor.core import reading
 from auditor.core.errors import DataFileError
+from auditor.core.reading import from_toml, toml_line
 from auditor.core.record import RunRecord, Waived, read
 from auditor.core.types import Finding
 
@@ -83,7 +83,7 @@ def glob(pattern: str) -> re.Pattern[str]:
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a waivers file; `DataFileError` names file and line where it cannot be read or an entry is malformed."""
     try:
-        text = userfile.text(path)
+        text = reading.text(path)
     except UnicodeDecodeError as error:
         raise DataFileError(f"{path}: the file is not UTF-8 (byte {error.start}).") from error
     except OSError as error:
@@ -156,11 +156,6 @@ def apply(
         own = dataclasses.asdict(waiver) | {"run": waiver.run or None, "expires": waiver.expires.isoformat()}
         items.append(own | {"status": status, "findings": about})
     return {**record, "waivers": {"source": source, "date": today.isoformat(), "items": items}}
-
-
-def of(record: RunRecord) -> dict[str, Waived]:
-    """The active waiver of each waived finding, by the finding's id."""
-    return {id: item for item in reversed(record.waivers.items) if item.status == "active" for id in item.findings}
 
 
 def lines(record: RunRecord) -> list[str]:

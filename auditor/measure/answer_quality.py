@@ -9,13 +9,19 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from auditor.core.record.measured import Caution
+from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
-from auditor.measure.intervals import approximate_note, clopper_pearson, effective_size, korn_graubard, share_estimate
+from auditor.measure.intervals import (
+    LEVEL,
+    approximate_note,
+    clopper_pearson,
+    effective_size,
+    korn_graubard,
+    share_estimate,
+)
 from auditor.measure.observations import STATUSES, Arm, Observations, Place
 from auditor.measure.rates import edited, tabulate
 
@@ -144,7 +150,7 @@ def _answered(originals: Iterable[Original]) -> tuple[list[Original], int]:
     return answered, len(rows) - len(answered)
 
 
-def accuracy(originals: Iterable[Original], level: float = 0.95) -> Estimate | None:
+def accuracy(originals: Iterable[Original]) -> Estimate | None:
     """Share of answered originals whose answer equals the gold label (whole set); None if none was answered.
 
     One original per seed, so the interval is Clopper–Pearson.
@@ -158,10 +164,10 @@ def accuracy(originals: Iterable[Original], level: float = 0.95) -> Estimate | N
     """
     answered, skipped = _answered(originals)
     right = sum(o.right for o in answered)
-    return clopper_pearson(right, len(answered), level, n_skipped=skipped) if answered else None
+    return clopper_pearson(right, len(answered), n_skipped=skipped) if answered else None
 
 
-def micro_f1(originals: Iterable[Original], level: float = 0.95) -> Estimate | None:
+def micro_f1(originals: Iterable[Original]) -> Estimate | None:
     """F1 over all labels and answered originals together: ``2 TP / (2 TP + FP + FN)``; None if none was answered.
 
     An empty set counts as one label, "none", on either side. A ratio of sums over seeds, so the interval is
@@ -170,13 +176,13 @@ def micro_f1(originals: Iterable[Original], level: float = 0.95) -> Estimate | N
     rows = list(originals)
     answered, skipped = _answered(rows)
     if all(isinstance(o.gold, str) and isinstance(o.predicted, str) for o in answered):
-        return accuracy(rows, level)
+        return accuracy(rows)
     twice = [2.0 * len(gold & guess) for gold, guess in (o.sets for o in answered)]
     both = [float(len(gold) + len(guess)) for gold, guess in (o.sets for o in answered)]
-    return dataclasses.replace(korn_graubard(twice, both, level, n_skipped=skipped), n_variants=None)
+    return dataclasses.replace(korn_graubard(twice, both, n_skipped=skipped), n_variants=None)
 
 
-def macro_f1(originals: Iterable[Original], level: float = 0.95) -> Estimate | None:
+def macro_f1(originals: Iterable[Original]) -> Estimate | None:
     """Mean of the labels' F1, each label with equal weight; None if no original was answered.
 
     Labels that neither the gold labels nor the answers hold are left out; the note counts the others. The interval
@@ -200,21 +206,21 @@ def macro_f1(originals: Iterable[Original], level: float = 0.95) -> Estimate | N
             got = 2 * (label in gold and label in guess) - scores[label] * ((label in gold) + (label in guess))
             influence[i] += got / sizes[label]
     units = float(len(answered))
-    size = effective_size(value, influence / len(scores) * units, units, level)
+    size = effective_size(value, influence / len(scores) * units, units, LEVEL)
     wrong = sum(not o.right for o in answered)
     notes = (f"mean over {len(scores)} labels that occur", approximate_note(len(answered), wrong))
     method, note = "korn-graubard by seed, linearised", "; ".join(filter(None, notes))
-    return share_estimate(value, size, level, n=len(answered), method=method, n_skipped=skipped, note=note)
+    return share_estimate(value, size, LEVEL, n=len(answered), method=method, n_skipped=skipped, note=note)
 
 
-def violations(originals: Iterable[Original], *, right: bool, level: float = 0.95) -> Estimate | None:
+def violations(originals: Iterable[Original], *, right: bool) -> Estimate | None:
     """Share of judged variants that violate, of originals answered right (or wrong); None if none was judged."""
     rows = [o for o in originals if o.predicted is not None and o.right is right]
     judged = [o for o in rows if o.judged]
     if not judged:
         return None
     counts = [o.violations for o in judged], [o.judged for o in judged]
-    return korn_graubard(*counts, level, n_skipped=len(rows) - len(judged))
+    return korn_graubard(*counts, n_skipped=len(rows) - len(judged))
 
 
 def table(model: str, format: str, originals: Sequence[Original]) -> dict[str, object]:
@@ -295,25 +301,15 @@ def originals(
     return out
 
 
-class Golds(NamedTuple):
-    """Gold labels of texts: how many there are, and how many the task knows."""
-
-    given: int
-    mapped: int
-    unmapped: int
-    examples: list[str]
-    missing: int
-
-
-def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> Golds:
+def gold_summary(golds: Mapping[str, tuple[str | None, bool]]) -> Gold:
     """Count gold labels: case id → the label as the data writes it (None: none), and whether the task knows it."""
     unknown = Counter(text for text, known in golds.values() if text is not None and not known)
     labelled = sum(text is not None for text, _ in golds.values())
     ranked = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))
-    return Golds(
+    return Gold(
         given=labelled,
         mapped=labelled - unknown.total(),
         unmapped=unknown.total(),
-        examples=[text[:80] for text, _ in ranked[:SHOWN]],
+        examples=tuple(text[:80] for text, _ in ranked[:SHOWN]),
         missing=len(golds) - labelled,
     )

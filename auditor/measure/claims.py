@@ -3,7 +3,8 @@
 One claim is about one contrast of one family. *net*: the favourable answers (or the number, or the log odds) of one
 group minus those of another, whichever was the original. *refusal*: the same of answers that were refused or could
 not be read. *instability*: how often an answer changes at all, beyond placebo edits of the same shape. This module has
-what a run asks of its claims, and goes from estimates to verdicts; `auditor.measure.families` makes all of a run.
+what a run asks of its claims and what it compares, and goes from estimates to verdicts; `auditor.measure.families`
+makes all of a run.
 docs/statistics.md says what each verdict means; docs/decisions/0004-claims.md has the rules.
 """
 
@@ -19,14 +20,12 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from auditor.core.record.measured import Claim as Claim
-from auditor.core.record.measured import Family as Family
-from auditor.core.record.measured import Scale as Scale
+from auditor.core.record.measured import Claim, Scale
 from auditor.core.types import ClaimVerdict
+from auditor.measure.contrasts import Value, score, share_in
 from auditor.measure.linear import ROUNDING, Fit, Rows
-from auditor.measure.observations import Floats
-from auditor.measure.p_values import holm_in_blocks
-from auditor.measure.sequential import Look, nominal, overall
+from auditor.measure.observations import STATUS, Bools, Columns, Observations
+from auditor.measure.p_values import Look, holm_in_blocks, nominal, overall
 
 UNITS: Mapping[Scale, str] = {"log_odds": "log odds", "share": "points"}
 GRADED = "points of 100"  # unit of graded answers
@@ -141,6 +140,69 @@ def one_thread(function: Callable[P, T]) -> Callable[P, T]:
     return limited
 
 
+# -- what is compared ---------------------------------------------------------------------------------------------
+
+
+def scales(
+    observations: Observations, columns: Columns, rows: Bools, label: str, question: Question
+) -> dict[Scale, Value]:
+    """What is read from an answer on each scale that the answers have, the deciding one first."""
+    if question.number:
+        return {"number": score}
+    codes = [
+        code
+        for code, value in enumerate(observations.labels.values)
+        if value == label or (isinstance(value, tuple) and label in value)
+    ]
+    share = share_in(codes)
+    asked = {observations.formats.values[code] for code in np.unique(columns.format[rows]).tolist()}
+    if asked and asked <= question.graded:
+        return {"number": score, "share": share}
+    scored = rows & ~np.isnan(columns.score) & (columns.status == STATUS["ok"])
+    answered = rows & (columns.status == STATUS["ok"])
+    if len(question.outcomes) == 1 and scored.any() and scored.sum() == answered.sum():
+        return {"log_odds": score, "share": share}
+    return {"share": share}
+
+
+class Pair(NamedTuple):
+    """One group, the name of what it is compared with, the groups behind that, and its share of alpha."""
+
+    group: str
+    reference: str
+    against: tuple[str, ...]
+    weight: float
+
+    def needed(self, scale: Scale) -> int:
+        """Versions about either side from which on the claim has its share; numbers may do with few."""
+        return texts_needed(self.weight) if scale == "share" else MIN_TEXTS
+
+    def of(self, sides: int, scale: Scale) -> float:
+        """Its share of alpha with so many versions about either side: next to nothing where they are too few."""
+        return self.weight * (FEW if sides < self.needed(scale) else 1.0)
+
+
+def pairs(names: Sequence[str], attribute: str, question: Question) -> list[Pair]:
+    """Which groups are compared with which."""
+    marked = [n for n in names if n not in set(question.unmarked.get(attribute, ()))]
+    reference = question.references.get(attribute)
+    primary = question.primary.get(attribute)
+    if reference is not None:
+        return _shared([(g, reference, (reference,)) for g in marked if g != reference])
+    if len(marked) == 2:
+        group, other = primary if primary is not None and set(primary) == set(marked) else tuple(marked)
+        return [Pair(group, other, (other,), 1.0)]
+    rest = [(g, OTHERS, tuple(n for n in marked if n != g)) for g in marked]
+    if primary is not None and set(primary) <= set(marked):
+        first = Pair(primary[0], primary[1], (primary[1],), PRIMARY)
+        return [first, *_shared([one for one in rest if one[0] not in primary], 1 - PRIMARY)]
+    return _shared(rest)
+
+
+def _shared(pairs: Sequence[tuple[str, str, tuple[str, ...]]], total: float = 1.0) -> list[Pair]:
+    return [Pair(*one, total / len(pairs)) for one in pairs]
+
+
 # -- estimates ------------------------------------------------------------------------------------------------
 
 
@@ -208,18 +270,12 @@ def rare(fit: Fit, rows: Rows) -> Fit:
     With ``s`` texts that changed (``(Σ |y|)² / Σ y²``: as many as changed alike), ``3 exp(−s / 2)`` more are added to
     the variance: without any the 95 % limits are 3.4 / n (Clopper and Pearson: 3.7 / n), and from six on it is small.
     """
-    y = changes(rows)
+    focal = rows.design.focal > 0
+    y = np.bincount(np.unique(rows.design.text[focal], return_inverse=True)[1], rows.y[focal])
     square = float(y @ y)
     changed = float(np.abs(y).sum()) ** 2 / square if square else 0.0
     added = 3 * math.exp(-changed / 2) / len(y) ** 2
     return dataclasses.replace(fit, these=fit.these.wider(added), group=fit.group.wider(added))
-
-
-def changes(rows: Rows) -> Floats:
-    """The contrasts between groups, summed by source text."""
-    focal = rows.design.focal > 0
-    text = np.unique(rows.design.text[focal], return_inverse=True)[1]
-    return np.bincount(text, rows.y[focal]).astype(np.float64)
 
 
 # -- verdicts -------------------------------------------------------------------------------------------------
@@ -242,11 +298,16 @@ def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
         spread = [question.overall(t.claim.attribute, p) for t, p in zip(family, p_values, strict=True)]
         return holm_in_blocks(spread, weights, blocks)
 
-    shown = holm(t.claim.p_value or 0.0 for t in family)
-    words = holm(t.claim.p_words or 0.0 for t in family)
-    bounds = holm(_bound(t) for t in family)
-    adjusted = {id(t): PValues(*three) for t, *three in zip(family, shown, words, bounds, strict=True)}
-    return [t.claim if id(t) not in adjusted else _verdict(t, adjusted[id(t)], question, len(family)) for t in tested]
+    adjusted = zip(
+        holm(t.claim.p_value or 0.0 for t in family),
+        holm(t.claim.p_words or 0.0 for t in family),
+        holm(_bound(t) for t in family),
+        strict=True,
+    )
+    return [
+        t.claim if t.main is None else _verdict(t, t.main, PValues(*next(adjusted)), question, len(family))
+        for t in tested
+    ]
 
 
 def _bound(t: Tested) -> float:
@@ -256,9 +317,8 @@ def _bound(t: Tested) -> float:
     return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
 
 
-def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
-    claim, main = t.claim, t.main
-    assert main is not None
+def _verdict(t: Tested, main: Fit, p: PValues, question: Question, family: int) -> Claim:
+    claim = t.claim
     assert t.rows is not None
     differs = (np.abs(t.rows.y) > 1e-9) & (t.rows.design.focal > 0)
     changed = len(np.unique(t.rows.design.text[differs]))

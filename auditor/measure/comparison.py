@@ -141,7 +141,7 @@ def two_models(table: Observations, *, seed: int = 7) -> dict[str, object]:
     rows: list[dict[str, object]] = []
     p_values: list[float | None] = []
     for number, (first, second, attributes, (x, y, n)) in enumerate(pairs):
-        value, low, high = difference_of_rates(x, y, n, LEVEL)
+        value, low, high = difference_of_rates(x, y, n)
         p = _sign_flip(x - y, np.random.default_rng([seed, number]), wanted) if len(n) >= MIN_SEEDS else None
         p_values.append(p)
         rows.append(
@@ -290,7 +290,7 @@ def _tested(before: Cells, after: Cells, rng: np.random.Generator, wanted: int) 
     if not len(n):
         tested = _two_samples(before.by_text(), after.by_text(), rng, wanted)
         return tested, len(before.key) + len(after.key)
-    difference, low, high = difference_of_rates(y, x, n, LEVEL)
+    difference, low, high = difference_of_rates(y, x, n)
     tested = Tested(
         test=BY_TEXT,
         before=float(x.sum() / n.sum()),
@@ -309,7 +309,7 @@ def _tested(before: Cells, after: Cells, rng: np.random.Generator, wanted: int) 
 
 def _two_samples(before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, wanted: int) -> Tested:
     """Changed variants and all variants of each text, in two runs on other texts."""
-    first, second = (korn_graubard(*side, LEVEL) for side in (before, after))
+    first, second = (korn_graubard(*side) for side in (before, after))
     low, high = apart(second, first)
     few = min(len(before[0]), len(after[0])) < 2
     return Tested(

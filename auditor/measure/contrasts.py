@@ -8,14 +8,13 @@ is taken out by covariates, whose effect all edits of the attribute and all plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from auditor.measure.adjustment import Adjustment, Edits, within
-from auditor.measure.likelihood import MOST_ROWS, Known, Random, ceiling
+from auditor.measure.effects import MOST_ROWS, Adjustment, Edits, Known, Random, ceiling, within
 from auditor.measure.linear import Design
 from auditor.measure.observations import SILENT, STATUS, Arm, Bools, Codes, Columns, Floats, Ints, Observations, Shape
 
@@ -147,21 +146,12 @@ class Versions:
     @cached_property
     def words(self) -> csr_array:
         """Versions by words: 1 for a word that is put in, −1 for one that is taken out."""
-        return self._moved(-1.0)
+        return word_moves(self.shapes, self._words)[self.shape]
 
     @cached_property
     def moved(self) -> csr_array:
         """Versions by words: 1 for a word that is put in or taken out."""
-        return self._moved(1.0)
-
-    def _moved(self, out: float) -> csr_array:
-        cells = [
-            (n, self._words.of(word), sign)
-            for n, shape in enumerate(self.shapes)
-            for words, sign in ((shape.words_in, 1.0), (shape.words_out, out))
-            for word in words
-        ]
-        return _sparse(cells, (len(self.shapes), max(1, len(self._words.values))))[self.shape]
+        return word_moves(self.shapes, self._words, 1.0)[self.shape]
 
     @cached_property
     def of_groups(self) -> csr_array:
@@ -238,13 +228,11 @@ class Versions:
         stands for.
         """
         both = contrast.map
-        words = (both @ (self.of_groups if words is None else words)).tocoo()
-        kept = np.abs(words.data) > 1e-12
         return Design(
             focal=np.ones(len(contrast.text)),
             covariates=both @ self.covariates,
             text=self.units[contrast.text],
-            words=np.column_stack([words.coords[0][kept], words.coords[1][kept], words.data[kept]]),
+            words=both @ (self.of_groups if words is None else words),
             size=size,
         )
 
@@ -385,6 +373,17 @@ class Placebos(NamedTuple):
     moved: Ints
     original: Ints
     random: Random | None
+
+
+def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) -> csr_array:
+    """Shapes by words: 1 for a word that is put in, ``out`` for one that is taken out."""
+    cells = [
+        (n, codes.of(word), sign)
+        for n, shape in enumerate(shapes)
+        for words, sign in ((shape.words_in, 1.0), (shape.words_out, out))
+        for word in words
+    ]
+    return _sparse(cells, (len(shapes), max(1, len(codes.values))))
 
 
 def _sparse(cells: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:

@@ -256,12 +256,6 @@ class Point:
     high: float | None
     look: Look
 
-    def as_record(self) -> dict[str, object]:
-        """Plain data, the look among it."""
-        plain: dict[str, object] = asdict(self)
-        del plain["look"]
-        return plain | asdict(self.look) | {"changed": self.look.changed}
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
@@ -275,10 +269,6 @@ class Series:
     def changed(self) -> tuple[Point, ...]:
         """The dates at which a change was found."""
         return tuple(point for point in self.points if point.look.changed)
-
-    def as_record(self) -> dict[str, object]:
-        """Plain data."""
-        return self.key._asdict() | {"unit": self.unit, "points": [point.as_record() for point in self.points]}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -310,13 +300,22 @@ class Watched:
         return any(one.points[-1].look.changed for one in self.series if one.points)
 
     def as_record(self) -> dict[str, object]:
-        """Plain data."""
+        """Plain data, looks among the points."""
+        series = [
+            one.key._asdict() | {"unit": one.unit, "points": list(map(_plain, one.points))} for one in self.series
+        ]
         return {
             "folder": self.folder,
             "runs": list(self.runs),
             "others": dict(self.others),
             "changed": self.changed,
-            "series": [one.as_record() for one in self.series],
+            "series": series,
             "moved": [one._asdict() for one in self.moved],
             "moved_at": self.moved_at,
         }
+
+
+def _plain(point: Point) -> dict[str, object]:
+    plain: dict[str, object] = asdict(point)
+    del plain["look"]
+    return plain | asdict(point.look) | {"changed": point.look.changed}

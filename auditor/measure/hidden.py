@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.core.types import ClaimVerdict, Estimate, Finding, Interaction, InteractionKind, Verdict
-from auditor.measure import contrasts
-from auditor.measure.claim_words import chance_note, contrast_note, hidden_text
-from auditor.measure.claims import ALPHA, MIN_TEXTS, Question, one_thread
-from auditor.measure.lattices import Joints, joints
-from auditor.measure.net import scales
+from auditor.measure.claims import ALPHA, MIN_TEXTS, Question, one_thread, scales
+from auditor.measure.contrasts import outcome_means
+from auditor.measure.interactions import Joints, joints
+from auditor.measure.intervals import percent
 from auditor.measure.observations import Arm, Bools, Columns, Direction, Floats, Ints, Judged, Observations
 from auditor.measure.p_values import benjamini_hochberg, holm, sign_flip
 
@@ -95,7 +94,7 @@ class _Arms:
         here = np.zeros(len(joint.text), dtype=bool)
         for label in question.outcomes or [""]:
             scale, value = next(iter(scales(observations, columns, asked, label, question).items()))
-            y, known = contrasts.outcome_means(columns, asked, value)
+            y, known = outcome_means(columns, asked, value)
             measures.append(joint.beyond_parts(y) if scale == "share" else joint.contrasts(y))
             here = joint.known(known)
         if not here.any():
@@ -322,6 +321,39 @@ def _finding(one: Seen, known: Interaction, settings: Settings) -> Finding:
         exemplars=(v.variant_id,),
         text=hidden_text(v, one.directions),
         notes=(*((known.why,) if known.why else ()), *contrast_note(known), *chance),
+    )
+
+
+def hidden_text(verdict: Verdict, directions: Sequence[Direction]) -> str:
+    """What was measured for one hidden variant, in one sentence."""
+    changes = " and ".join(f"{a} ({s} → {t})" for a, s, t in directions).replace("_", " ")
+    alone = "either was changed alone" if verdict.order == 2 else "fewer of them were changed"
+    return (
+        f"the label changed from {verdict.original_output} to {verdict.variant_output} when {changes} terms "
+        f"were changed together; it stayed {verdict.original_output} when {alone}"
+    )
+
+
+def chance_note(rate: float) -> tuple[str, ...]:
+    """How many joint variants would look hidden by noise alone; only stated for two attributes."""
+    if rate <= 0.0:
+        return ()
+    return (f"at the measured noise, {percent(rate)} % of joint variants would look hidden by chance",)
+
+
+def contrast_note(known: Interaction) -> tuple[str, ...]:
+    """How far the joint change goes beyond its parts, beside what placebo edits do."""
+    if known.contrast is None or known.se is None:
+        return ()
+    if known.scale == "share":
+        return (
+            f"beyond all of its parts by {100 * abs(known.contrast):.0f} points of the label's share (placebo edits: "
+            f"standard deviation {100 * known.se:.0f})",
+        )
+    unit = " log odds" if known.scale == "log_odds" else ""
+    return (
+        f"interaction contrast: {known.contrast:+.2f}{unit} (joint effect minus the sum of the single ones; placebo "
+        f"edits: standard deviation {known.se:.2f})",
     )
 
 

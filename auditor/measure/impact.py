@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from auditor.measure import ratio_interval
+from auditor.measure import ratio_interval as ratios
 from auditor.measure.p_values import holm
 from auditor.measure.ratio_interval import RatioInterval
 
@@ -51,12 +51,8 @@ class Row:
 
     Attributes
     ----------
-    count : Count
-        People and selected people.
     share : Fraction or None
-        Of the people of the table.
-    small : bool
-        The share is below 2 %.
+        Of the people of the table; ``small`` where it is below 2 %.
     justification : str or None
         Why the category is left out of the impact ratios; None: it is not left out.
     ratio : Fraction or None
@@ -81,21 +77,21 @@ class Row:
     """
 
     count: Count
-    share: Fraction | None
-    small: bool
     justification: str | None
-    ratio: Fraction | None
-    ratio_to_excluded: Fraction | None
-    ratio_to_steady: Fraction | None
-    below_four_fifths: bool | None
-    below_shown: bool | None
-    one_person_flip: bool | None
+    reason: str
     interval: RatioInterval
     interval_best: RatioInterval
-    p: float | None
-    p_holm: float | None
-    z: float | None
-    reason: str
+    share: Fraction | None = None
+    small: bool = False
+    ratio: Fraction | None = None
+    ratio_to_excluded: Fraction | None = None
+    ratio_to_steady: Fraction | None = None
+    below_four_fifths: bool | None = None
+    below_shown: bool | None = None
+    one_person_flip: bool | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    z: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +111,22 @@ class ImpactTable:
     excluded_reference: str | None
     steady_reference: str | None
     omnibus_p: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MedianRule:
+    """The median of a full sample, and how much of the sample it splits.
+
+    ``above`` and ``tied`` are numbers of people of the ``n`` strictly above the median and exactly at it.
+    """
+
+    median: Fraction
+    n: int
+    above: int
+    tied: int
+
+
+# -- exact ------------------------------------------------------------------------------------------------------
 
 
 def round_half_up(value: Fraction, digits: int) -> str:
@@ -160,13 +172,7 @@ def impact_ratio(count: Count, reference: Count) -> Fraction | None:
 
 
 def below_four_fifths(count: Count, reference: Count) -> bool:
-    """Whether the rate is less than four-fifths of the reference's, in integers; exactly 4/5 is not less.
-
-    Examples
-    --------
-    >>> below_four_fifths(Count(category="a", n=5, x=3), Count(category="b", n=8, x=6))
-    False
-    """
+    """Whether the rate is less than four-fifths of the reference's, in integers; exactly 4/5 is not less."""
     return 5 * count.x * reference.n < 4 * reference.x * count.n
 
 
@@ -177,14 +183,7 @@ def is_small(n: int, total: int) -> bool:
 
 def highest(counts: Sequence[Count]) -> Count | None:
     """The category with the highest rate; of equal ones the largest, then the first."""
-    best: Count | None = None
-    for count in counts:
-        if not count.n:
-            continue
-        left, right = (count.x * best.n, best.x * count.n) if best else (1, 0)
-        if best is None or left > right or (left == right and count.n > best.n):
-            best = count
-    return best
+    return max((c for c in counts if c.n), key=lambda c: (Fraction(c.x, c.n), c.n), default=None)
 
 
 def one_person_flip(counts: Sequence[Count], category: str, reference: str) -> bool | None:
@@ -205,163 +204,6 @@ def one_person_flip(counts: Sequence[Count], category: str, reference: str) -> b
     return below_four_fifths(now[category], top) is not flagged
 
 
-def table(
-    counts: Sequence[Count],
-    *,
-    excluded: Mapping[str, str] | None = None,
-    level: float = 0.95,
-    one_per_run: bool = False,
-) -> ImpactTable:
-    """Compute one breakdown.
-
-    Parameters
-    ----------
-    counts : sequence of Count
-        One for each category, empty ones included; names are unique.
-    excluded : mapping of str to str
-        Categories left out of the impact ratios, with the justification. Their rates are still computed.
-        Names that are not in this table are ignored.
-    level : float
-        Confidence level of the intervals.
-    one_per_run : bool
-        Every selection was one choice among all categories (a ranking's first place), so the counts of two
-        categories are not independent; interval and test condition on their sum.
-
-    Raises
-    ------
-    ValueError
-        A justification is blank.
-    """
-    excluded = {k: v for k, v in (excluded or {}).items() if any(c.category == k for c in counts)}
-    if any(not reason.strip() for reason in excluded.values()):
-        raise ValueError("each category that is left out needs a justification")
-    kept = [c for c in counts if c.category not in excluded]
-    reference, top = highest(kept), highest(counts)
-    total = sum(c.n for c in counts)
-    beyond = None
-    if top and top.category in excluded and (reference is None or _higher(top, reference)):
-        beyond = top
-    large = [c for c in kept if not few(c.n, total)]
-    steady = highest(large) if reference and few(reference.n, total) else None
-    rows = []
-    for count in counts:
-        row = _row(count, kept, reference, excluded, level, one_per_run)
-        rows.append(
-            replace(
-                row,
-                share=Fraction(count.n, total) if total else None,
-                small=bool(count.n) and is_small(count.n, total),
-                ratio_to_excluded=impact_ratio(count, beyond) if beyond else None,
-                ratio_to_steady=impact_ratio(count, steady) if steady and row.ratio is not None else None,
-            )
-        )
-    adjusted = holm([row.p for row in rows])
-    rows = [replace(row, p_holm=p, below_shown=_shown(row, p, steady)) for row, p in zip(rows, adjusted, strict=True)]
-    return ImpactTable(
-        rows=tuple(rows),
-        n=total,
-        x=sum(c.x for c in counts),
-        reference=reference.category if reference else None,
-        excluded_reference=beyond.category if beyond else None,
-        steady_reference=steady.category if steady else None,
-        omnibus_p=ratio_interval.omnibus([(c.x, c.n) for c in counts if c.n], one_per_run=one_per_run),
-    )
-
-
-def few(n: int, total: int) -> bool:
-    """Whether a category of ``n`` people is too small for ratios to rest on it.
-
-    Examples
-    --------
-    >>> few(29, 1000), few(30, 1000), few(30, 2000)
-    (True, False, True)
-    """
-    return n < STEADY or is_small(n, total)
-
-
-def _shown(row: Row, p_holm: float | None, steady: Count | None) -> bool | None:
-    if row.below_four_fifths is None:
-        return None
-    return (
-        row.below_four_fifths
-        and p_holm is not None
-        and p_holm <= ALPHA
-        and (steady is None or below_four_fifths(row.count, steady))
-    )
-
-
-def _higher(a: Count, b: Count) -> bool:
-    return a.x * b.n > b.x * a.n
-
-
-def _row(
-    count: Count,
-    kept: Sequence[Count],
-    reference: Count | None,
-    excluded: Mapping[str, str],
-    level: float,
-    one_per_run: bool,
-) -> Row:
-    justification = excluded.get(count.category)
-    if justification is not None:
-        reason = f"left out of the impact ratios: {justification}"
-    elif reference is None:
-        reason = NO_REFERENCE
-    elif not count.n:
-        reason = EMPTY
-    elif not reference.x:
-        reason = ZERO_REFERENCE
-    else:
-        reason = REFERENCE if count is reference else ""
-    none = RatioInterval(low=None, high=None, method="", reason=reason)
-    bare = Row(
-        count=count,
-        share=None,
-        small=False,
-        justification=justification,
-        ratio=None,
-        ratio_to_excluded=None,
-        ratio_to_steady=None,
-        below_four_fifths=None,
-        below_shown=None,
-        one_person_flip=None,
-        interval=none,
-        interval_best=none,
-        p=None,
-        p_holm=None,
-        z=None,
-        reason=reason,
-    )
-    if reason not in ("", REFERENCE) or reference is None:
-        return bare
-    own = replace(bare, ratio=impact_ratio(count, reference), below_four_fifths=below_four_fifths(count, reference))
-    if count is reference:
-        return own
-    pair = (count.x, count.n, reference.x, reference.n)
-    others = [(c.x, c.n) for c in kept if c.n and c is not count and c is not reference]
-    return replace(
-        own,
-        one_person_flip=one_person_flip(kept, count.category, reference.category),
-        interval=ratio_interval.interval(*pair, level=level, one_per_run=one_per_run),
-        interval_best=ratio_interval.against_best(pair[:2], pair[2:], others, level=level, one_per_run=one_per_run),
-        p=ratio_interval.exact_test(*pair, one_per_run=one_per_run),
-        z=None if one_per_run else ratio_interval.z_score(*pair),
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MedianRule:
-    """The median of a full sample, and how much of the sample it splits.
-
-    ``above`` and ``tied`` are numbers of people of the ``n`` strictly above the median and exactly at it.
-    """
-
-    median: Fraction
-    n: int
-    above: int
-    tied: int
-
-
 def median_rule(scores: Sequence[Fraction]) -> MedianRule:
     """Take the median of the full sample, once; a score counts as above it only if it is strictly higher.
 
@@ -380,7 +222,104 @@ def median_rule(scores: Sequence[Fraction]) -> MedianRule:
         raise ValueError("a median needs at least one score")
     ordered = sorted(scores)
     half, odd = divmod(len(ordered), 2)
-    median = ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
-    return MedianRule(
-        median=median, n=len(ordered), above=sum(s > median for s in ordered), tied=sum(s == median for s in ordered)
+    middle = ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
+    above, tied = sum(s > middle for s in scores), sum(s == middle for s in scores)
+    return MedianRule(median=middle, n=len(scores), above=above, tied=tied)
+
+
+def table(
+    counts: Sequence[Count], *, excluded: Mapping[str, str] | None = None, one_per_run: bool = False
+) -> ImpactTable:
+    """Compute one breakdown.
+
+    Parameters
+    ----------
+    counts : sequence of Count
+        One for each category, empty ones included; names are unique.
+    excluded : mapping of str to str
+        Categories left out of the impact ratios, with the justification. Their rates are still computed.
+        Names that are not in this table are ignored.
+    one_per_run : bool
+        Every selection was one choice among all categories (a ranking's first place), so the counts of two
+        categories are not independent; interval and test condition on their sum.
+
+    Raises
+    ------
+    ValueError
+        A justification is blank.
+    """
+    excluded = {k: v for k, v in (excluded or {}).items() if any(c.category == k for c in counts)}
+    if any(not reason.strip() for reason in excluded.values()):
+        raise ValueError("each category that is left out needs a justification")
+    kept = [c for c in counts if c.category not in excluded]
+    reference, top = highest(kept), highest(counts)
+    total = sum(c.n for c in counts)
+
+    def few(count: Count) -> bool:  # people, for ratios to rest on them
+        return count.n < STEADY or is_small(count.n, total)
+
+    higher = top and (reference is None or top.x * reference.n > reference.x * top.n)
+    beyond = top if top and higher and top.category in excluded else None
+    steady = highest([c for c in kept if not few(c)]) if reference and few(reference) else None
+    rows = []
+    for count in counts:
+        row = _row(count, kept, reference, excluded.get(count.category), one_per_run)
+        rows.append(
+            replace(
+                row,
+                share=Fraction(count.n, total) if total else None,
+                small=bool(count.n) and is_small(count.n, total),
+                ratio_to_excluded=impact_ratio(count, beyond) if beyond else None,
+                ratio_to_steady=impact_ratio(count, steady) if steady and row.ratio is not None else None,
+            )
+        )
+    adjusted = zip(rows, holm([row.p for row in rows]), strict=True)
+    rows = [replace(row, p_holm=p, below_shown=_shown(row, p, steady)) for row, p in adjusted]
+    return ImpactTable(
+        rows=tuple(rows),
+        n=total,
+        x=sum(c.x for c in counts),
+        reference=reference.category if reference else None,
+        excluded_reference=beyond.category if beyond else None,
+        steady_reference=steady.category if steady else None,
+        omnibus_p=ratios.omnibus([(c.x, c.n) for c in counts if c.n], one_per_run=one_per_run),
+    )
+
+
+def _shown(row: Row, p_holm: float | None, steady: Count | None) -> bool | None:
+    if not row.below_four_fifths:
+        return row.below_four_fifths
+    return p_holm is not None and p_holm <= ALPHA and (steady is None or below_four_fifths(row.count, steady))
+
+
+def _row(
+    count: Count, kept: Sequence[Count], reference: Count | None, justification: str | None, one_per_run: bool
+) -> Row:
+    """One category beside the reference, without what depends on the whole table."""
+    if justification is not None:
+        reason = f"left out of the impact ratios: {justification}"
+    elif reference is None:
+        reason = NO_REFERENCE
+    elif not count.n:
+        reason = EMPTY
+    elif not reference.x:
+        reason = ZERO_REFERENCE
+    else:
+        reason = REFERENCE if count is reference else ""
+    none = RatioInterval(reason=reason)
+    row = Row(count=count, justification=justification, reason=reason, interval=none, interval_best=none)
+    if reference is None or reason not in ("", REFERENCE):
+        return row
+    row = replace(row, ratio=impact_ratio(count, reference), below_four_fifths=below_four_fifths(count, reference))
+    if count is reference:
+        return row
+    pair = (count.x, count.n, reference.x, reference.n)
+    others = [(c.x, c.n) for c in kept if c.n and c is not count and c is not reference]
+    return replace(
+        row,
+        one_person_flip=one_person_flip(kept, count.category, reference.category),
+        interval=ratios.interval(*pair, one_per_run=one_per_run),
+        interval_best=ratios.against_best(pair[:2], pair[2:], others, one_per_run=one_per_run),
+        p=ratios.exact_test(*pair, one_per_run=one_per_run),
+        z=None if one_per_run else ratios.z_score(*pair),
     )

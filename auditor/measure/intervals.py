@@ -9,14 +9,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.core.counting import plural
+from auditor.core.shown import plural
 from auditor.core.types import Estimate
 from auditor.measure.observations import Floats, Ints
 
+LEVEL = 0.95
 FEW_SEEDS = 100
 FEW_WITH_FLIP = 10
 BY_SEED = "korn-graubard by seed"
 BY_CHANCE = "weighted by inclusion (Hájek), by text"
+SEQUENCE = "beta-binomial mixture confidence sequence"
 
 
 def share_estimate(
@@ -27,7 +29,7 @@ def share_estimate(
     return Estimate(value=p, low=low, high=high, level=level, n=n, n_skipped=n_skipped, method=method, note=note)
 
 
-def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = 0.95, n_skipped: int = 0) -> Estimate:
+def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = LEVEL, n_skipped: int = 0) -> Estimate:
     """Share of variants with an event, with an interval that knows that variants of one seed are alike.
 
     The ratio of two sums over seeds; its variance by linearisation over seeds gives an effective sample size
@@ -96,7 +98,7 @@ def t_quantile(level: float, df: float) -> float:
     return float(stdtrit(df, 0.5 + level / 2))
 
 
-def mean_share(values: ArrayLike, units: float, level: float = 0.95, n_skipped: int = 0) -> Estimate:
+def mean_share(values: ArrayLike, units: float, n_skipped: int = 0) -> Estimate:
     """Mean over seeds of a share that each seed has, each seed with equal weight.
 
     Korn–Graubard on the variance of the mean, capped at ``units``, the comparisons behind them in all: unlike a t
@@ -118,12 +120,12 @@ def mean_share(values: ArrayLike, units: float, level: float = 0.95, n_skipped: 
     # The mean of equal values is rounded: hold it within the range of the values.
     p = float(min(max(x.mean(), x.min()), x.max()))
     scale = max(float(units), float(len(x))) / len(x)
-    size = effective_size(p, (x - p) * scale, scale * len(x), level)
+    size = effective_size(p, (x - p) * scale, scale * len(x), LEVEL)
     note = approximate_note(len(x), int(np.count_nonzero(x)))
-    return share_estimate(p, size, level, n=len(x), method=BY_SEED, n_skipped=n_skipped, note=note)
+    return share_estimate(p, size, LEVEL, n=len(x), method=BY_SEED, n_skipped=n_skipped, note=note)
 
 
-def clopper_pearson(successes: int, n: int, level: float = 0.95, n_skipped: int = 0) -> Estimate:
+def clopper_pearson(successes: int, n: int, level: float = LEVEL, n_skipped: int = 0) -> Estimate:
     """Exact interval for a share of independent units: one yes or no for each seed.
 
     Raises
@@ -142,7 +144,7 @@ def clopper_pearson(successes: int, n: int, level: float = 0.95, n_skipped: int 
     return replace(made, n_variants=n)
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
+def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
     """Mean of seed values with a t interval: (mean, low, high), for differences that may be negative.
 
     With one seed, or where all values are equal, the interval says nothing: the limits are infinite.
@@ -178,7 +180,7 @@ def beta_limits(p: float, size: float, level: float) -> tuple[float, float]:
 # -- differences ----------------------------------------------------------------------------------------------
 
 
-def difference_of_rates(x: ArrayLike, y: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[float, float, float]:
+def difference_of_rates(x: ArrayLike, y: ArrayLike, n: ArrayLike) -> tuple[float, float, float]:
     """Difference of two rates on the same variants of the same texts: (value, low, high).
 
     A ratio of sums over texts, as each of the rates is; its variance by linearisation. Rare changes make the t limits
@@ -198,12 +200,12 @@ def difference_of_rates(x: ArrayLike, y: ArrayLike, n: ArrayLike, level: float =
     d, of = np.asarray(x, dtype=float) - np.asarray(y, dtype=float), np.asarray(n, dtype=float)
     units, texts = float(of.sum()), len(of)
     value = float(d.sum()) / units
-    up, down = (korn_graubard(np.maximum(0.0, sign * d), of, level) for sign in (1.0, -1.0))
+    up, down = (korn_graubard(np.maximum(0.0, sign * d), of) for sign in (1.0, -1.0))
     low, high = apart(up, down)
     residuals = d - value * of
     if texts > 1 and residuals.any():
         variance = texts / (texts - 1) * float(residuals @ residuals) / units**2
-        half = t_quantile(level, texts - 1) * math.sqrt(variance)
+        half = t_quantile(LEVEL, texts - 1) * math.sqrt(variance)
         low, high = min(low, value - half), max(high, value + half)
     return value, max(-1.0, low), min(1.0, high)
 
@@ -223,6 +225,58 @@ def apart(a: Estimate, b: Estimate) -> tuple[float, float]:
     return (d - math.hypot(a.value - a.low, b.high - b.value), d + math.hypot(a.high - a.value, b.value - b.low))
 
 
+def confidence_sequence(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+    """Always-valid interval for the rate of independent yes/no draws.
+
+    The likelihood ratio of a Beta(a, b) mixture against one rate p is a martingale if p is the truth, so by
+    Ville's inequality it ever exceeds ``1 / (1 - level)`` with probability at most ``1 - level``. The interval
+    holds the rates for which it has not. It may be looked at after every draw and used to stop.
+
+    With ``n = 0`` it is [0, 1]. The mixture ½, ½ (Krichevsky–Trofimov) adapts to rates near 0 and 1.
+
+    References
+    ----------
+    H. Robbins, Statistical methods related to the law of the iterated logarithm, Ann. Math. Stat. 41 (1970).
+    S. R. Howard, A. Ramdas, J. McAuliffe, J. Sekhon, Time-uniform, nonparametric, nonasymptotic confidence
+    sequences, Ann. Stat. 49 (2021).
+
+    Examples
+    --------
+    >>> low, high = confidence_sequence(0, 300)
+    >>> low, round(high, 3)
+    (0.0, 0.021)
+    """
+    if not 0 <= successes <= n or not 0 < level < 1:
+        raise ValueError(f"needs 0 <= successes <= n and 0 < level < 1, got {successes}, {n}, {level}")
+    if n == 0:
+        return 0.0, 1.0
+    from scipy.optimize import brentq
+
+    fails = n - successes
+
+    def log_beta(x: float, y: float) -> float:
+        return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
+
+    mixture = log_beta(0.5 + successes, 0.5 + fails) - log_beta(0.5, 0.5)
+    bound = -math.log(1 - level)
+
+    def below(hits: int, misses: int) -> float:
+        """The limit under ``hits / n``, the share of one of the two outcomes; ``hits`` is at least 1."""
+
+        def excess(p: float) -> float:
+            # 0 log 0 is 0: without misses the term is left out
+            likelihood = hits * math.log(p) + (misses * math.log1p(-p) if misses else 0.0)
+            return mixture - likelihood - bound
+
+        return float(brentq(excess, 1e-300, hits / n, xtol=1e-13, rtol=1e-10))
+
+    rate = successes / n
+    low = below(successes, fails) if successes else 0.0
+    # Through the other outcome: near 1 floats are too far apart to hold the limit of very many draws.
+    high = 1.0 - below(fails, successes) if fails else 1.0
+    return min(low, rate), max(high, rate)
+
+
 # -- what was drawn with known chances ------------------------------------------------------------------------
 
 
@@ -234,7 +288,7 @@ def _by_text(weights: Floats, texts: Ints, *columns: Floats) -> tuple[float, lis
     return float(total.sum() ** 2 / (total @ total)), sums
 
 
-def weighted_share(events: Floats, weights: Floats, texts: Ints, level: float = 0.95) -> Estimate:
+def weighted_share(events: Floats, weights: Floats, texts: Ints) -> Estimate:
     """Share of the rows with an event (0 or 1), each row counted with the weight, in any unit, that it stands for.
 
     A ratio of weighted sums; its variance by linearisation over texts gives an effective sample size as in Korn and
@@ -254,17 +308,17 @@ def weighted_share(events: Floats, weights: Floats, texts: Ints, level: float = 
     variance = n / max(n - 1, 1) * float(residuals @ residuals)
     size = several
     if 0 < p < 1 and variance > 0:
-        ratio = t_quantile(level, 1e9) / t_quantile(level, max(several - 1, 1.0))
+        ratio = t_quantile(LEVEL, 1e9) / t_quantile(LEVEL, max(several - 1, 1.0))
         own = p * (1 - p) / variance * ratio**2
         # What is seldom drawn weighs most, and may have events that were not drawn: until as many events as some of
         # the heaviest rows were seen, the sample is worth no more than one without any event.
         seen = float(unit @ events) / float(unit.max())
         size = min(own, several + max(0.0, own - several) * (1 - math.exp(-seen / 2)))
-    made = share_estimate(p, size, level, n=n, method=BY_CHANCE, note=approximate_note(n, int(np.count_nonzero(hit))))
+    made = share_estimate(p, size, LEVEL, n=n, method=BY_CHANCE, note=approximate_note(n, int(np.count_nonzero(hit))))
     return replace(made, n_variants=len(events))
 
 
-def weighted_change(changes: Floats, weights: Floats, texts: Ints, strata: Ints, level: float = 0.95) -> Estimate:
+def weighted_change(changes: Floats, weights: Floats, texts: Ints, strata: Ints) -> Estimate:
     """Mean of changes in {−1, 0, 1} over strata that count the same, rows of a stratum with their weights.
 
     Limits are those of t, or of the shares that go up and down where these are wider: rare changes make t too short.
@@ -284,8 +338,8 @@ def weighted_change(changes: Floats, weights: Floats, texts: Ints, strata: Ints,
     mean = float(unit @ changes)
     several, (residuals,) = _by_text(unit, texts, unit * (changes - centre))
     n = len(residuals)
-    half = t_quantile(level, max(several - 1, 1.0)) * math.sqrt(n / max(n - 1, 1) * float(residuals @ residuals))
-    up, down = (weighted_share((changes == way).astype(float), unit, texts, level) for way in (1, -1))
+    half = t_quantile(LEVEL, max(several - 1, 1.0)) * math.sqrt(n / max(n - 1, 1) * float(residuals @ residuals))
+    up, down = (weighted_share((changes == way).astype(float), unit, texts) for way in (1, -1))
     low, high = apart(up, down)
     return replace(
         up,

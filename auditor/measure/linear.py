@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.likelihood import MOST_ROWS, Known, Random, Spread, ceiling, spread
+from auditor.measure.effects import MOST_ROWS, Adjustment, Known, Random, Spread, Unidentified, ceiling, spread
 from auditor.measure.observations import Floats, Ints
 
 if TYPE_CHECKING:
@@ -40,24 +39,26 @@ class Design:
         What else differs between the two sides: edited or not, words, characters.
     text : (n,) array of int
         The source text of each row.
-    words : (m, 3) array
-        ``row, word, weight``: weights are positive for words put in on the first side.
+    words : (n, w) sparse array
+        Weights of words, positive for words put in on the first side.
     size : (n,) array or None
         How much of what is estimated each row stands for, for these words; None means that all stand for the same.
     """
 
     def __init__(
-        self, *, focal: Floats, covariates: Floats, text: Ints, words: Floats, size: Floats | None = None
+        self, *, focal: Floats, covariates: Floats, text: Ints, words: csr_array, size: Floats | None = None
     ) -> None:
         from scipy.sparse import csr_array
 
         self.focal, self.covariates = focal, covariates
         self.text = np.unique(text, return_inverse=True)[1].astype(np.int64)
-        ids, word = np.unique(words[:, 1], return_inverse=True)
-        cells = (words[:, 2], (words[:, 0].astype(np.int64), word))
-        self.sums = csr_array(cells, shape=(len(focal), max(1, len(ids))))
+        words.data[np.abs(words.data) <= 1e-12] = 0.0
+        words.eliminate_zeros()
+        words.sort_indices()
+        used, word = np.unique(words.indices, return_inverse=True)
+        self.sums = csr_array((words.data, word, words.indptr), shape=(len(focal), max(1, len(used))))
         # variance that words of unit variance give a row
-        self.typical = float(words[:, 2] @ words[:, 2]) / max(1, len(focal))
+        self.typical = float(words.data @ words.data) / max(1, len(focal))
         of = focal if size is None else focal * size
         self.plain: Floats = of / max(float(of.sum()), 1.0)
         self._weights: dict[int, Floats] = {}
@@ -262,8 +263,9 @@ def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Know
     --------
     >>> rng = np.random.default_rng(0)
     >>> n = 60
-    >>> design = Design(focal=np.ones(n), covariates=np.zeros((n, 1)), text=np.arange(n),
-    ...                 words=np.column_stack([np.arange(n), rng.integers(0, 12, n), np.ones(n)]))
+    >>> from scipy.sparse import csr_array
+    >>> words = csr_array((np.ones(n), (np.arange(n), rng.integers(0, 12, n))))
+    >>> design = Design(focal=np.ones(n), covariates=np.zeros((n, 1)), text=np.arange(n), words=words)
     >>> rows = Rows(0.2 + 0.1 * rng.normal(size=n), design)
     >>> made = fit(rows)
     >>> made.texts, round(made.these.value, 1), made.group.p_value() < 0.001

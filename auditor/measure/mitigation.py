@@ -11,20 +11,21 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
+from auditor.core.record.measured import Claim
 from auditor.core.types import SHOWN, Answer
-from auditor.measure import contrasts, instability, interactions, net
-from auditor.measure.claims import Claim, Family, Question, Scale, Tested, decide
-from auditor.measure.contrasts import Versions
+from auditor.measure import interactions
+from auditor.measure.claims import MIN_TEXTS, Question, Tested, decide, scales
+from auditor.measure.contrasts import Versions, outcome_means
+from auditor.measure.families import differing, net
 from auditor.measure.intervals import mean_interval
 from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations
 from auditor.measure.p_values import holm, sign_flip
 
 UNMITIGATED = "unmitigated"
-MIN_TEXTS = 6
 ALPHA = 0.05
 Effect = Literal["reduced", "reversed", "larger", "not_shown", "not_tested"]
 What = Literal["accuracy", "instability"]
@@ -69,7 +70,7 @@ class Side:
     high: float | None
     texts: int
     p_value: float | None
-    p_adjusted: float | None
+    p_adjusted: float | None = None
 
     @property
     def shown(self) -> bool:
@@ -94,16 +95,8 @@ class Mitigated:
         return [name for name in self.mitigations if name in good - bad]
 
 
-class _Key(NamedTuple):
-    family: Family
-    attribute: str
-    groups: tuple[str, ...]
-    label: str
-    model: str
-
-
-def _key(claim: Claim, label: str | None = None) -> _Key:
-    return _Key(claim.family, claim.attribute, claim.groups, claim.label if label is None else label, claim.model)
+def _key(claim: Claim) -> tuple[object, ...]:
+    return claim.family, claim.attribute, claim.groups, claim.label, claim.model
 
 
 def compare(table: Observations, question: Question, base: str, golds: Mapping[str, object] | None = None) -> Mitigated:
@@ -120,41 +113,36 @@ def compare(table: Observations, question: Question, base: str, golds: Mapping[s
     golds : mapping of str to str or tuple, optional
         Text → its label, as the task reads it.
     """
-    named = tuple(name for name in table.formats.values if name != base)
     made = {(c.format, *_key(c)): c for c in _claims(table, question)}
     changes = []
-    for scale, claim in _changed(table, question, base):
+    for unit, claim in _changed(table, question, base):
         key = _key(claim)
         before, after = made.get((base, *key)), made.get((claim.format, *key))
         if before is not None and after is not None:
+            effect = _effect(before, after, claim)
             changes.append(
-                Change(
-                    mitigation=claim.format,
-                    before=before,
-                    after=after,
-                    change=claim,
-                    unit=_unit(question, scale),
-                    effect=_effect(before, after, claim),
-                )
+                Change(mitigation=claim.format, before=before, after=after, change=claim, unit=unit, effect=effect)
             )
     sides = [*_accuracy(table, base, golds or {}), *_instability(table, base)]
     adjusted = holm([side.p_value for side in sides])
     return Mitigated(
         base=base,
-        mitigations=named,
+        mitigations=tuple(name for name in table.formats.values if name != base),
         changes=tuple(changes),
         sides=tuple(dataclasses.replace(s, p_adjusted=p) for s, p in zip(sides, adjusted, strict=True)),
     )
 
 
-def _claims(table: Observations, question: Question) -> Iterator[Claim]:
-    """Net differences and interactions under each prompt, decided as in a run of it alone."""
+def _tested(table: Observations, question: Question) -> tuple[list[Tested], list[Tested]]:
+    """Net differences and interactions."""
     columns = table.columns()
-    tested = (
-        list(net.tested(table, columns, Versions(table, columns), "net", question)),
-        list(interactions.tested(table, columns, question)),
-    )
-    for family in tested:
+    of_groups = net(table, columns, Versions(table, columns), "net", question)
+    return list(of_groups), list(interactions.tested(table, columns, question))
+
+
+def _claims(table: Observations, question: Question) -> Iterator[Claim]:
+    """Those under each prompt, decided as in a run of it alone."""
+    for family in _tested(table, question):
         for prompt in table.formats.values:
             yield from decide([t for t in family if t.claim.format == prompt], question)
 
@@ -173,68 +161,39 @@ def _effect(before: Claim, after: Claim, change: Claim) -> Effect:
     )
 
 
-def _changed(table: Observations, question: Question, base: str) -> Iterator[tuple[Scale, Claim]]:
-    """The changes of all net differences and interactions, decided together, with the scale of the answers."""
+def _changed(table: Observations, question: Question, base: str) -> Iterator[tuple[str, Claim]]:
+    """The changes of all net differences and interactions, those of a family decided together, with their unit."""
+    tested: tuple[list[tuple[str, Tested]], ...] = ([], [])
+    for label in question.outcomes or ("",):
+        for unit, differences in _differences(table, question, base, label).items():
+            plain = dataclasses.replace(question, outcomes=(), number=True, unit=unit, delta=None, graded=frozenset())
+            for family, changes in zip(tested, _tested(differences, plain), strict=True):
+                named = (dataclasses.replace(t, claim=dataclasses.replace(t.claim, label=label)) for t in changes)
+                family += [(unit, one) for one in named]
+    asked = dataclasses.replace(question, delta=None)
+    for family in tested:
+        yield from zip((unit for unit, _ in family), decide([t for _, t in family], asked), strict=True)
+
+
+def _differences(table: Observations, question: Question, base: str, label: str) -> dict[str, Observations]:
+    """By unit a table of how far the answers to each version are from those under ``base``."""
+    out: dict[str, Observations] = {}
     columns = table.columns()
-    for family in ("net", "interaction"):
-        tested: list[tuple[Scale, Tested]] = []
-        for label in question.outcomes or ("",):
-            for scale, differences in _differences(table, columns, question, base, label).items():
-                plain = dataclasses.replace(
-                    question, outcomes=(), number=True, unit=_unit(question, scale), delta=None, graded=frozenset()
-                )
-                arrays = differences.columns()
-                changes_of = (
-                    net.tested(differences, arrays, Versions(differences, arrays), "net", plain)
-                    if family == "net"
-                    else interactions.tested(differences, arrays, plain)
-                )
-                tested += [
-                    (scale, dataclasses.replace(t, claim=dataclasses.replace(t.claim, label=label))) for t in changes_of
-                ]
-        asked = dataclasses.replace(question, delta=None)
-        yield from zip((s for s, _ in tested), decide([t for _, t in tested], asked), strict=True)
-
-
-def _unit(question: Question, scale: Scale) -> str:
-    return "points" if scale == "share" else question.unit_of(scale)
-
-
-def _differences(
-    table: Observations, columns: Columns, question: Question, base: str, label: str
-) -> dict[Scale, Observations]:
-    """By scale a table of how far the answers to each version are from those under ``base``."""
-    out: dict[Scale, Observations] = {}
-    first = columns.format == table.formats.get(base)
     for model, name in enumerate(table.models.values):
-        own = columns.model == model
-        scales = net.scales(table, columns, own & first, label, question)
-        for code, prompt in enumerate(table.formats.values):
-            rows = own & (columns.format == code)
-            if prompt == base or not rows.any() or not (own & first).any():
+        for prompt, first, rows in _arms(table, columns, base):
+            sides = [use & (columns.model == model) for use in (first, rows)]
+            if not all(side.any() for side in sides):
                 continue
-            common = [s for s in scales if s in net.scales(table, columns, rows, label, question)]
-            if not common:
+            before, after = (scales(table, columns, side, label, question) for side in sides)
+            scale = next((s for s in before if s in after), None)
+            if scale is None:
                 continue
-            scale = common[0]
-            y0, known0 = contrasts.outcome_means(columns, own & first, scales[scale])
-            y1, known1 = contrasts.outcome_means(columns, rows, scales[scale])
-            to = out.get(scale) or out.setdefault(scale, _versions(table, columns))
+            (y0, known0), (y1, known1) = (outcome_means(columns, side, before[scale]) for side in sides)
+            to = out.setdefault(question.unit_of(scale), table.bare())
             size = 100.0 if scale == "share" else 1.0
             for version in np.flatnonzero(known0 & known1).tolist():
                 value = size * float(y1[version] - y0[version])
                 to.answers(version, model=name, format=prompt, answers=[Answer(status="ok", value=value)])
-    return out
-
-
-def _versions(table: Observations, columns: Columns) -> Observations:
-    """A table of the same versions, without answers."""
-    out = Observations()
-    out.sources = table.sources
-    for row, (text, shape) in enumerate(
-        zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
-    ):
-        out.shape(table.texts.values[text], table.shapes.values[shape], table.name(row))
     return out
 
 
@@ -254,7 +213,7 @@ def _accuracy(table: Observations, base: str, golds: Mapping[str, object]) -> It
         code, value = table.texts.get(text), table.labels.get(label)
         if code is not None and value is not None:
             gold[code] = value
-    original = np.array([s.arm == Arm.ORIGINAL for s in table.shapes.values], dtype=bool)[columns.version_shape]
+    original = table.in_arm(Arm.ORIGINAL)[columns.version_shape]
     known = np.array([name in golds for name in table.texts.values], dtype=bool)
     use = (original & known[columns.version_text])[columns.version] & (columns.status != STATUS["failed"])
     right = (columns.label >= 0) & (columns.label == gold[columns.version_text[columns.version]])
@@ -285,17 +244,16 @@ def _paired(prompt: str, what: What, before: Floats, after: Floats) -> Side:
         high=high if bounded else None,
         texts=len(d),
         p_value=sign_flip(d, rng=np.random.default_rng(len(d))) if len(d) >= MIN_TEXTS else None,
-        p_adjusted=None,
     )
 
 
 def _instability(table: Observations, base: str) -> Iterator[Side]:
     """How often the answer to an edited text is another than to the unchanged one, by text."""
     columns = table.columns()
-    arm = np.array([s.arm for s in table.shapes.values], dtype=np.int64)[columns.version_shape]
+    original, edited = (table.in_arm(arm)[columns.version_shape] for arm in (Arm.ORIGINAL, Arm.EDITED))
     for prompt, first, rows in _arms(table, columns, base):
-        sides = [instability.differing(columns, use, arm == Arm.ORIGINAL) for use in (first, rows)]
-        both = ~np.isnan(sides[0]) & ~np.isnan(sides[1]) & (arm == Arm.EDITED)
+        sides = [differing(columns, use, original) for use in (first, rows)]
+        both = ~np.isnan(sides[0]) & ~np.isnan(sides[1]) & edited
         if both.any():
             text = columns.version_text[both]
             n = np.bincount(text)

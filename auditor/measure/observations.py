@@ -99,14 +99,6 @@ class Place(NamedTuple):
     format: str
 
 
-def kind_of(edits: Iterable[Edit]) -> str:
-    """The kind of ``edits``, repairs left out."""
-    kinds = {edit.kind for edit in edits} - {"agreement"}
-    if "wording" in kinds:
-        return "wording"
-    return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else ""
-
-
 def carrier_of(edits: Iterable[Edit]) -> str:
     """What states the group that ``edits`` change: "words" of the text, a "name" or a "statement" in front of it."""
     kinds = {edit.kind for edit in edits}
@@ -131,7 +123,7 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
         arm = Arm.REWORDED
     # A sentence before or after a text is a frame, and counts as no words.
     within, worded = ([e for e in some if e.source or e.kind != "wording"] for some in (edits, changes))
-    real = real or changes
+    real, kinds = real or changes, {e.kind for e in changes}
     return Shape(
         arm=arm,
         attributes=tuple(sorted({e.attribute for e in real})),
@@ -143,11 +135,11 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
         more_chars=sum(len(e.target) - len(e.source) for e in within),
         frames=tuple(e.target.strip() for e in edits if not e.source and e.kind == "wording"),
         carrier=carrier_of(within),
-        kind=kind_of(edits),
+        kind="wording" if "wording" in kinds else "mixed" if len(kinds) > 1 else "".join(kinds),
     )
 
 
-class _Growing:
+class Growing:
     """Columns of whole numbers that rows are added to."""
 
     def __init__(self, codes: str) -> None:
@@ -160,6 +152,7 @@ class _Growing:
         return len(self.columns[0]) - 1
 
     def arrays(self) -> list[Ints]:
+        """The columns."""
         return [np.array(column, dtype=np.int64) for column in self.columns]
 
 
@@ -188,10 +181,10 @@ class Observations:
         self._names: Codes[str] = Codes()
         self._parts: Codes[tuple[str, ...]] = Codes()
         self._judgements: Codes[Judgement] = Codes()
-        self._versions = _Growing("iiiii")  # text, shape, name, groups, parts
-        self._answers = _Growing("ihhbi")  # version, model, format, status, label
+        self._versions = Growing("iiiii")  # text, shape, name, groups, parts
+        self._answers = Growing("ihhbi")  # version, model, format, status, label
         self._scores = array("d")
-        self._judged = _Growing("ihhi")  # version, model, format, judgement
+        self._judged = Growing("ihhi")  # version, model, format, judgement
         self._distances = array("d")
 
     def __len__(self) -> int:
@@ -218,13 +211,21 @@ class Observations:
             self._parts.of(tuple(_rest(text, part) for part in parts)),
         )
 
+    def bare(self, rows: Iterable[int] | None = None) -> Observations:
+        """A table of its versions, or of those in ``rows``, without answers."""
+        out = Observations()
+        out.sources = self.sources
+        text, shape = self._versions.columns[:2]
+        for row in range(len(text)) if rows is None else rows:
+            out.shape(self.texts.values[text[row]], self.shapes.values[shape[row]], self.name(row))
+        return out
+
     def units(self) -> Ints:
         """The independent unit of each text: its source, where it shares one with others, else the text itself."""
         if not self.sources:
             return np.arange(len(self.texts.values))
         codes: Codes[tuple[bool, str]] = Codes()
-        own = ((name, self.sources.get(name)) for name in self.texts.values)
-        named = ((source is not None, name if source is None else source) for name, source in own)
+        named = ((name in self.sources, self.sources.get(name, name)) for name in self.texts.values)
         return np.array([codes.of(one) for one in named], dtype=np.int64)
 
     def name(self, row: int) -> str:

@@ -1,28 +1,26 @@
 """What a plan can show, worked out on its own versions of texts before anything is asked.
 
-Answers are drawn as in `auditor.measure.simulate`. For each net claim the variance of its contrast under a net
-difference comes from the draws, and from it the smallest difference that is shown with 80 %.
+Every text has a margin of its own, drawn from N(0, 1), on the scale of log odds; the favourable answer is given where
+the margin of a version is above 0. An edit moves it a little, whatever it says, and each word has an effect. For each
+net claim the variance of its contrast under a net difference comes from such draws, and from it the smallest difference
+that is shown with 80 %.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
 
 from auditor.core.record.rows import Assumed, ExpectedClaim, Power
-from auditor.measure.adjustment import Adjustment, Unidentified
-from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, MIN_WORDS, POWER, Question, one_thread
-from auditor.measure.contrasts import Contrast, Versions
-from auditor.measure.likelihood import Known
+from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, MIN_WORDS, POWER, Pair, Question, one_thread, pairs
+from auditor.measure.contrasts import Contrast, Versions, word_moves
+from auditor.measure.effects import Adjustment, Known, Unidentified
 from auditor.measure.linear import Design, Rows, fit
-from auditor.measure.net import Pair, pairs
-from auditor.measure.observations import Arm, Floats, Observations, attributes_of
-from auditor.measure.simulate import Effects, Simulated, shift, spread
+from auditor.measure.observations import Arm, Codes, Floats, Observations, Shape, attributes_of
 
 DRAWS = 200
 FITS = 9  # of these, with words of their own, that say how sure a run will be of the group
@@ -47,10 +45,8 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
     """
     kept, ratio = _part(versions)
     rng = np.random.default_rng(seed)
-    simulated = Simulated(kept, "", {})
-    effects = Effects(noise=spread(ASSUMED_FLIPS), word=ASSUMED_WORD)
-    base = np.array([simulated.margins(rng, replace(effects, word=0.0)) for _ in range(DRAWS)]).T
-    worded = [(simulated.margins(rng, effects) > 0).astype(np.float64) for _ in range(FITS)]
+    base = np.array([_margins(kept, rng) for _ in range(DRAWS)]).T
+    worded = [(_margins(kept, rng, ASSUMED_WORD) > 0).astype(np.float64) for _ in range(FITS)]
     y = worded[0]
     known = np.ones(len(y), dtype=bool)
     layout = Versions(kept, kept.columns()).where(known)
@@ -108,17 +104,65 @@ class _LaidOut(NamedTuple):
 
 def _part(versions: Observations) -> tuple[Observations, float]:
     """Texts of a large plan that are enough to work on, at even distances, and how many times more there are."""
-    columns = versions.columns()
-    step = math.ceil(len(columns.version_text) / MOST_VERSIONS)
+    text = versions.columns().version_text
+    step = math.ceil(len(text) / MOST_VERSIONS)
     if step <= 1:
         return versions, 1.0
-    out = Observations()
-    out.sources = versions.sources
-    for n in np.flatnonzero(columns.version_text % step == 0).tolist():
-        out.shape(
-            versions.texts.values[int(columns.version_text[n])], versions.shapes.values[int(columns.version_shape[n])]
-        )
+    out = versions.bare(np.flatnonzero(text % step == 0).tolist())
     return out, len(versions.texts.values) / max(1, len(out.texts.values))
+
+
+def _margins(versions: Observations, rng: np.random.Generator, word: float = 0.0) -> Floats:
+    """Draw the margin of each version; ``word`` is the standard deviation of the effect of a word."""
+    columns, shapes, codes = versions.columns(), versions.shapes.values, Codes[str]()
+    moved = np.zeros(len(shapes))
+    if word:
+        for known in sorted({w for s in shapes for w in (*s.words_in, *s.words_out)}):
+            codes.of(known)
+        moves = word_moves(shapes, codes).toarray()[:, : len(codes.values)]
+        moved = moves @ rng.normal(0.0, word, len(codes.values))
+    of_text = rng.normal(size=len(versions.texts.values))
+    out = moved[columns.version_shape] + of_text[columns.version_text]
+    return np.asarray(out + rng.normal(0.0, spread(ASSUMED_FLIPS), len(out)))
+
+
+def sides(shapes: Sequence[Shape], attribute: str, worth: Mapping[str, float]) -> Floats:
+    """By shape how far its edits move a text between groups of ``attribute``, by what each group is worth."""
+    return np.array(
+        [
+            sum(worth.get(t, 0.0) - worth.get(s, 0.0) for a, s, t in shape.directions if a == attribute)
+            if shape.arm != Arm.PLACEBO
+            else 0.0
+            for shape in shapes
+        ]
+    )
+
+
+def shift(share: float) -> float:
+    """The shift of margins between two groups that changes ``share`` of the favourable answers.
+
+    Examples
+    --------
+    >>> round(shift(0.02), 4)
+    0.0501
+    """
+    from scipy.special import ndtri
+
+    return 2 * float(ndtri(0.5 + share / 2))
+
+
+def spread(flips: float) -> float:
+    """The standard deviation of a shift of its own for each version that flips ``flips`` of the answers.
+
+    An original and its version are moved each by itself: the angle between their margins is what flips.
+
+    Examples
+    --------
+    >>> round(spread(0.016), 4), round(spread(0.032), 4)
+    (0.0356, 0.0712)
+    """
+    r = math.cos(math.pi * flips)
+    return math.sqrt(1 / r - 1)
 
 
 class _Spread(NamedTuple):
@@ -143,9 +187,9 @@ def _reach(
     n = len(one.design.focal)
     used = np.unique(one.contrast.map.indices)
     to_contrasts = one.contrast.map[:, used]
-    shares = Simulated(
-        versions, one.reach.attribute, {one.pair.group: 0.5} | dict.fromkeys(one.pair.against, -0.5)
-    ).centres(np.random.default_rng(0), Effects(net=1.0))[used]
+    worth = {one.pair.group: 0.5} | dict.fromkeys(one.pair.against, -0.5)
+    own = sides(versions.shapes.values, one.reach.attribute, worth)
+    shares = own[versions.columns().version_shape[used]]
     try:
         other = one.taken_out.variance(one.design.covariates.mean(axis=0)) / ratio
         fits = [fit(rows, one.taken_out, known) for rows, known in worded]

@@ -15,7 +15,18 @@ import numpy as np
 
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, korn_graubard, mean_share
-from auditor.measure.observations import OUTCOMES, STATUS, Arm, Codes, Direction, Ints, Observations, Place, Shape
+from auditor.measure.observations import (
+    OUTCOMES,
+    STATUS,
+    Arm,
+    Codes,
+    Direction,
+    Floats,
+    Ints,
+    Observations,
+    Place,
+    Shape,
+)
 
 Attributes = tuple[str, ...]
 K = TypeVar("K", bound=Hashable)
@@ -30,6 +41,9 @@ class Key(NamedTuple):
     attributes: Attributes
     directions: tuple[Direction, ...] | None = None
     kind: str | None = None
+
+
+ALL = Key(())
 
 
 class Counts(NamedTuple):
@@ -90,6 +104,11 @@ def tabulate(
     return out
 
 
+def by_size(attributes: Attributes) -> tuple[int, Attributes]:
+    """Order of attribute sets: single ones first."""
+    return len(attributes), attributes
+
+
 def edited(shape: Shape) -> tuple[Attributes, ...]:
     """The attributes of a version that changes a group."""
     return (shape.attributes,) if shape.arm == Arm.EDITED else ()
@@ -117,8 +136,7 @@ def seed_violation_rate(counts: Counts) -> Estimate | None:
     judged = int((counts.judged > 0).sum())
     if not judged:
         return None
-    hit = int((counts.violations > 0).sum())
-    return clopper_pearson(hit, judged, n_skipped=len(counts.text) - judged)
+    return clopper_pearson(int((counts.violations > 0).sum()), judged, n_skipped=len(counts.text) - judged)
 
 
 def hidden_rate(counts: Counts) -> Estimate | None:
@@ -159,13 +177,13 @@ def estimates(table: Observations, discarded: Observations | None = None) -> lis
                 rows.append((place, key, "hidden_rate", hidden_rate(counts)))
     for place, by_key in tabulate(table, _parts).items():
         rows += [(place, key, "violation_rate", violation_rate(counts)) for key, counts in by_key.items()]
-    rows.sort(key=_rank)
+    rows.sort(key=lambda one: (*one[0], *by_size(one[1].attributes), one[1].kind or "", one[1].directions or ()))
     rows += [(Place("", ""), Key(a), "valid_share", e) for a, e in valid_share(table, discarded)]
     rows += [(place, Key(a), "placebo_rate", e) for place, a, e in placebo_rates(table, base)]
     return [row(name, e, place, key) for place, key, name, e in rows if e is not None]
 
 
-def row(name: str, estimate: Estimate, place: Place, key: Key = Key(())) -> dict[str, object]:  # noqa: B008
+def row(name: str, estimate: Estimate, place: Place, key: Key = ALL) -> dict[str, object]:
     """One of the ``estimates`` of a run record."""
     return {
         "name": name,
@@ -177,11 +195,6 @@ def row(name: str, estimate: Estimate, place: Place, key: Key = Key(())) -> dict
         "kind": key.kind,
         "estimate": dataclasses.asdict(estimate),
     }
-
-
-def _rank(row: tuple[Place, Key, str, Estimate | None]) -> tuple[object, ...]:
-    place, key = row[0], row[1]
-    return (*place, len(key.attributes), key.attributes, key.kind or "", key.directions or ())
 
 
 def valid_share(table: Observations, discarded: Observations | None) -> Iterator[tuple[Attributes, Estimate | None]]:
@@ -199,7 +212,7 @@ def valid_share(table: Observations, discarded: Observations | None) -> Iterator
             text = number[columns.version_text[own[columns.version_shape]]]
             both = counts.setdefault(attributes, (np.zeros(texts, dtype=np.int64), np.zeros(texts, dtype=np.int64)))
             both[place][:] += np.bincount(text, minlength=texts)
-    for attributes, (good, bad) in sorted(counts.items(), key=lambda one: (len(one[0]), one[0])):
+    for attributes, (good, bad) in sorted(counts.items(), key=lambda one: by_size(one[0])):
         yield attributes, share(good[good + bad > 0], (good + bad)[good + bad > 0])
 
 
@@ -220,11 +233,7 @@ def placebo_rates(
     for place, by_set in sorted(base.items()):
         for attributes, counts in sorted(by_set.items()):
             own = set(attributes)
-            kinds: Sequence[Callable[[set[str]], bool]] = (
-                lambda a: a == own,  # noqa: B023
-                lambda a: a < own,  # noqa: B023
-                lambda a: not a & tested,
-            )
+            kinds: tuple[Callable[[set[str]], bool], ...] = (own.__eq__, own.__gt__, tested.isdisjoint)
             changed, judged = np.zeros((2, texts), dtype=np.int64)
             for fits in kinds:
                 x, n = np.zeros((2, texts), dtype=np.int64)
@@ -237,32 +246,19 @@ def placebo_rates(
             yield place, attributes, share(changed[counts.text], judged[counts.text])
 
 
-def placebo_controls(table: Observations) -> dict[str, dict[str, Estimate]]:
-    """How often placebos changed the answer, by model and by the attributes that they copy."""
+def placebo_controls(
+    table: Observations, rate: Callable[[Counts], Estimate | None] = violation_rate
+) -> dict[str, dict[str, Estimate]]:
+    """How often placebos changed the answer, or another ``rate``, by model and by the attributes that they copy."""
     return {
-        place.model: {" + ".join(key): rate for key, rate in _each(by_set, violation_rate)}
-        for place, by_set in tabulate(table, placebo, formats=False).items()
+        place.model: {" + ".join(key): e for key in sorted(arms, key=by_size) if (e := rate(arms[key])) is not None}
+        for place, arms in tabulate(table, placebo, formats=False).items()
     }
 
 
-def placebo_hidden(table: Observations) -> dict[str, dict[str, Estimate]]:
-    """How often joint placebos look hidden, by model and by the attributes that they copy."""
-    return {
-        place.model: {" + ".join(key): rate for key, rate in _each(by_set, _looks_hidden)}
-        for place, by_set in tabulate(table, placebo, formats=False).items()
-    }
-
-
-def _looks_hidden(counts: Counts) -> Estimate | None:
+def looks_hidden(counts: Counts) -> Estimate | None:
+    """Of joint placebos that were judged with their parts, the share that looks hidden."""
     return share(counts.hidden, counts.settled)
-
-
-def _each(
-    by_set: Mapping[Attributes, Counts], rate: Callable[[Counts], Estimate | None]
-) -> Iterator[tuple[Attributes, Estimate]]:
-    for key, counts in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
-        if (estimate := rate(counts)) is not None:
-            yield key, estimate
 
 
 # -- noise, and answers by group ------------------------------------------------------------------------------
@@ -284,19 +280,25 @@ def noise_floor(table: Observations, model: str) -> Estimate | None:
     twice = answers > 1
     if not twice.any():
         return None
-    known, own = np.unique(columns.version_text[(prompts // formats)[twice]], return_inverse=True)
-    differ = 1 - equal[twice] / (answers * (answers - 1))[twice]
-    means = np.bincount(own, differ) / np.bincount(own)
+    pairs = answers[twice] * (answers[twice] - 1)
+    means = _means(1 - equal[twice] / pairs, columns.version_text[(prompts // formats)[twice]])
     asked = columns.version[columns.model == table.models.get(model)]
-    skipped = len(np.unique(columns.version_text[asked])) - len(known)
-    return mean_share(np.minimum(means, 1.0), int((answers * (answers - 1))[twice].sum()) // 2, n_skipped=skipped)
+    skipped = len(np.unique(columns.version_text[asked])) - len(means)
+    return mean_share(np.minimum(means, 1.0), int(pairs.sum()) // 2, n_skipped=skipped)
+
+
+def _means(values: Floats, texts: Ints) -> Floats:
+    """Of each text the mean of its values."""
+    at = np.unique(texts, return_inverse=True)[1]
+    return np.asarray(np.bincount(at, values) / np.bincount(at))
 
 
 def noise_of_numbers(table: Observations, model: str) -> float | None:
     """Mean absolute difference of two answers of a model to one prompt, by text; None where nothing was repeated."""
     columns = table.columns()
     use = np.flatnonzero((columns.model == table.models.get(model)) & ~np.isnan(columns.score))
-    prompt = columns.version[use] * max(1, len(table.formats.values)) + columns.format[use]
+    formats = max(1, len(table.formats.values))
+    prompt = columns.version[use] * formats + columns.format[use]
     order = np.lexsort((columns.score[use], prompt))
     key, value = prompt[order], columns.score[use][order]
     prompts, start, size = np.unique(key, return_index=True, return_counts=True)
@@ -307,9 +309,7 @@ def noise_of_numbers(table: Observations, model: str) -> float | None:
     if not twice.any():
         return None
     mean = apart[twice] / (size * (size - 1) / 2)[twice]
-    text = columns.version_text[prompts[twice] // max(1, len(table.formats.values))]
-    _, at = np.unique(text, return_inverse=True)
-    return float((np.bincount(at, mean) / np.bincount(at)).mean())
+    return float(_means(mean, columns.version_text[(prompts // formats)[twice]]).mean())
 
 
 def answers_by_group(table: Observations) -> list[dict[str, object]]:
@@ -337,11 +337,8 @@ def label_counts(table: Observations) -> dict[str, int]:
     """How often each label was given; each label of a set counts."""
     columns = table.columns()
     out: dict[str, int] = {}
-    for value, n in zip(
-        table.labels.values,
-        np.bincount(columns.label[columns.label >= 0], minlength=len(table.labels.values)).tolist(),
-        strict=True,
-    ):
+    many = np.bincount(columns.label[columns.label >= 0], minlength=len(table.labels.values))
+    for value, n in zip(table.labels.values, many.tolist(), strict=True):
         for label in value if isinstance(value, tuple) else (str(value),):
             out[label] = out.get(label, 0) + n
     return out
@@ -352,17 +349,15 @@ def exceeding(table: Observations, epsilons: Sequence[float]) -> list[dict[str, 
     judged = table.judged()
     known = table.in_arm(Arm.EDITED)[judged.shape] & ~np.isnan(judged.distance)
     rows: list[dict[str, object]] = []
-    for model, format in itertools.product(table.models.values, table.formats.values):
-        here = known & table.at(judged, Place(model, format))
+    for place in itertools.starmap(Place, itertools.product(table.models.values, table.formats.values)):
+        here = known & table.at(judged, place)
         worst = np.full(len(table.texts.values), -1.0)
         np.maximum.at(worst, judged.text[here], judged.distance[here])
         n = int((worst >= 0).sum())
         for epsilon in epsilons if n else ():
             beyond = int((worst > epsilon + 1e-12).sum())
-            rows.append(
-                {"model": model, "format": format, "epsilon": epsilon}
-                | {"cases": n, "violating_cases": beyond, "rate": dataclasses.asdict(clopper_pearson(beyond, n))}
-            )
+            counted = {"epsilon": epsilon, "cases": n, "violating_cases": beyond}
+            rows.append(place._asdict() | counted | {"rate": dataclasses.asdict(clopper_pearson(beyond, n))})
     return rows
 
 
@@ -378,24 +373,21 @@ def discarded(table: Observations, aside: Observations) -> dict[str, object]:
     valid = tabulate(table, edited)
     rows = []
     for place, by_set in sorted(tabulate(aside, edited).items()):
-        for attributes, own in sorted(by_set.items(), key=lambda one: (len(one[0]), one[0])):
+        for attributes, own in sorted(by_set.items(), key=lambda one: by_size(one[0])):
             rate, beside = violation_rate(own), valid.get(place, {}).get(attributes)
-            changes = int(own.violations.sum())
-            of_valid = 0 if beside is None else int(beside.violations.sum())
+            if rate is None:
+                continue
             kept = None if beside is None else violation_rate(beside)
-            if rate is not None:
-                rows.append(
-                    {
-                        "model": place.model,
-                        "format": place.format,
-                        "attributes": list(attributes),
-                        "estimate": dataclasses.asdict(rate),
-                        "estimate_valid": None if kept is None else dataclasses.asdict(kept),
-                        "changes": changes,
-                        "changes_valid": of_valid,
-                        "share_of_all_changes": changes / (changes + of_valid) if changes + of_valid else None,
-                    }
-                )
+            changes, of_valid = (0 if some is None else int(some.violations.sum()) for some in (own, beside))
+            figures = {
+                "attributes": list(attributes),
+                "estimate": dataclasses.asdict(rate),
+                "estimate_valid": None if kept is None else dataclasses.asdict(kept),
+                "changes": changes,
+                "changes_valid": of_valid,
+                "share_of_all_changes": changes / (changes + of_valid) if changes + of_valid else None,
+            }
+            rows.append(place._asdict() | figures)
     judged = aside.judged()
     changed = {aside.name(n) for n in judged.version[judged.outcome == VIOLATION].tolist()}
     return {"rows": rows, "exemplars": sorted(changed)[:EXEMPLARS]}

@@ -1,4 +1,11 @@
-"""Interval of a ratio of two rates, and the tests beside it."""
+"""Interval of a ratio of two rates, and the tests beside it: ``x`` of ``n`` people selected, of the reference ``x0``.
+
+References
+----------
+P. A. R. Koopman, Confidence intervals for the ratio of two binomial proportions, Biometrics 40 (1984). J. C. Hsu,
+Constrained simultaneous confidence intervals for multiple comparisons with the best, Annals of Statistics 12 (1984).
+C. W. Dunnett, A multiple comparison procedure for comparing several treatments with a control, JASA 50 (1955).
+"""
 
 from __future__ import annotations
 
@@ -6,32 +13,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+LEVEL = 0.95
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RatioInterval:
     """Limits of a ratio; ``high`` None with a reason where the data set no upper limit, both where none."""
 
-    low: float | None
-    high: float | None
-    method: str
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
     reason: str = ""
 
 
-def interval(x: int, n: int, x0: int, n0: int, *, level: float = 0.95, one_per_run: bool = False) -> RatioInterval:
-    """Confidence interval of ``(x / n) / (x0 / n0)``.
+def interval(x: int, n: int, x0: int, n0: int, *, level: float = LEVEL, one_per_run: bool = False) -> RatioInterval:
+    """Confidence interval of ``(x / n) / (x0 / n0)``: selected and all people of the category and of the reference.
 
     Koopman's score interval by statsmodels. Where a rate is 0 or 1 its closed form breaks down (it then gives
     complex numbers, or an interval that does not hold the ratio), and the same statistic is inverted by
     bisection instead. With ``one_per_run`` the interval conditions on ``x + x0`` (Clopper–Pearson).
-
-    Parameters
-    ----------
-    x, n, x0, n0 : int
-        Selected and all people of the category and of the reference; n and n0 at least 1.
-
-    References
-    ----------
-    P. A. R. Koopman, Confidence intervals for the ratio of two binomial proportions, Biometrics 40 (1984).
 
     Examples
     --------
@@ -40,52 +42,37 @@ def interval(x: int, n: int, x0: int, n0: int, *, level: float = 0.95, one_per_r
     (0.902, 1.062)
     """
     if not x0:
-        return RatioInterval(low=None, high=None, method="", reason="the rate of the reference is 0")
+        return RatioInterval(reason="the rate of the reference is 0")
     if one_per_run:
-        return _conditional(x, n, x0, n0, level)
+        from scipy.stats import binomtest
+
+        limits = binomtest(x, x + x0).proportion_ci(level, "exact")
+        low, high = (math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (limits.low, limits.high))
+        return RatioInterval(low=float(low), high=float(high), method="Clopper–Pearson on the sum of both")
     if 0 < x < n and x0 < n0:
         from statsmodels.stats.proportion import confint_proportions_2indep
 
-        low, high = (
-            complex(v)
-            for v in confint_proportions_2indep(
-                x, n, x0, n0, compare="ratio", method="score", correction=False, alpha=1 - level
-            )
+        both = confint_proportions_2indep(
+            x, n, x0, n0, compare="ratio", method="score", correction=False, alpha=1 - level
         )
-        sound = not low.imag and not high.imag and math.isfinite(high.real)
-        if sound and 0 <= low.real <= x * n0 / (n * x0) <= high.real:
-            return RatioInterval(low=low.real, high=high.real, method="Koopman score")
-    low_limit, high_limit = invert_score(x, n, x0, n0, level)
-    return RatioInterval(low=low_limit, high=high_limit, method="Koopman score, inverted")
+        first, last = map(complex, both)
+        sound = not first.imag and not last.imag and math.isfinite(last.real)
+        if sound and 0 <= first.real <= x * n0 / (n * x0) <= last.real:
+            return RatioInterval(low=first.real, high=last.real, method="Koopman score")
+    low, high = invert_score(x, n, x0, n0, level)
+    return RatioInterval(low=low, high=high, method="Koopman score, inverted")
 
 
 def against_best(
-    own: tuple[int, int],
-    reference: tuple[int, int],
-    others: Sequence[tuple[int, int]],
-    *,
-    level: float = 0.95,
-    one_per_run: bool = False,
+    own: tuple[int, int], reference: tuple[int, int], others: Sequence[tuple[int, int]], *, one_per_run: bool = False
 ) -> RatioInterval:
     """Interval of a ratio to a reference that was picked because its rate is the highest of all.
 
     The rate of such a reference is too high by chance, so the interval of `interval` lies too low: with fourteen
     equal rates it misses the ratio 1 in about one of five cases. Here the upper limit is that of a comparison with
     every category at once (critical value for the largest of correlated normal deviates), and the lower limit the
-    lowest of those against each: it holds for whichever category is truly the best.
-
-    Parameters
-    ----------
-    own, reference : (int, int)
-        Selected and all people of the category and of the reference.
-    others : sequence of (int, int)
-        The same of all further categories that hold anybody.
-
-    References
-    ----------
-    J. C. Hsu, Constrained simultaneous confidence intervals for multiple comparisons with the best, Annals of
-    Statistics 12 (1984); C. W. Dunnett, A multiple comparison procedure for comparing several treatments with a
-    control, JASA 50 (1955).
+    lowest of those against each: it holds for whichever category is truly the best. ``others`` are all further
+    categories that hold anybody; all are selected and all people.
 
     Examples
     --------
@@ -93,22 +80,21 @@ def against_best(
     >>> round(alone.low, 3), round(alone.high, 3)
     (0.902, 1.062)
     """
-    plain = interval(*own, *reference, level=level, one_per_run=one_per_run)
+    plain = interval(*own, *reference, one_per_run=one_per_run)
     if plain.low is None or not others:
         return plain
-    wide = _level_for_all(own, (reference, *others), level, one_per_run)
+    wide = _level_for_all(own, (reference, *others), one_per_run)
     high = interval(*own, *reference, level=wide, one_per_run=one_per_run).high
     low = plain.low
     for other in others:
         # The lowest ratio to another category, which may have no selected people, is one over the highest back.
-        back = interval(*other, *own, level=level, one_per_run=one_per_run).high if own[0] else None
+        back = interval(*other, *own, one_per_run=one_per_run).high if own[0] else None
         low = min(low, 1 / back if back else 0.0)
     return RatioInterval(low=low, high=high, method=f"{plain.method}, reference chosen by the data")
 
 
-def _level_for_all(own: tuple[int, int], others: Sequence[tuple[int, int]], level: float, one_per_run: bool) -> float:
-    """The two-sided level of one comparison whose upper limits hold for all ``others`` together at ``level``."""
-    import numpy as np
+def _level_for_all(own: tuple[int, int], others: Sequence[tuple[int, int]], one_per_run: bool) -> float:
+    """The two-sided level of one comparison whose upper limits hold for all ``others`` together at `LEVEL`."""
     from scipy.optimize import brentq
     from scipy.stats import norm
 
@@ -123,7 +109,7 @@ def _level_for_all(own: tuple[int, int], others: Sequence[tuple[int, int]], leve
 
     def excess(critical: float) -> float:
         below = norm.cdf((critical + np.sqrt(shared) * at) / np.sqrt(1 - shared)).prod(axis=0)
-        return float((weight * below).sum()) - (1 + level) / 2
+        return float((weight * below).sum()) - (1 + LEVEL) / 2
 
     return float(2 * norm.cdf(brentq(excess, 0.0, 8.0, xtol=1e-6)) - 1)
 
@@ -134,26 +120,22 @@ def invert_score(x: int, n: int, x0: int, n0: int, level: float) -> tuple[float,
     from scipy.stats import chi2
 
     limit = float(chi2.ppf(level, 1))
-    estimate = x * n0 / (n * x0)
 
     def excess(log_ratio: float) -> float:
         return score_statistic(math.exp(log_ratio), x, n, x0, n0) - limit
 
-    start = math.log(estimate) if x else math.log(0.5 / n)
+    def beyond(start: float, step: float, sign: float = 1.0) -> float:
+        while sign * excess(start + step) <= 0:
+            start, step = start + step, 2 * step
+        return start + step
+
+    start = math.log(x * n0 / (n * x0)) if x else math.log(0.5 / n)
     low = 0.0
     if x:
-        low = math.exp(brentq(excess, _beyond(excess, start, -1.0), start, xtol=1e-12))
+        low = math.exp(brentq(excess, beyond(start, -1.0), start, xtol=1e-12))
     elif excess(start) > 0:
-        start = _beyond(lambda v: -excess(v), start, -1.0)
-    return low, math.exp(brentq(excess, start, _beyond(excess, start, 1.0), xtol=1e-12))
-
-
-def _beyond(excess: object, start: float, step: float) -> float:
-    at = start + step
-    while excess(at) <= 0:  # type: ignore[operator]
-        step *= 2
-        at += step
-    return at
+        start = beyond(start, -1.0, sign=-1.0)
+    return low, math.exp(brentq(excess, start, beyond(start, 1.0), xtol=1e-12))
 
 
 def score_statistic(ratio: float, x: int, n: int, x0: int, n0: int) -> float:
@@ -171,14 +153,6 @@ def _term(x: int, n: int, p: float) -> float:
     if variance <= 0.0:
         return 0.0 if abs(difference) < 1e-9 * n else math.inf
     return difference * difference / variance
-
-
-def _conditional(x: int, n: int, x0: int, n0: int, level: float) -> RatioInterval:
-    from scipy.stats import binomtest
-
-    limits = binomtest(x, x + x0).proportion_ci(level, "exact")
-    low, high = (math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (limits.low, limits.high))
-    return RatioInterval(low=float(low), high=float(high), method="Clopper–Pearson on the sum of both")
 
 
 def exact_test(x: int, n: int, x0: int, n0: int, *, one_per_run: bool = False) -> float:

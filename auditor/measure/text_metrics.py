@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.measure.observations import Arm, Codes, Direction, Ints, Observations
+from auditor.measure.observations import Arm, Codes, Direction, Growing, Observations
 
 
 class About(NamedTuple):
@@ -94,9 +94,8 @@ class Metrics:
     def __init__(self, table: Observations) -> None:
         self.table = table
         self._metrics: Codes[str] = Codes()
-        self._version, self._model, self._format = array("i"), array("h"), array("h")
-        self._metric, self._value, self._spread = array("h"), array("d"), array("d")
-        self._from, self._splits = array("q"), array("d")
+        self._rows = Growing("ihhhq")  # version, model, format, metric, where its splits begin
+        self._values, self._spreads, self._splits = array("d"), array("d"), array("d")
 
     def add(self, version: int, model: str, format: str, measured: Measured) -> None:
         """Add the metrics of a version against its original."""
@@ -111,40 +110,35 @@ class Metrics:
         self._row(version, model, format, "preference", value, None)
 
     def _row(self, version: int, model: str, format: str, metric: str, value: float, spread: float | None) -> None:
-        self._version.append(version)
-        self._model.append(self.table.models.of(model))
-        self._format.append(self.table.formats.of(format))
-        self._metric.append(self._metrics.of(metric))
-        self._value.append(value)
-        self._spread.append(math.nan if spread is None else spread)
-        self._from.append(len(self._splits))
+        place = self.table.models.of(model), self.table.formats.of(format)
+        self._rows.add(version, *place, self._metrics.of(metric), len(self._splits))
+        self._values.append(value)
+        self._spreads.append(math.nan if spread is None else spread)
 
     def of(self, metric: str, *, placebo: bool = False) -> Iterator[Pair]:
         """The rows of one metric, of edited versions or of placebos."""
-        texts, shape = self.table.texts.values, self._shapes()
+        version, model, format, code, begin = self._rows.arrays()
+        columns, end = self.table.columns(), [*begin[1:], len(self._splits)]
+        text, shape = columns.version_text[version], columns.version_shape[version]
         own = self.table.in_arm(Arm.PLACEBO if placebo else Arm.EDITED)
-        here = np.array(self._metric, dtype=np.int64) == self._metrics.get(metric)
-        ends = [*self._from[1:], len(self._splits)] if self._from else []
-        text = self.table.columns().version_text
-        for row in np.flatnonzero(here & own[shape]).tolist():
-            n, spread = self._version[row], self._spread[row]
+        for row in np.flatnonzero((code == self._metrics.get(metric)) & own[shape]).tolist():
+            spread = self._spreads[row]
             yield Pair(
-                self._about(self._model[row], self._format[row], int(shape[row])),
-                texts[text[n]],
-                self.table.name(n),
-                self._value[row],
+                self._about(model[row], format[row], shape[row]),
+                self.table.texts.values[text[row]],
+                self.table.name(int(version[row])),
+                self._values[row],
                 None if math.isnan(spread) else spread,
-                tuple(self._splits[self._from[row] : ends[row]]),
+                tuple(self._splits[begin[row] : end[row]]),
             )
 
     def places(self) -> set[About]:
         """What edited versions were measured on."""
-        cells = {*zip(self._model, self._format, self._shapes().tolist(), strict=True)}
+        version, model, format, *_ = self._rows.arrays()
+        shape = self.table.columns().version_shape[version]
+        cells = {*zip(model.tolist(), format.tolist(), shape.tolist(), strict=True)}
         edited = self.table.in_arm(Arm.EDITED)
         return {self._about(*cell) for cell in cells if edited[cell[2]]}
-
-    def _shapes(self) -> Ints:
-        return self.table.columns().version_shape[np.array(self._version, dtype=np.int64)]
 
     def _about(self, model: int, format: int, shape: int) -> About:
         of = self.table.shapes.values[shape]

@@ -23,7 +23,7 @@ from statistics import fmean
 
 import numpy as np
 
-from auditor.core.counting import plural
+from auditor.core.shown import plural
 from auditor.core.types import ClaimVerdict, Finding
 from auditor.measure.intervals import mean_interval
 from auditor.measure.p_values import holm, resamples_for, sign_flip

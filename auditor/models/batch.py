@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from auditor.core.decoded import from_json
 from auditor.core.errors import (
     BadRequest,
     BadResponse,
@@ -29,6 +28,7 @@ from auditor.core.errors import (
     ServerFault,
 )
 from auditor.core.protocols import Model, Reply
+from auditor.core.reading import from_json
 from auditor.core.types import Request, digest
 from auditor.models.budget import Price
 from auditor.models.openai import OpenAIChat

@@ -20,12 +20,12 @@ from pathlib import Path
 
 import msgspec
 
-from auditor.core import data, yamlfile
-from auditor.core.counting import plural
-from auditor.core.decoded import from_json
+from auditor.core import reading
 from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, UserError
 from auditor.core.protocols import Model
 from auditor.core.protocols import Price as Price
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.core.talk import calls_of
 from auditor.core.types import Prompt, Usage
 
@@ -313,9 +313,9 @@ class _File(msgspec.Struct):
 @lru_cache(maxsize=1)
 def table() -> dict[tuple[str, str], Price]:
     """``(host, model name)`` to price, from the embedded file."""
-    path = data.path("embedded", "prices.yaml")
+    path = reading.shipped("embedded", "prices.yaml")
     try:
-        file = msgspec.convert(yamlfile.load(path), _File, strict=False)
+        file = msgspec.convert(reading.load_yaml(path), _File, strict=False)
     except msgspec.ValidationError as error:
         raise DataFileError(f"{path.name}: {error}") from None
     return {

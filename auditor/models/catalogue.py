@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import msgspec
 
-from auditor.core import data
+from auditor.core import reading
 
 # Providers of LangChain that many use: package that is imported, and the variable of its key.
 LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
@@ -37,7 +37,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     rows: bool = False
 
 
-KINDS = msgspec.json.decode(data.path("embedded", "models.json").read_bytes(), type=tuple[Kind, ...])
+KINDS = msgspec.json.decode(reading.shipped("embedded", "models.json").read_bytes(), type=tuple[Kind, ...])
 BY_NAME = {one.spec.partition(":")[0]: one for one in KINDS}
 
 

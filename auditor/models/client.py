@@ -15,9 +15,9 @@ from itertools import islice
 from typing import Any
 
 from auditor.core import secrets
-from auditor.core.counting import plural
 from auditor.core.errors import BadRequest, CallError, ContentFiltered
 from auditor.core.protocols import Model, Reply
+from auditor.core.shown import plural
 from auditor.core.types import Request, Response
 from auditor.models.attempts import Attempts
 from auditor.models.outcome import BUDGET, First, Key, Known, answer, clean, failure

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.core.counting import plural
-from auditor.core.decoded import from_json
 from auditor.core.errors import AuthFailed, BadRequest, BadResponse, CallError, CallTimeout, ServerFault
 from auditor.core.protocols import Model, Reply
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.core.types import Request, digest
 from auditor.models import http_file, json_places, transport
 from auditor.models.adapter import bare_text, best_label, read_scores, token_limits, usage

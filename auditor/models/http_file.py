@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from auditor.core import secrets, yamlfile
+from auditor.core import reading, secrets
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.yamlfile import Where
+from auditor.core.reading import Where
 from auditor.models.budget import Price
 from auditor.models.json_places import EACH, HOLE, Steps, follow, parse_path
 
@@ -128,7 +128,7 @@ class _Reader:
     def __init__(self, file: str, rows: bool) -> None:
         self.file, self.rows = file, rows
         self.variables: dict[str, str] = {}
-        value, self.lines = yamlfile.read(Path(file), largest=LARGEST, missing=f" {EXAMPLE}")
+        value, self.lines = reading.read_yaml(Path(file), largest=LARGEST, missing=f" {EXAMPLE}")
         if not isinstance(value, dict):
             raise DataFileError(f"{file}: a mapping with url, request and answer is needed")
         self.raw: dict[str, object] = value

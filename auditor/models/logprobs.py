@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from auditor.core.decoded import from_json
+from auditor.core.reading import from_json
 
 LEAST_MASS = 0.5  # of the labels together; with less, the label is not decided at this token
 AMBIGUOUS = 0.01  # share of the labels' mass that may begin several of them

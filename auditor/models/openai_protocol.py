@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from auditor.core import secrets, userfile
-from auditor.core.decoded import from_json
+from auditor.core import reading, secrets
 from auditor.core.errors import BadResponse, CallError, ConfigError, ContentFiltered, DataFileError
 from auditor.core.protocols import Reply
+from auditor.core.reading import from_json
 from auditor.core.talk import written
 from auditor.models.adapter import usage
 from auditor.models.transport import DETAIL, said
@@ -146,7 +146,7 @@ def json_object(source: str | Path | Mapping[str, object] | None, flag: str) -> 
     if source is None or isinstance(source, Mapping):
         return dict(source or {})
     try:
-        value = from_json(userfile.text(source))
+        value = from_json(reading.text(source))
     except OSError as error:
         raise DataFileError(f"{flag}: {source}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:

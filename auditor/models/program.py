@@ -25,9 +25,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import BinaryIO
 
-from auditor.core import userfile
-from auditor.core.decoded import from_json
+from auditor.core import reading
 from auditor.core.errors import BadResponse, CallError, ConfigError, ServerFault
+from auditor.core.reading import from_json
 
 LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
 TIMEOUT_S = 300.0  # for one answer
@@ -291,7 +291,7 @@ def _digest(part: str) -> str | None:
     with contextlib.suppress(OSError, ValueError):
         path = Path(part)
         if path.is_file() and path.stat().st_size <= 1 << 26:
-            return userfile.sha256(path)
+            return reading.sha256(path)
     return None
 
 

@@ -41,10 +41,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from auditor.core import talk, userfile
-from auditor.core.counting import plural
+from auditor.core import reading, talk
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.core.protocols import Costs, Model, Reply
+from auditor.core.shown import plural
 from auditor.core.types import Prompt, Request, digest
 from auditor.models.adapter import bare_text, best_label, read_scores
 
@@ -290,7 +290,7 @@ def source_digest(function: Any) -> str | None:
     module = inspect.getmodule(described)
     if isinstance(module, ModuleType) and (file := getattr(module, "__file__", None)):
         try:
-            return userfile.sha256(file)
+            return reading.sha256(file)
         except OSError:
             return None
     try:

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
-from auditor.core import userfile
-from auditor.core.decoded import from_json
+from auditor.core import reading
 from auditor.core.errors import BadRequest, BadResponse, CallError, DataFileError
 from auditor.core.protocols import Costs, Model, Reply
+from auditor.core.reading import from_json
 from auditor.core.types import Request, digest
 from auditor.models.adapter import read_scores, user_text
 
@@ -89,7 +89,7 @@ class Recorded(Model):
         self._file = file = Path(path)
         self.name = f"recorded:{path}"
         try:
-            content = userfile.content(file)
+            content = reading.content(file)
         except OSError as error:
             raise DataFileError(
                 f"{file}: the recorded answers could not be read: {error.strerror or error}. Expected "

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Reply
+from auditor.core.reading import from_json
 from auditor.core.types import Usage, digest
 from auditor.models.key_locks import Claims
 

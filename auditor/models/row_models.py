@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.core import userfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency, UnknownPlugin
+from auditor.core.shown import plural
 from auditor.core.types import digest
 from auditor.models.exec import RowProgram
 from auditor.models.program import digests, split
@@ -141,7 +141,7 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[object, s
     ``.joblib`` and ``.pickle`` files run code when they are opened, and are refused without ``trust_pickle``.
     """
     try:
-        content = userfile.sha256(path)[:32]
+        content = reading.sha256(path)[:32]
     except OSError as error:
         raise DataFileError(f"cannot read the model file {path}: {error.strerror or error}") from error
     if path.suffix in PICKLES:

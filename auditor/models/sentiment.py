@@ -32,7 +32,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import DataFileError, MissingDependency
 from auditor.core.protocols import Reply
 from auditor.core.types import digest
@@ -226,7 +226,7 @@ class Reviews(LocalClassifier):
     name = "reviews"
 
     def __init__(self, *, weights: str | Path | None = None) -> None:
-        path = data.path("embedded", "reviews", "weights.tsv.gz") if weights is None else Path(weights)
+        path = reading.shipped("embedded", "reviews", "weights.tsv.gz") if weights is None else Path(weights)
         try:
             lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
         except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from auditor.core import userfile
+from auditor.core import reading
 from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDependency
 from auditor.core.protocols import Costs, Model, Reply
 from auditor.core.types import Message, Prompt, Request, Usage, digest
@@ -395,5 +395,5 @@ def _weights(name: str, config: object) -> str:
     whole = hashlib.sha256()
     for path in sorted(p for p in folder.glob("*") if p.suffix in (".safetensors", ".bin", ".json", ".txt")):
         whole.update(path.name.encode())
-        whole.update(bytes.fromhex(userfile.sha256(path)))
+        whole.update(bytes.fromhex(reading.sha256(path)))
     return whole.hexdigest()

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from auditor.core.types import Edit, EditKind
 from auditor.perturb.dictionaries import Dictionary, Term
 from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, span_of
-from auditor.perturb.gate import lexicon
+from auditor.perturb.gate.lexicon import listed
 from auditor.perturb.matching import Place, Scan
 from auditor.perturb.moves import EVERY, Crowd, Move, Moves, Plan, Wanted
 
@@ -160,7 +160,7 @@ class Insertion:
 
     def __init__(self, scan: Scan, places: Sequence[Place], dictionary: Dictionary, wanted: Wanted = EVERY) -> None:
         if dictionary.attribute == "age":  # a trade is learnt and a kin is older or younger than somebody
-            places = [place for place in places if scan.tokens[place.token].key in lexicon.OF_ANY_AGE]
+            places = [place for place in places if scan.tokens[place.token].key in listed("of_any_age")]
         self._scan, self._places, self._dictionary, self._wanted = scan, places[:1], dictionary, wanted
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:

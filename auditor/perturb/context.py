@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from auditor.perturb.dictionaries import Term, persons
 from auditor.text.english import (
     ABBREVIATIONS,
@@ -19,6 +21,8 @@ _POINTS = frozenset(("the", "these", "those", "my", "your", "his", "her", "our",
 _AND = frozenset(("and", "or", ",", "/", "&"))
 _ADVERBS = frozenset(("not", "also", "really", "originally", "actually", "half", "part", "both", "all", "very"))
 _COMMON_VERBS = word_list("common_verbs")
+# Where somebody talks to somebody, *well,* may open a sentence; in a report of a case it does not.
+_SPOKEN = re.compile(r"[^\W\d_]n['’]t\b|['’](?:m|re|ve|ll)\b|\b(?:I|my|you|your)\b|[!?]")
 _PAST = word_list("past")
 
 
@@ -82,6 +86,8 @@ class Context:
         if "lower" in tags and at.case == "title" and not at.at_start and before not in DETERMINERS:
             return False
         if "start" in tags and not (at.at_start and at.surface[0].isupper() and at.in_sentence):
+            return False
+        if "spoken" in tags and not _SPOKEN.search(at.text):
             return False
         if "no_exclamation" in tags and at.at_start and after in {",", "!"}:
             return False

@@ -7,7 +7,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple
 
-from auditor.core import data, yamlfile
+from auditor.core import reading
 from auditor.core.types import Edit, EditKind
 from auditor.perturb.dictionaries import Dictionary, Term, load
 from auditor.perturb.edits import replacing
@@ -35,7 +35,7 @@ def full_names() -> Mapping[tuple[str, str], tuple[First, ...]]:
     >>> min(len(names) for names in pools.values()) >= 20
     True
     """
-    content: Any = yamlfile.load(data.path("dictionaries", "shared", "name_lines.yaml"))
+    content: Any = reading.load_yaml(reading.shipped("dictionaries", "shared", "name_lines.yaml"))
     firsts = load("names")
     by_group: dict[tuple[str, str], list[First]] = {}
     for term in firsts.terms:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from auditor.perturb.context import DETERMINERS, Context, closes
 from auditor.perturb.dictionaries import Dictionary, Term, persons
-from auditor.perturb.gate.lexicon import NOT_ALWAYS_PERSONS
+from auditor.perturb.gate.lexicon import listed
 from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, word_list, words
 
 _BEFORE_NOUN = DETERMINERS | frozenset(
@@ -73,7 +73,7 @@ class Matcher:
         adjectives = frozenset(t.text.lower() for t in known if t.slot.startswith("adjective"))
         nouns = {t.text.lower() for d in typed for t in d.sources if t.pos in {"NN", "NNS"} and t.role}
         self._context = Context(adjectives, nouns)
-        self._persons = self._context.people - NOT_ALWAYS_PERSONS
+        self._persons = self._context.people - listed("not_always_persons")
 
     def scan(self, text: str) -> Scan:
         """Find every term in ``text``; hits are in order and those of one dictionary do not overlap."""

@@ -1,14 +1,49 @@
-"""Which builder lays out which kind of run."""
+"""The document of a run: of texts here, others by their own builders; and the sections that any run may have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from auditor.core import waivers
 from auditor.core.errors import PluginError
-from auditor.core.record import Plain, RunRecord, read
-from auditor.report import words
-from auditor.report.document import Document, Section, section, table
+from auditor.core.record import Plain, RunRecord, head, read
+from auditor.core.record.base import GroupAnswers
+from auditor.core.types import SHOWN
+from auditor.measure.comparison import MIN_SEEDS
+from auditor.report import (
+    also_measured,
+    cards,
+    claimed,
+    first_screen,
+    matrix,
+    planned,
+    proposed,
+    run_checks,
+    view,
+    words,
+)
+from auditor.report.document import (
+    Block,
+    Commands,
+    Document,
+    Evidence,
+    Facts,
+    Findings,
+    Items,
+    Section,
+    Table,
+    Text,
+    facts,
+    section,
+    table,
+)
+
+MAX_GROUPS = 12  # groups whose lost answers are listed
+MAX_CARDS = 16  # findings with their texts; the others are listed
+RANK = {"claim": 0, "hidden": 1, "violation": 2}
+STYLES = {"text": "the bare text", "chat": "a chat prompt"}
+ALPHA = 0.05  # adjusted p values up to it are told as a difference shown
 
 
 def document(record: Plain | RunRecord, evidence: object = None) -> Document:
@@ -16,26 +51,285 @@ def document(record: Plain | RunRecord, evidence: object = None) -> Document:
 
     The record may be as `Renderer.render` gets it: as it stands in ``run.json``.
     """
-    from auditor.report import compliance_fill
-
     record = read(record)
-    made = _own(record, evidence)
-    more = (*measured(record), *chosen(record, evidence), *compliance_fill.sections(record))
-    return replace(made, sections=(*made.sections, *more))
-
-
-def _own(record: RunRecord, evidence: object) -> Document:
     if record.tabular is not None:
         from auditor.report import tabular_report
 
-        return tabular_report.build(record)
-    if record.ll144 is not None:
+        made = tabular_report.build(record, conditional(record))
+    elif record.ll144 is not None:
         from auditor.report import ll144_report
 
-        return ll144_report.build(record)
-    from auditor.report import texts
+        made = ll144_report.build(record)
+    else:
+        made = _texts(record, evidence)
+    return replace(made, sections=(*made.sections, *measured(record), *chosen(record, evidence), *_filled(record)))
 
-    return texts.build(record, evidence)
+
+# -- runs over texts -------------------------------------------------------------------------------------
+
+
+def _texts(record: RunRecord, evidence: object) -> Document:
+    """Lay out a run; what it did not measure is missing, or said to be."""
+    shown = view.build(record)
+    first = first_screen.build(record, evidence)
+    started = record.provenance.started
+    meta = (
+        f"status: {record.status}",
+        *([str(started)] if started else []),
+        f"version {record.tool_version or '–'}",
+        claimed.summary(record),
+    )
+    further = list(_further(record, shown))
+    texts = [] if first else [made for made in further if made.id == "texts"]  # who gets other texts
+    return Document(
+        title=claimed.title(record),
+        name=f"Run {record.id}",
+        meta=" · ".join(meta),
+        banners=run_checks.banners(record),
+        first=first,
+        sections=(
+            *matrix.sections(record, first),
+            *texts,
+            *([] if first else [matrix.rates(shown, folded=False)]),
+            _examples(record, shown, evidence, first),
+            _checks(record),
+            *(made for made in further if made not in texts),
+            *([matrix.rates(shown, folded=True)] if first else []),
+            *([] if first else _next(record, shown)),
+            *matrix.history(record, evidence, first),
+            _method(),
+            _provenance(record),
+        ),
+        footer=f"SHA-256 of the run record (canonical JSON): {head(record.raw)}",
+    )
+
+
+def _further(record: RunRecord, shown: view.View) -> Iterator[Section]:
+    names = {(s.model, s.format): s.name for s in shown.subjects}
+    yield from conditional(record)
+    yield from also_measured.generated(record, names)
+    yield from also_measured.scores(record)
+    yield from also_measured.texts(record, names)
+    yield from also_measured.tokens(record, names)
+    yield from also_measured.performance(record, names, shown.noun)
+
+
+def _next(record: RunRecord, shown: view.View) -> Iterator[Section]:
+    if commands := proposed.commands(record, (*shown.hidden, *record.findings)):
+        yield section("next", "Next", Commands(commands))
+
+
+# -- examples ---------------------------------------------------------------------------------------------
+
+
+def _examples(record: RunRecord, shown: view.View, evidence: object, first: first_screen.Screen | None) -> Section:
+    claims = claimed.index(record)
+
+    def strength(row: claimed.Row) -> tuple[object, ...]:
+        f = row.finding
+        statement = claimed.of_finding(record, f, claims)
+        own = (9,) if statement is None else claimed.order(statement.claim)
+        headline = first is not None and first.example is not None and f.id == first.example.finding_id
+        return not headline, words.RANK[f.verdict], RANK[f.kind], own
+
+    rows = sorted(claimed.rows(record), key=strength)
+    with_texts = [r for r in rows if r.finding.exemplars and (r.finding.kind != "claim" or r.finding.verdict in SHOWN)]
+    made = [
+        Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
+        for r in (with_texts[:MAX_CARDS] if evidence is not None else ())
+    ]
+    blocks: list[Block] = []
+    if shown.hidden:
+        blocks.append(Text(words.text("hidden_finding")))
+    elif not made:
+        blocks.append(Text(shown.none_hidden))
+    blocks += made
+    kept = {block.card.finding.id for block in made}
+    if rest := tuple(_with_example(r, evidence) for r in rows if r.finding.id not in kept):
+        blocks.append(Findings(f"{words.plural(len(rest), 'further finding')}, in a sentence each", rest))
+    return section("findings", "Examples and findings", blocks, short="Examples", brief=True)
+
+
+def _with_example(row: claimed.Row, evidence: object) -> claimed.Row:
+    """A shown claim that is told in a sentence, with its clearest example."""
+    f = row.finding
+    if evidence is None or f.kind != "claim" or f.verdict not in SHOWN or not f.exemplars:
+        return row
+    return replace(row, example=cards.brief(evidence, f.exemplars[0], f.model, f.format))
+
+
+# -- checks ----------------------------------------------------------------------------------------------
+
+
+def _checks(record: RunRecord) -> Section:
+    """Controls, run and not run, and the answers that were lost, by group."""
+    every = list(run_checks.controls(record))
+    single = [(c.name, c.scope, c.result) for c in every if not c.few and " + " not in c.scope]
+    joint = [(c.name, c.scope, c.result) for c in every if not c.few and " + " in c.scope]
+    blocks: list[Block] = [
+        table(
+            "Controls, run and not run",
+            "Control | For | Result",
+            [*single, *joint],
+            most=len(single),
+            left=("further control", "further controls"),
+        )
+    ]
+    if few := sum(c.few for c in every):
+        blocks.append(Text(f"{words.plural(few, 'control')} {run_checks.FEW}: see report.csv.", "meta"))
+    blocks.append(Text(f"Answers that are no {words.noun(record)}: {run_checks.lost(record.counts)}."))
+    groups = record.controls.answers_by_group
+    lost = [a for a in groups if any(a.lost.values())]
+    blocks += [_lost(lost)] if lost else []
+    if complete := len(groups) - len(lost):
+        blocks.append(Text(f"{words.plural(complete, 'group')} of a model and attribute lost no answer.", "meta"))
+    return Section(id="controls", title="Checks", blocks=tuple(blocks))
+
+
+def _lost(answers: Sequence[GroupAnswers]) -> Table:
+    """Groups by the share of their answers that were lost, most first."""
+    ranked = sorted(answers, key=lambda a: -sum(a.lost.values()) / max(1, a.n))
+    kinds = run_checks.kinds_lost(ranked)
+    counts = ("Asked", *(k.capitalize() for k in kinds))
+    return table(
+        "Refusals, unreadable answers and failures by the group that the text names",
+        ("Group", "Attribute", "Model", *counts),
+        (
+            (words.group(a.group), a.attribute, a.model, *map(words.count, (a.n, *(a.lost.get(k) for k in kinds))))
+            for a in ranked
+        ),
+        right=counts,
+        most=MAX_GROUPS,
+        left=("further group", "further groups"),
+    )
+
+
+# -- method and provenance ----------------------------------------------------------------------------------
+
+
+def _method() -> Section:
+    limits = (Text("Limits", "meta"), Items(words.lines("limits")))
+    return section("method", "Method and limits", words.lines("method"), limits, short="Method", folded=True)
+
+
+def _provenance(record: RunRecord) -> Section:
+    models = (
+        (
+            name,
+            STYLES.get(m.style, "–"),
+            "declared" if m.deterministic else "not declared",
+            m.fingerprint or "–",
+            words.listing(m.reported or ("–",)),
+        )
+        for name, m in record.models.items()
+    )
+    blocks = (
+        Facts("What was asked", view.asked(record)),
+        table("Models", "Model | Reads | Repeats itself | Fingerprint | Reported by the server", models),
+        facts("Versions and hashes", record.raw.get("provenance")),
+        facts("Counts of this run", record.raw.get("counts")),
+        facts("The plan, resolved before the first call", record.raw.get("spec")),
+    )
+    return Section(id="provenance", title="Provenance", blocks=blocks, folded=True)
+
+
+# -- sections that runs over texts and over rows may have, each only where there is something to tell -------
+
+
+def conditional(record: RunRecord) -> tuple[Section, ...]:
+    """Those of a run, in the order of a report."""
+    search: list[Section] = []
+    if record.adaptive is not None:
+        from auditor.contrib.adaptive import search_report
+
+        search = [search_report.build(record.adaptive)]
+    return (*models(record), *search, *discarded(record), *frozen(record), *waived(record))
+
+
+def models(record: RunRecord) -> Iterator[Section]:
+    """Whether two models differ; their rates stand in the table of rates."""
+    if record.comparison is None or len({e.model for e in record.estimates if e.name == "violation_rate"}) < 2:
+        return
+    pairs = record.comparison.pairs
+    names = words.places((side.model, side.format) for pair in pairs for side in (pair.first, pair.second))
+    lines = (
+        (
+            words.attributes(pair.attributes) if pair.attributes else "all",
+            *(names[side.model, side.format] for side in (pair.first, pair.second)),
+            words.count(pair.n),
+            f"{points(pair.value)} ({points(pair.low)} to {points(pair.high)})",
+            "< 0.001" if (p := pair.p_adjusted) is not None and p < 0.001 else words.number(p, ".3f"),
+            words.verdict("not_tested" if p is None else "shown" if p <= ALPHA else "not_determined"),
+        )
+        for pair in pairs
+        if pair.n >= MIN_SEEDS
+    )
+    columns = "Attributes | First | Second | #Texts | Difference | p, adjusted | Verdict"
+    compared = table("Two models on the variants that both answered", columns, lines)
+    notes = words.lines("two_models" if pairs else "no_two_models")
+    yield section("comparison", "The models beside each other", notes, compared, short="Models", folded=True)
+
+
+def discarded(record: RunRecord) -> Iterator[Section]:
+    """What variants that the check discarded would have added."""
+    rows, examples = record.discarded.rows, record.discarded.exemplars
+    if not rows:
+        return
+    several = len({(r.model, r.format) for r in rows}) > len({r.model for r in rows})
+    lines = (
+        (
+            f"{r.model}, {r.format}" if several else r.model,
+            words.attributes(r.attributes),
+            words.count(r.estimate.n),
+            words.interval(r.estimate),
+            words.interval(r.estimate_valid),
+            "no change"
+            if (share := r.share_of_all_changes) is None
+            else f"{words.percent(share)} ({words.count(r.changes)} of {words.count(r.changes + r.changes_valid)})",
+        )
+        for r in rows
+        if r.estimate.n >= MIN_SEEDS
+    )
+    columns = "Model | Attributes | #Texts | Discarded ones changed | Valid ones changed | Share of all changes"
+    shown = [f"Examples: audit show {words.run_name(record)} {examples[0]}"] if examples else []
+    answers = table("Answers to discarded and to valid variants", columns, lines)
+    title = "What the discarded variants would have added"
+    yield section("discarded", title, words.lines("discarded"), shown, answers, short="Discarded", folded=True)
+
+
+def frozen(record: RunRecord) -> Iterator[Section]:
+    """The frozen plan, and what was done otherwise."""
+    if (plan := record.frozen) is not None:
+        by = f" by {plan.frozen_by}" if plan.frozen_by else ", no name given"
+        notes = [f"The plan was frozen {plan.frozen_at}{by}. SHA-256: {plan.sha256}."]
+        notes += [f"Reasons given: {words.sentence(plan.reason)}"] if plan.reason else []
+        notes += planned.frozen(record)
+        notes += [] if plan.deviations else ["No deviation was recorded."]
+        otherwise = table(
+            "What was done otherwise than planned", "What | As planned | As run", planned.deviations(record)
+        )
+        yield section("frozen", "The frozen plan", notes, otherwise, short="Plan", brief=True)
+
+
+def waived(record: RunRecord) -> Iterator[Section]:
+    """Findings that somebody lets stand."""
+    if record.waivers.items:
+        note = "Somebody lets these findings stand. They are shown all the same, and change no figure."
+        source, date = record.waivers.source or "not recorded", record.waivers.date or "not recorded"
+        about = Text(f"File: {source}, as of: {date}.", "meta")
+        yield section("waivers", "Waivers", note, Items(tuple(waivers.lines(record))), about, brief=True)
+
+
+def points(share: float) -> str:
+    """A difference of shares in percentage points, with its sign.
+
+    Examples
+    --------
+    >>> points(0.0312), points(-0.5), points(0.0)
+    ('+3.1', '−50.0', '0.0')
+    """
+    text = f"{abs(100 * share):.1f}"
+    return text if float(text) == 0 else f"{'+' if share > 0 else '−'}{text}"
 
 
 def measured(record: RunRecord) -> Iterator[Section]:
@@ -69,3 +363,11 @@ def chosen(record: RunRecord, evidence: object) -> Iterator[Section]:
             raise PluginError(f"section {name!r} built a {type(made).__name__} and no Section")
         if made is not None:
             yield made
+
+
+def _filled(record: RunRecord) -> Iterator[Section]:
+    """What people filled in, of a report that is no legal page."""
+    if record.responsible is not None:
+        from auditor.report import compliance_fill
+
+        yield compliance_fill.section(record)

@@ -1,24 +1,21 @@
-"""One finding with its evidence: what was changed, what was answered, in every cell of the lattice; and examples."""
+"""One finding with its evidence: what differs between its texts, and the answers in every cell of the lattice."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, Literal
 
 from auditor.core import talk
 from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
-from auditor.core.types import Case, Diagnosis, Finding, Prompt, Response, Variant
-from auditor.measure.claims import OTHERS
-from auditor.report import diff, words
-from auditor.report.claimed import Statement
+from auditor.core.types import Case, Diagnosis, Edit, Finding, Input, Prompt, Response, Variant
+from auditor.report import words
 
 LABEL_LENGTH = 48  # longer answers are free text and are shown by their last line
-TRIED = 60  # variants that are looked at for an example that fits
 OUTCOMES: dict[str, Literal["same", "changed"]] = {"pass": "same", "violation": "changed"}
 
 
@@ -86,8 +83,8 @@ class Card:
     finding: Finding
     sentence: str
     variant_id: str
-    original: tuple[diff.Segment, ...]
-    variant: tuple[diff.Segment, ...]
+    original: tuple[Segment, ...]
+    variant: tuple[Segment, ...]
     cells: tuple[LatticeCell, ...]
     diagnoses: tuple[Diagnosis, ...]
     brief: Brief | None = None  # the whole in a line
@@ -108,10 +105,10 @@ def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: st
     variant_id = next(iter(finding.exemplars), "")
     model, format_ = finding.model, finding.format
     case, variant, missing = look_up(evidence, variant_id)
-    sides: diff.Pair = ((), ())
+    sides: Pair = ((), ())
     cells: tuple[LatticeCell, ...] = ()
     if case is not None and variant is not None:
-        sides = diff.compare(case.original, variant)
+        sides = compare(case.original, variant)
         cells = tuple(_in_full(cell, evidence, format_) for cell in lattice(case, variant, evidence, model, format_))
     return Card(
         finding=finding,
@@ -138,7 +135,7 @@ def brief(evidence: object, variant_id: str, model: str, format_: str) -> Brief 
         scores = [[r.scores[label] for r in side if r.scores and label in r.scores] for side in both]
         if all(scores):
             before, after = (f"{label} {sum(side) / len(side):.3f}" for side in scores)
-    text = diff.marked(*diff.compare(case.original, variant))
+    text = marked(*compare(case.original, variant))
     return Brief(variant_id=variant_id, text=text, before=before, after=after)
 
 
@@ -240,100 +237,156 @@ def shorten(output: str) -> str:
     return short if len(lines) == 1 else f"… {short}"
 
 
-# -- the example that stands beside a claim ---------------------------------------------------------------
+# -- what differs between two texts -------------------------------------------------------------------------
+
+GAP = " … "
+ROOM = 34  # characters kept on each side of a change in one line
+LENGTH = 150  # characters of such a line, at most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Example(Brief):
-    """One variant with its answers."""
+class Segment:
+    """A piece of text: unchanged (``edit`` is None and ``changed`` False), or one side of an edit."""
 
-    finding_id: str  # that shows more like it; empty where no finding holds it
-    more: int  # further examples of that finding
+    text: str
+    changed: bool = False
+    edit: Edit | None = None
+
+    @property
+    def attribute(self) -> str:
+        """The attribute edited; ``repair`` for a forced agreement, empty where it is not known."""
+        if self.edit is None:
+            return ""
+        return "repair" if self.edit.kind == "agreement" else self.edit.attribute
 
 
-def example(record: RunRecord, evidence: object, statement: Statement) -> Example | None:
-    """The first variant of a claim, else of findings about its attribute, that shows what the claim says.
+Pair = tuple[tuple[Segment, ...], tuple[Segment, ...]]
 
-    Where no label changed with it, one whose score did.
+
+def as_text(value: Input) -> str:
+    """Turn an input into text; a row becomes one ``column: value`` line per column."""
+    if isinstance(value, str):
+        return value
+    return "\n".join(f"{column}: {cell}" for column, cell in value.items())
+
+
+def compare(original: Variant, variant: Variant) -> Pair:
+    """Segments of the original and of the variant.
+
+    Uses the recorded edits where applying them gives the variant exactly; otherwise (a protocol that
+    edits one after the other, an imported case) a word-level diff, whose segments carry no attribute.
+
+    Examples
+    --------
+    >>> edit = Edit(attribute="gender", kind="swap", source_group="men", target_group="women",
+    ...             source="man", target="woman", where=(2, 5))
+    >>> new = Variant(id="v", input="A woman.", edits=(edit,))
+    >>> left, right = compare(Variant(id="o", input="A man."), new)
+    >>> [s.text for s in right], right[1].attribute
+    (['A ', 'woman', '.'], 'gender')
     """
-    second = None
-    for variant_id, finding in islice(_candidates(record, statement), TRIED if evidence is not None else 0):
-        made, turned = _fits(evidence, statement, variant_id)
-        if made is None:
-            continue
-        one = Example(
-            variant_id=variant_id,
-            text=made.text,
-            before=made.before,
-            after=made.after,
-            finding_id=finding.id if finding else "",
-            more=len(set(finding.exemplars) - {variant_id}) if finding else 0,
-        )
-        if turned:
-            return one
-        second = second or one
-    return second
+    if isinstance(original.input, Mapping) or isinstance(variant.input, Mapping):
+        return _rows(original.input, variant.input, variant.edits)
+    pair = _by_edits(original.input, variant.edits)
+    if pair is None or "".join(s.text for s in pair[1]) != variant.input:
+        return _by_words(original.input, variant.input)
+    return pair
 
 
-def _candidates(record: RunRecord, statement: Statement) -> Iterator[tuple[str, Finding | None]]:
-    """Variant ids with the finding that holds each: of this claim first, then of its attribute."""
-    claim = statement.claim
-    findings = [
-        f
-        for f in record.findings
-        if list(f.attributes) == claim.attribute.split("+")
-        and f.model == claim.model
-        and f.format in ("", claim.format)
-    ]
-    groups = set(claim.groups)
-    findings.sort(key=lambda f: ({g for s in f.directions for g in s[1:]} != groups, f.verdict != "shown"))
-    for finding in findings:
-        for variant_id in finding.exemplars:
-            yield variant_id, finding
-    for variant_id in claim.examples:
-        yield variant_id, next((f for f in findings if f.exemplars), None)
+def _sides(pieces: Iterable[tuple[str, str, bool, Edit | None]]) -> Pair:
+    """Both sides of (old, new, whether it changed, by which edit)."""
+    left: list[Segment] = []
+    right: list[Segment] = []
+    for old, new, changed, edit in pieces:
+        left += [Segment(text=old, changed=changed, edit=edit)] if old else []
+        right += [Segment(text=new, changed=changed, edit=edit)] if new else []
+    return tuple(left), tuple(right)
 
 
-def _fits(evidence: object, statement: Statement, variant_id: str) -> tuple[Brief | None, bool]:
-    """The answers and the text, where the change is from one side to the other; whether it goes the way of the claim.
-
-    None where the label changed otherwise, or nothing did.
-    """
-    claim = statement.claim
-    case, variant, _ = look_up(evidence, variant_id)
-    sides = set() if variant is None else {_side(statement, step) for step in variant.directions}
-    if case is None or variant is None or len(sides) != 1 or None in sides:
-        return None, False
-    made = brief(evidence, variant_id, claim.model, claim.format)
-    if made is None or made.before == made.after:
-        return None, False
-    cells = lattice(case, variant, evidence, claim.model, claim.format)
-    old, new = cells[0].tally.majority, cells[-1].tally.majority
-    if old is None or new is None or old == new:
-        return (made if old is not None and new is not None else None), False
-    turned = cells[-1].compared == "changed" and _as_claimed(statement, *((new, old) if True in sides else (old, new)))
-    return (made if turned else None), turned
-
-
-def _side(statement: Statement, step: tuple[str, str, str]) -> bool | None:
-    """Whether an edit goes to the group of the claim (True) or from it (False); None: it is about others."""
-    attribute, source, target = step
-    if statement.claim.family == "instability":
-        return True
-    if attribute not in statement.claim.attribute.split("+"):
+def _by_edits(text: str, edits: Sequence[Edit]) -> Pair | None:
+    spans = sorted(((e.where, e) for e in edits if not isinstance(e.where, str)), key=lambda s: s[0])
+    if len(spans) != len(edits):
         return None
-    if target == statement.group and statement.reference in (source, OTHERS):
-        return True
-    return False if source == statement.group and statement.reference in (target, OTHERS) else None
+    pieces: list[tuple[str, str, bool, Edit | None]] = []
+    at = 0
+    for (start, end), edit in spans:
+        if not at <= start <= end <= len(text):
+            return None
+        pieces += [(text[at:start], text[at:start], False, None), (text[start:end], edit.target, True, edit)]
+        at = end
+    return _sides([*pieces, (text[at:], text[at:], False, None)])
 
 
-def _as_claimed(statement: Statement, group: str, reference: str) -> bool:
-    """Whether the answer about the group lies on the side of that about the reference that the claim says."""
-    claim, up = statement.claim, statement.effect.value > 0
-    if claim.family != "net":
-        return True
-    if claim.scale == "number":
-        first, second = (re.search(r"-?\d+(?:\.\d+)?", text.replace(",", "")) for text in (group, reference))
-        return first is None or second is None or (float(first.group()) > float(second.group())) is up
-    has, other = (claim.label.lower() in text.lower() for text in (group, reference))
-    return (has and not other) if up else (other and not has)
+def _by_words(old: str, new: str) -> Pair:
+    a, b = re.findall(r"\s+|\w+|[^\w\s]", old), re.findall(r"\s+|\w+|[^\w\s]", new)
+    steps = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    return _sides(("".join(a[i:j]), "".join(b[k:m]), tag != "equal", None) for tag, i, j, k, m in steps)
+
+
+def _rows(old: Input, new: Input, edits: Sequence[Edit]) -> Pair:
+    by_column = {e.where: e for e in edits if isinstance(e.where, str)}
+    rows = [row if isinstance(row, Mapping) else {"text": row} for row in (old, new)]
+    pieces: list[tuple[str, str, bool, Edit | None]] = []
+    for column in dict.fromkeys(name for row in rows for name in row):
+        before, after = ((f"{column}: ", str(row[column]), "\n") if column in row else ("", "", "") for row in rows)
+        differs = rows[0].get(column) != rows[1].get(column)
+        edit = by_column.get(column) if differs else None
+        pieces += [(before[n], after[n], differs and n == 1, edit if n == 1 else None) for n in range(3)]
+    return _sides(pieces)
+
+
+def excerpt(segments: Sequence[Segment], *, limit: int = 600, context: int = 140) -> tuple[Segment, ...]:
+    """Shorten a long text to what stands around its changes; ``…`` marks what was left out.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        One side of `compare`.
+    limit : int
+        Texts of at most this many characters stay whole.
+    context : int
+        Characters kept on each side of a change, up to a word boundary.
+    """
+    if sum(len(s.text) for s in segments) <= limit:
+        return tuple(segments)
+    if not any(s.changed for s in segments):
+        text = "".join(s.text for s in segments)
+        return (Segment(text=_head(text, limit) + GAP.rstrip()),)
+    kept: list[Segment] = []
+    last = len(segments) - 1
+    for i, segment in enumerate(segments):
+        room = context * ((i > 0) + (i < last))
+        if segment.changed or len(segment.text) <= room:
+            kept.append(segment)
+            continue
+        head = _head(segment.text, context) if i > 0 else ""
+        tail = _tail(segment.text, context) if i < last else ""
+        # No space at the ends of the whole; those beside a change stay.
+        text = head + GAP + tail
+        text = text if i > 0 else text.lstrip(" ")
+        kept.append(Segment(text=text if i < last else text.rstrip(" ")))
+    return tuple(kept)
+
+
+def _head(text: str, size: int) -> str:
+    cut = text.rfind(" ", 0, size)
+    return text[: cut if cut > size // 2 else size]
+
+
+def _tail(text: str, size: int) -> str:
+    cut = text.find(" ", len(text) - size)
+    return text[cut + 1 if 0 <= cut < len(text) - size // 2 else len(text) - size :]
+
+
+def marked(left: tuple[Segment, ...], right: tuple[Segment, ...]) -> str:
+    """The variant in one line, its changed words as ``[old → new]``, what lies between them cut."""
+    old = [s.text for s in left if s.changed]
+    out = ""
+    for segment in excerpt(right, limit=LENGTH, context=ROOM):
+        if not segment.changed:
+            out += segment.text
+            continue
+        before = segment.edit.source if segment.edit is not None else (old.pop(0) if len(old) == 1 else "")
+        out += f"[{before} → {segment.text}]" if before else f"[{segment.text}]"
+    line = " ".join(words.visible(out, newlines=False).replace("⏎", " ").split())
+    return line if len(line) <= 2 * LENGTH else line[: 2 * LENGTH - 1].rstrip() + "…"

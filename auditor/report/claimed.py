@@ -1,16 +1,19 @@
-"""Claims in words and figures: who gets what more or less often, by how much, and why more cannot be said."""
+"""Claims and findings in words and figures: who gets what more or less often, by how much, why no more can be said."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from auditor.core.record import RunRecord
+from auditor.core import waivers
+from auditor.core.record import Claim, RunRecord, Waived
 from auditor.core.types import Finding
-from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA, Claim
+from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA
 from auditor.report import words
+from auditor.report.cards import Brief
 
 Claims = Mapping[tuple[object, ...], Claim]
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
@@ -313,19 +316,6 @@ def of_finding(record: RunRecord, finding: Finding, claims: Claims) -> Statement
     return state(record, mine[0]) if len(mine) == 1 else None
 
 
-def loud(text: str) -> str:
-    """In capital letters, but for what a task calls its labels.
-
-    Examples
-    --------
-    >>> loud("women get “Not OK” more often")
-    'WOMEN GET “Not OK” MORE OFTEN'
-    """
-    before, *labelled = text.split("“")
-    after = ((label, rest) for label, _, rest in (part.partition("”") for part in labelled))
-    return before.upper() + "".join(f"“{label}”{rest.upper()}" for label, rest in after)
-
-
 def name(record: RunRecord, attribute: str, group: str) -> str:
     """What the dictionary calls a group; of several attributes, what each calls its own."""
     known, pairs = record.vocabulary.groups, zip(attribute.split("+"), group.split("+"), strict=False)
@@ -337,3 +327,74 @@ def _who(record: RunRecord, attribute: str, group: str) -> str:
     known, pairs = record.vocabulary.groups, zip(attribute.split("+"), group.split("+"), strict=False)
     people = all(known.get(a, {}).get(g, g) != g for a, g in pairs)
     return f"{'' if people else 'texts about '}{name(record, attribute, group)}"
+
+
+# -- findings ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One finding as every exchange format shows it. The texts are not escaped."""
+
+    finding: Finding
+    sentence: str
+    waiver: Waived | None
+    example: Brief | None = None
+
+    @property
+    def key(self) -> str:
+        """What the finding is called across runs."""
+        return waivers.key(self.finding)
+
+    @property
+    def place(self) -> str:
+        """Attributes or directions, in words."""
+        return words.direction(self.finding.directions) or words.attributes(self.finding.attributes)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is shown and not waived: what ``--fail-on shown`` counts."""
+        return self.finding.verdict == "shown" and self.waiver is None
+
+    @property
+    def waived(self) -> str:
+        """The waiver in words; empty without one."""
+        return "" if (w := self.waiver) is None else f"until {w.expires} by {w.owner}: {w.reason}"
+
+
+def rows(record: RunRecord) -> list[Row]:
+    """Every finding, the shown ones first, then in the order of the record."""
+    waived, claims = record.waived, index(record)
+    made = [Row(finding=f, sentence=_sentence(record, f, claims), waiver=waived.get(f.id)) for f in record.findings]
+    return sorted(made, key=lambda row: words.RANK.get(row.finding.verdict, 4))
+
+
+def _sentence(record: RunRecord, finding: Finding, claims: Claims) -> str:
+    """What was measured, with interval and noise."""
+    if record.spec.kind != "tabular":
+        claim = of_finding(record, finding, claims)
+        return claim.sentence if claim is not None else words.claim_sentence(finding, words.noun(record))
+    text = f"{finding.model}: {finding.text or finding.code}"
+    return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
+
+
+def title(record: RunRecord) -> str:
+    """The heading of a report."""
+    spec = record.spec
+    if spec.kind == "tabular":
+        return f"Tabular bias test report: {spec.data or spec.task or 'rows'}"
+    return f"Bias test report: {spec.task or 'unnamed task'}"
+
+
+def summary(record: RunRecord) -> str:
+    """How many findings carry which verdict, in one sentence."""
+    counts, waived = Counter(str(f.verdict) for f in record.findings), record.waived
+    listed = ", ".join(f"{counts[name]} {words.VERDICTS[name]}" for name in words.RANK if counts[name])
+    text = words.plural(sum(counts[name] for name in words.RANK), "finding") + (f": {listed}" if listed else "")
+    shown = [f for f in record.findings if f.verdict == "shown"]
+    more = (
+        (sum(f.kind == "hidden" for f in shown), "of the shown about one text, not about a rate"),
+        (sum(f.id in waived for f in shown), "of the shown waived"),
+    )
+    notes = "; ".join(f"{n} {what}" for n, what in more if n)
+    return f"{text} ({notes})." if notes else f"{text}."

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
-from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Renderer
-from auditor.core.record import Plain, RunRecord, read
+from auditor.core.reading import from_json
+from auditor.core.record import Plain, RunRecord, head, read
 from auditor.core.registry import PAGES
 from auditor.core.shown import quoted
+from auditor.report import cards, html, ll144_report, ll144_words, markdown, words
+from auditor.report import compliance_facts as facts
+from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
-from auditor.report import compliance_page, html, legal, ll144_report, markdown
+from auditor.report import compliance_page as said
+from auditor.report import document as doc
+from auditor.report import legal_measured as measured
+from auditor.report.compliance_page import Page
+from auditor.report.legal_measured import MAX_LISTED
 
 FORMS = {"": ".html", "-md": ".md", "-json": ".json"}
 OF_OUTCOMES = "ll144"
@@ -57,11 +65,11 @@ class LegalPage(Renderer):
         framework, record = frameworks.load(self.framework), read(record)
         if self.framework == OF_OUTCOMES:
             record, evidence = people(record, evidence, self.framework), None
-        page = compliance_page.build(framework, record, evidence, outcomes_of(record, evidence))
+        page = said.build(framework, record, evidence, outcomes_of(record, evidence))
         if self.form == "-json":
-            return compliance_page.to_json(page)
-        document = legal.build(page)
-        return markdown.write(document) if self.form == "-md" else html.write(document, record)
+            return said.to_json(page)
+        made = document(page)
+        return markdown.write(made) if self.form == "-md" else html.write(made, record)
 
 
 class Ll144Summary(Renderer):
@@ -143,3 +151,202 @@ def outcomes_of(record: RunRecord, evidence: object) -> RunRecord | None:
     if not isinstance(raw, dict) or not {"ll144", "data", "kind", "tool", "warnings"} <= set(raw):
         raise DataFileError(f"{path}: this is no record of audit ll144. {again}")
     return read(raw)
+
+
+# -- the page as a document -------------------------------------------------------------------------------
+
+LEVELS = {"direct": "bounded", "input": "", "not_covered": "not_tested"}  # what colours a level
+MAX_CARDS = 6
+
+
+def document(page: Page) -> doc.Document:
+    """Lay a legal page out."""
+    framework = page.framework
+    title = "Rates of recorded outcomes" if page.kind == "outcomes" else "Bias test report"
+    return doc.Document(
+        title=f"{title}, laid beside {framework.within}",
+        name=f"Report {page.report}",
+        meta=f"{framework.text} · text consulted {framework.consulted}",
+        banners=(*page.banners, *(f"{note} The figures below stand under this." for note in measured.gates(page))),
+        sections=tuple(_sections(page)),
+        footer=f"SHA-256 of the record (canonical JSON): {head(page.record.raw)}",
+        inert=True,
+    )
+
+
+def _sections(page: Page) -> Iterator[doc.Section]:
+    short = words.named("legal_short")
+    for id, title in page.sections.items():
+        yield doc.Section(id=id, title=title, short=short.get(id, ""), blocks=tuple(BUILDERS[id](page)))
+        if id == "provenance":
+            glossary = doc.Facts("Words, each used in one sense", tuple(words.named("glossary").items()))
+            yield doc.Section(id="glossary", title="Glossary", blocks=(glossary,))
+
+
+def _says(page: Page) -> Iterator[doc.Block]:
+    yield from (doc.Items(page.says), doc.Text("Not tested here", "heading"), doc.Items(page.not_tested))
+
+
+def _status(page: Page) -> Iterator[doc.Block]:
+    yield doc.Facts("", page.status, grid=True)
+
+
+# -- system, plan, materials, controls ------------------------------------------------------------------
+
+
+def _system(page: Page) -> Iterator[doc.Block]:
+    yield doc.Text(
+        "What the record knows comes first. The rest is for the responsible person; nothing of it was checked."
+    )
+    if known := said.system(page.record):
+        yield doc.Facts("From the record: what was asked for, and what answered", known)
+    yield doc.form(words.text("legal_fields"), "field", page.form.fields)
+
+
+def _plan(page: Page) -> Iterator[doc.Block]:
+    intro, settings = said.plan(page.record)
+    yield from (doc.Text(intro), doc.Facts("Settings", settings, grid=True))
+    yield doc.table(
+        "What each measure is, and what it says", "Measure | Is | Says", words.rows(f"{page.kind}_measures")
+    )
+    yield doc.Text("Deviations from the plan", "heading")
+    if deviations := said.deviations(page.record):
+        yield doc.table("What was done otherwise than planned", "What | As planned | As run", deviations)
+    elif page.record.frozen:
+        yield doc.Text("None was recorded.")
+    else:
+        yield doc.Text("No plan was frozen beforehand, so a deviation could not be seen.")
+
+
+def _controls(page: Page) -> Iterator[doc.Block]:
+    if page.gates:
+        lines = ((g.name, facts.GATE_WORDS[g.state], g.result, g.depends) for g in page.gates)
+        caption = "Each control, whether it held, and what hangs on it"
+        yield doc.table(caption, "Control | State | Result | What hangs on it", lines)
+    else:
+        yield doc.Text(words.text("legal_no_gates"))
+
+
+# -- treatment and impact -------------------------------------------------------------------------------
+
+
+def _impact(page: Page) -> Iterator[doc.Block]:
+    if (outcomes := page.outcomes) is None:
+        yield doc.Text(words.text("no_impact"))
+        return
+    yield from (doc.Text(words.text("impact_note")), doc.Text(ll144_words.banner(outcomes), "note"))
+    if outcomes.warnings:
+        yield doc.Items(outcomes.warnings)
+    yield doc.Items(tuple(ll144_words.sentences(outcomes)))
+    yield from ll144_report.impact(outcomes)
+    if page.framework.id == "ll144":
+        yield doc.Text("Draft of the published summary (6 RCNY 5-303)", "heading")
+        yield from ll144_report.draft(outcomes)
+
+
+# -- what people do with it -----------------------------------------------------------------------------
+
+
+def _evidence(page: Page) -> Iterator[doc.Block]:
+    if chosen := list(_examples(page)):
+        yield doc.Text(
+            "Examples, those first that were shown. They illustrate and prove no rate. All prompts and answers lie in "
+            f"the run folder; audit verify {words.run_name(page.record)} finds any line that was changed, taken out or "
+            "moved."
+        )
+        yield from chosen
+    else:
+        yield from measured.of_rows(page, "pairs") or [doc.Text("No example was recorded.")]
+
+
+def _examples(page: Page) -> Iterator[doc.Evidence]:
+    """Hidden findings, claims that were shown, and single examples, in this order."""
+    if (shown := page.view) is None or page.evidence is None:
+        return
+    claims = [f for f in page.record.findings if f.kind == "claim" and f.verdict == "shown"]
+    claims = [f for f in claims if facts.own(f) and f.exemplars]
+    chosen = [*shown.hidden[: MAX_CARDS // 2], *claims[: MAX_CARDS // 2], *shown.violations]
+    for f in chosen[:MAX_CARDS]:
+        yield doc.Evidence(cards.build(f, page.evidence, record=page.record))
+
+
+def _response(page: Page) -> Iterable[doc.Block]:
+    measures = doc.table("What was decided about each finding", tuple(fill.MEASURES.values()), page.form.measures)
+    return doc.Text(words.text("legal_response")), measures
+
+
+def _crosswalk(page: Page) -> Iterator[doc.Block]:
+    framework, short = page.framework, words.named("legal_short")
+    yield doc.Text(f"{framework.text}; consulted {framework.consulted}. {framework.how}")
+    yield doc.Items(framework.notes)
+    lines = (
+        (
+            c.clause.ref,
+            c.clause.asks,
+            doc.Cell(mark=c.word, kind=LEVELS[c.level]),
+            c.gives,
+            doc.Cell(links=tuple((id, short.get(id, title)) for id, title in c.links)) if c.links else "–",
+            c.read,
+        )
+        for c in page.crossings
+    )
+    caption = (
+        "Per clause: direct evidence, input to somebody's own assessment, or not covered. What a clause "
+        "asks is put in our own words"
+    )
+    yield doc.table(caption, "Clause | Asks | This report | What it gives | Where | Read from", lines)
+    yield doc.Facts("Sources", tuple(framework.sources.items()))
+
+
+def _statistics(page: Page) -> Iterator[doc.Block]:
+    yield doc.Items(words.lines(f"{page.kind}_statistics"))
+    if page.claims:
+        claims = tuple(
+            f"{c.id} {words.verdict(c.verdict)}: {c.sentence}" + (f" {'; '.join(c.notes)}." if c.notes else "")
+            for c in page.claims
+        )
+        yield doc.Fold("Claims in words", (doc.Items(claims),))
+    if of := len(page.more_claims):
+        left = f"; the first {MAX_LISTED} of {words.count(of)}, the others are in run.json" if of > MAX_LISTED else ""
+        more = measured.claim_table(page, page.more_claims[:MAX_LISTED], f"Signed differences{left}")
+        yield doc.Fold(f"Further claims ({words.count(of)})", (more,))
+    made = page.record.provenance
+    versions = [(name, value) for name, value in (("Python", made.python), ("Platform", made.platform)) if value]
+    versions += [(name, version or "not installed") for name, version in made.packages.items()]
+    if versions:
+        yield doc.Facts("Versions of what computed the figures", tuple(versions), grid=True)
+
+
+def _provenance(page: Page) -> Iterator[doc.Block]:
+    yield doc.Facts("SHA-256 of what shaped the run", said.hashes(page.record))
+    yield doc.Text(
+        f"To check: audit verify {words.run_name(page.record)} recomputes the chain of every journal from the plan on "
+        "and names any line that was changed, is missing, or stands elsewhere."
+    )
+
+
+BUILDERS: dict[str, Callable[[Page], Iterable[doc.Block]]] = {
+    "status": _status,
+    "says": _says,
+    "claims": measured.claims,
+    "system": _system,
+    "plan": _plan,
+    "materials": measured.materials,
+    "grounds": measured.grounds,
+    "accuracy": measured.accuracy,
+    "controls": _controls,
+    "counterfactual": measured.counterfactual,
+    "intersections": measured.intersections,
+    "rows": measured.rows,
+    "impact": _impact,
+    "evidence": _evidence,
+    "response": _response,
+    "crosswalk": _crosswalk,
+    "limits": lambda page: (doc.Items(page.limits),),
+    "statistics": _statistics,
+    "provenance": _provenance,
+    "signature": lambda page: (
+        doc.Text(words.text("legal_signed")),
+        doc.form("Signature", "signature", page.form.signature),
+    ),
+}

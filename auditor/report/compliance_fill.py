@@ -29,13 +29,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.core import userfile
-from auditor.core.decoded import from_toml
+from auditor.core import reading
 from auditor.core.errors import DataFileError
+from auditor.core.reading import from_toml
 from auditor.core.record import RunRecord
 from auditor.core.record.base import Responsible
-from auditor.report import words
-from auditor.report.document import TO_FILL, Entry, Facts, Section, section, table
+from auditor.report import document, words
+from auditor.report.document import TO_FILL, Entry, Facts, Section, table
 
 FORMAT = 1
 FIELDS = words.named("fill_fields")
@@ -78,15 +78,13 @@ def _entries(labels: Mapping[str, str], values: Mapping[str, str]) -> tuple[Entr
     return tuple(Entry(key, label, values.get(key)) for key, label in labels.items())
 
 
-def sections(record: RunRecord) -> tuple[Section, ...]:
-    """What people filled in, as a section of a report that is no legal page; none where nobody did."""
-    if record.responsible is None:
-        return ()
+def section(record: RunRecord) -> Section:
+    """What people filled in, as a section of a report that is no legal page."""
     made, title = form(record, "", {}), "Filled in by the people responsible"
-    facts = Facts(title, tuple((e.label, e.said) for e in (*made.fields, *made.signature)))
+    facts = Facts(title, tuple((e.label, document.plain(e)) for e in (*made.fields, *made.signature)))
     lines = [[e.value or TO_FILL for e in line] for line in made.measures if any(e.value for e in line)]
     measures = table("What was decided about each finding", tuple(MEASURES.values()), lines)
-    return (section("responsible", title, "Nobody checked it.", facts, measures, short="Filled in"),)
+    return document.section("responsible", title, "Nobody checked it.", facts, measures, short="Filled in")
 
 
 def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
@@ -98,7 +96,7 @@ def load(path: Path, pages: Mapping[str, Collection[str]]) -> dict[str, Any]:
         The file cannot be read, or holds a name or a value that has no place in it; the message says which.
     """
     try:
-        raw = from_toml(userfile.text(path))
+        raw = from_toml(reading.text(path))
     except (OSError, ValueError) as error:
         raise DataFileError(f"{path}: cannot be read as TOML: {error}") from None
     if raw.pop("format", None) != FORMAT:

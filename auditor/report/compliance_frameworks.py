@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from auditor.core import data, yamlfile
+from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.registry import PAGES
 from auditor.report import compliance_fill as fill
@@ -157,7 +157,7 @@ def load(name: str) -> Framework:
     """
     if name not in PAGES:
         raise UnknownPlugin("framework", name, PAGES)
-    return read(data.path("embedded", "frameworks", f"{name}.yaml"))
+    return read(reading.shipped("embedded", "frameworks", f"{name}.yaml"))
 
 
 def read(path: Path) -> Framework:
@@ -170,7 +170,7 @@ def read(path: Path) -> Framework:
     """
     import pydantic
 
-    raw = yamlfile.load(path)
+    raw = reading.load_yaml(path)
     if not isinstance(raw, dict):
         raise DataFileError(f"{path}: a framework file holds fields, such as id and clauses")
     if raw.pop("format", None) != 1:

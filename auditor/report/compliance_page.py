@@ -1,4 +1,4 @@
-"""One record beside one framework: what a legal page says of it, for `auditor.report.legal` and as JSON."""
+"""One record beside one framework: what a legal page says of it, for `auditor.report.compliance` and as JSON."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from auditor.core.provenance import head
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, head
 from auditor.core.types import digest
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import compliance_facts as facts

@@ -15,7 +15,7 @@ from auditor.core.record import Asked, Claim, NamedEstimate, Plain, RunRecord, r
 from auditor.core.shown import csv_text
 from auditor.core.types import Estimate, Finding, Verdict
 from auditor.measure.rates import ARMS
-from auditor.report import cards, diff, exchange
+from auditor.report import cards, claimed
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_frameworks as frameworks
 from auditor.report import compliance_page as page
@@ -47,7 +47,7 @@ class CsvReport(Renderer):
 
 
 def _lines(record: RunRecord) -> Iterator[dict[str, object]]:
-    for row in exchange.rows(record):
+    for row in claimed.rows(record):
         f, waiver = row.finding, row.waiver
         yield {
             "row": "finding",
@@ -167,8 +167,8 @@ def _verdict(v: Verdict, evidence: object) -> Iterator[object]:
     yield [{"attribute": a, "source": s, "target": t} for a, s, t in steps]
     yield from (v.outcome, v.hidden, _encodable(v.original_output), _encodable(v.variant_output))
     yield from (v.distance, _encodable(v.reason))
-    yield None if case is None else _encodable(diff.as_text(case.original.input))
-    yield None if variant is None else _encodable(diff.as_text(variant.input))
+    yield None if case is None else _encodable(cards.as_text(case.original.input))
+    yield None if variant is None else _encodable(cards.as_text(variant.input))
 
 
 def _encodable(text: str | None) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from auditor.report.cards import Card
-    from auditor.report.exchange import Row
+    from auditor.report.claimed import Row
     from auditor.report.first_screen import Screen
 
 TO_FILL = "to be filled in"
@@ -37,7 +37,21 @@ class Cell:
         return tuple(part for part in (self.text, self.mark, self.sub, linked) if part)
 
 
-Line = tuple["str | Cell", ...]
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One field for a person: its name, what is asked, and what was filled in; None: nothing."""
+
+    key: str
+    label: str
+    value: str | None
+
+    @property
+    def lines(self) -> tuple[str]:
+        """What was filled in, or that nothing was."""
+        return (TO_FILL if self.value is None else self.value,)
+
+
+Line = tuple[str | Cell | Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +72,15 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with values; those of a ``grid`` stand beside each other where there is room."""
+    """Names with values; those of a ``grid`` stand beside each other where there is room.
+
+    Fields for a person are a form, whose ``name`` is unique in the document (see `form`).
+    """
 
     caption: str
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str | Entry], ...]
     grid: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One field for a person: its name, what is asked, and what was filled in; None: nothing."""
-
-    key: str
-    label: str
-    value: str | None
-
-    @property
-    def said(self) -> str:
-        """What was filled in, or that nothing was."""
-        return TO_FILL if self.value is None else self.value
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """Fields below each other; ``name`` is unique in the document."""
-
-    caption: str
-    name: str
-    entries: tuple[Entry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """The same fields on several lines."""
-
-    caption: str
-    lines: tuple[tuple[Entry, ...], ...]
+    name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +97,11 @@ class Table:
     right: frozenset[str] = frozenset()
     more: tuple[Line, ...] = ()
     left: tuple[str, str] = ("further line", "further lines")
+
+    @property
+    def fields(self) -> bool:
+        """Whether its lines are fields for a person."""
+        return any(isinstance(cell, Entry) for line in self.lines for cell in line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +142,7 @@ class Fold:
     blocks: tuple[Block, ...]
 
 
-Block = Text | Items | Facts | Form | Sheet | Table | Chart | Commands | Evidence | Findings | Fold
+Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings | Fold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,7 +207,7 @@ class Document:
 def table(
     caption: str,
     columns: str | Sequence[str],
-    lines: Iterable[Iterable[str | Cell]],
+    lines: Iterable[Iterable[str | Cell | Entry]],
     *,
     right: Iterable[str] = (),
     most: int | None = None,
@@ -253,14 +245,19 @@ def section(
 
 
 def sheet(
-    id: str, title: str, notes: Iterable[str], columns: str, lines: Iterable[Iterable[str | Cell]]
+    id: str, title: str, notes: Iterable[str], columns: str, lines: Iterable[Iterable[str | Cell | Entry]]
 ) -> list[Section]:
     """A section that is one table with what is said of it; none without a line."""
     made = table(title, columns, lines)
     return [section(id, title, notes, made)] if made.lines else []
 
 
-def plain(cell: str | Cell, joint: str = "; ") -> str:
+def form(caption: str, name: str, entries: Iterable[Entry]) -> Facts:
+    """Fields below each other."""
+    return Facts(caption, tuple((e.label, e) for e in entries), name=name)
+
+
+def plain(cell: str | Cell | Entry, joint: str = "; ") -> str:
     """A cell in one line."""
     return cell if isinstance(cell, str) else joint.join(cell.lines)
 

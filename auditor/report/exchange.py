@@ -1,4 +1,4 @@
-"""Findings for other programs: a sentence, a key, a waiver for each; as JUnit XML, as SARIF, as workflow commands."""
+"""A run for other programs: JUnit XML, SARIF, workflow commands, and its record as JSON in one canonical form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -14,82 +14,11 @@ import msgspec
 
 from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
-from auditor.core.record import Plain, RunRecord, Waived, read
-from auditor.core.types import Finding
-from auditor.report import claimed, run_checks, words
-from auditor.report.cards import Brief
+from auditor.core.record import Controls, Plain, RunRecord, read
+from auditor.core.types import FORMAT_VERSION
+from auditor.report import run_checks, words
+from auditor.report.claimed import Row, rows, title
 from auditor.report.planned import deviations
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    """One finding as every exchange format shows it. The texts are not escaped."""
-
-    finding: Finding
-    sentence: str
-    waiver: Waived | None
-    example: Brief | None = None
-
-    @property
-    def key(self) -> str:
-        """What the finding is called across runs."""
-        return waivers.key(self.finding)
-
-    @property
-    def place(self) -> str:
-        """Attributes or directions, in words."""
-        return words.direction(self.finding.directions) or words.attributes(self.finding.attributes)
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is shown and not waived: what ``--fail-on shown`` counts."""
-        return self.finding.verdict == "shown" and self.waiver is None
-
-    @property
-    def waived(self) -> str:
-        """The waiver in words; empty without one."""
-        if (waiver := self.waiver) is None:
-            return ""
-        return f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
-
-
-def rows(record: RunRecord) -> list[Row]:
-    """Every finding, the shown ones first, then in the order of the record."""
-    waived, index = waivers.of(record), claimed.index(record)
-    made = [Row(finding=f, sentence=_sentence(record, f, index), waiver=waived.get(f.id)) for f in record.findings]
-    return sorted(made, key=lambda row: words.RANK.get(row.finding.verdict, 4))
-
-
-def _sentence(record: RunRecord, finding: Finding, index: claimed.Claims) -> str:
-    """What was measured, with interval and noise."""
-    if record.spec.kind != "tabular":
-        claim = claimed.of_finding(record, finding, index)
-        return claim.sentence if claim is not None else words.claim_sentence(finding, words.noun(record))
-    text = f"{finding.model}: {finding.text or finding.code}"
-    return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
-
-
-def title(record: RunRecord) -> str:
-    """The heading of a report."""
-    spec = record.spec
-    if spec.kind == "tabular":
-        return f"Tabular bias test report: {spec.data or spec.task or 'rows'}"
-    return f"Bias test report: {spec.task or 'unnamed task'}"
-
-
-def summary(record: RunRecord) -> str:
-    """How many findings carry which verdict, in one sentence."""
-    counts, waived = Counter(str(f.verdict) for f in record.findings), waivers.of(record)
-    listed = ", ".join(f"{counts[name]} {words.VERDICTS[name]}" for name in words.RANK if counts[name])
-    text = words.plural(sum(counts[name] for name in words.RANK), "finding") + (f": {listed}" if listed else "")
-    shown = [f for f in record.findings if f.verdict == "shown"]
-    more = (
-        (sum(f.kind == "hidden" for f in shown), "of the shown about one text, not about a rate"),
-        (sum(f.id in waived for f in shown), "of the shown waived"),
-    )
-    notes = "; ".join(f"{n} {what}" for n, what in more if n)
-    return f"{text} ({notes})." if notes else f"{text}."
-
 
 # -- JUnit ------------------------------------------------------------------------------------------------
 
@@ -310,3 +239,95 @@ def _command(kind: str, title: str, message: str) -> str:
         _plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A") for text in (title, message)
     )
     return f"::{kind} title={title.replace(':', '%3A').replace(',', '%2C')}::{message}"
+
+
+# -- the record itself, and its schema (docs/schema/run.schema.json) ---------------------------------------
+
+ID = "urn:llm-bias-auditor:run:{version}"
+ALWAYS = (
+    "id", "format_version", "tool_version", "status", "status_reason", "spec", "provenance", "counts", "estimates",
+    "controls", "findings", "diagnoses", "models",
+)  # fmt: skip
+
+
+class JsonReport(Renderer):
+    r"""The record on stdout: sorted keys, two spaces, ASCII only.
+
+    Non-ASCII characters and controls are escaped, so that no text from a model acts on a terminal.
+
+    Examples
+    --------
+    >>> print(JsonReport().render({"b": 1, "a": "é"}), end="")
+    {
+      "a": "\u00e9",
+      "b": 1
+    }
+    """
+
+    name = "json.v1"
+    suffix = ".json"
+
+    def render(self, record: Mapping[str, object], evidence: Any = None) -> str:
+        """Write the record as JSON text that ends in a line break.
+
+        Raises
+        ------
+        ValueError
+            A number is not finite: missing values are null with a reason.
+        """
+        return json.dumps(record, sort_keys=True, allow_nan=False, indent=2, default=_dict) + "\n"
+
+
+def _dict(value: object) -> dict[object, object]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not plain data")
+
+
+def run_schema() -> dict[str, object]:
+    """JSON Schema (draft 2020-12) of the run record.
+
+    What a record holds beyond its types is allowed and not described: new entries come without a new
+    ``format_version``.
+
+    Examples
+    --------
+    >>> run_schema()["$defs"]["Estimate"]["required"]
+    ['value', 'low', 'high', 'level', 'n', 'n_skipped', 'method']
+    """
+    _, defs = msgspec.json.schema_components([RunRecord], schema_hook=_control, ref_template="#/$defs/{name}")
+    record = defs.pop("RunRecord")
+    del record["properties"]["raw"]
+    record["properties"]["format_version"] = {"const": FORMAT_VERSION}
+    record["required"] = sorted(ALWAYS)
+    defs["Estimate"]["properties"]["level"] |= {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
+    for name in ("n", "n_skipped"):
+        defs["Estimate"]["properties"][name] |= {"minimum": 0}
+    made: dict[str, object] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": ID.format(version=FORMAT_VERSION),
+        **record,
+        "$defs": defs,
+        "title": "Run record of the LLM bias auditor",
+    }
+    return made
+
+
+def schema_text() -> str:
+    """The schema as the file holds it: a line for each definition and each entry of the record."""
+
+    def lines(value: dict[str, object], *deep: str) -> str:
+        entries = (
+            f"{json.dumps(k)}: {lines(v) if k in deep and isinstance(v, dict) else json.dumps(v, sort_keys=True)}"
+            for k, v in sorted(value.items())
+        )
+        return "{\n" + ",\n".join(entries) + "\n}"
+
+    return lines(run_schema(), "$defs", "properties") + "\n"
+
+
+def _control(kind: type) -> dict[str, object]:
+    """Controls by name: figures, tests, declarations, reasons, or these by model."""
+    if kind is Controls:
+        return {"type": "object"}
+    raise NotImplementedError

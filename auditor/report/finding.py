@@ -8,11 +8,10 @@ from typing import Any
 
 from rich.text import Text
 
-from auditor.core import waivers
 from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import RunRecord
 from auditor.core.types import Case, Finding, Prompt, Variant
-from auditor.report import cards, diff, tabular_report, words
+from auditor.report import cards, tabular_report, words
 from auditor.report.page import Page
 
 COMPARED = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}
@@ -30,7 +29,7 @@ def card(page: Page, shown: cards.Card) -> None:
         page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
         return
     page.line()
-    left, right = diff.excerpt(shown.original), diff.excerpt(shown.variant)
+    left, right = cards.excerpt(shown.original), cards.excerpt(shown.variant)
     if len(shown.cells) > 1:
         page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
         page.line()
@@ -50,7 +49,7 @@ def card(page: Page, shown: cards.Card) -> None:
         page.paragraph(f"Why: {diagnosis.cause} ({diagnosis.evidence}).", indent="  ")
 
 
-def _marked(page: Page, segments: Sequence[diff.Segment]) -> Text:
+def _marked(page: Page, segments: Sequence[cards.Segment]) -> Text:
     """Segments as text with changed words in square brackets."""
     out = Text()
     for segment in segments:
@@ -241,7 +240,7 @@ def _meaning(shown: Opinion) -> str:
 
 def waiver(page: Page, record: RunRecord, finding: str) -> None:
     """The waiver of one finding, where it has one."""
-    if (one := waivers.of(record).get(finding)) is not None:
+    if (one := record.waived.get(finding)) is not None:
         page.paragraph(f"Waived until {one.expires} by {one.owner}; reason: {one.reason}", indent="  ")
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.core import waivers
-from auditor.core.record import Asked, RunRecord
+from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.types import SHOWN
-from auditor.measure.claims import OTHERS, Claim
-from auditor.report import cards, claimed, proposed, run_checks, words
+from auditor.measure.claims import OTHERS
+from auditor.report import claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
 from auditor.text.people import NOT_CLEAR
 
@@ -52,7 +51,7 @@ class Screen:
     support: tuple[str, ...]  # how sure: parts of one line
     also: tuple[str, ...]
     others: int  # differences that were shown beside the one of the headline
-    example: cards.Example | None
+    example: proposed.Example | None
     label: str  # whose share "levels" is; empty for numbers
     rows: tuple[Row, ...]
     checked: tuple[str, ...]
@@ -93,11 +92,11 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     leading = sorted((c for c in record.claims if c.verdict in SHOWN), key=claimed.order)
     statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
     first = statements[0] if statements and statements[0].claim is leading[0] else None
-    example = None if first is None else cards.example(record, evidence, first)
+    example = None if first is None else proposed.example(record, evidence, first)
     kind, claim, figures = _headline(record, first, names)
     others = sorted(leading[1:], key=lambda c: c.family != "net")[:ALSO]
     labels = {c.label for c in record.claims if c.family == "net" and c.scale != "number"}
-    further = (cards.example(record, evidence, one) for one in statements if one is not first)
+    further = (proposed.example(record, evidence, one) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
         banners=run_checks.banners(record),
@@ -270,7 +269,7 @@ def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
     person, unclear = words.visible(words.whose(record), newlines=False), record.counts.skipped.get(NOT_CLEAR)
     if person and unclear:
         yield "", f"left out: {words.plural(unclear, 'text')} where it is not clear who is {person}"
-    if waived := len(waivers.of(record)):
+    if waived := len(record.waived):
         yield "", f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
 from auditor.core.types import Finding
-from auditor.report import diff, words
+from auditor.report import cards, words
 from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _template() -> Template:
     environment.filters |= {
         "direction": words.direction,
         "attributes": words.attributes,
-        "excerpt": diff.excerpt,
+        "excerpt": cards.excerpt,
         "glue": words.glue,
         "kind": lambda block: type(block).__name__.lower(),
     }

@@ -1,4 +1,4 @@
-"""What was measured, as parts of a legal page: materials, grounds, accuracy, treatment; see `auditor.report.legal`."""
+"""What was measured, as parts of a legal page: claims, materials, grounds, accuracy, treatment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from auditor.report import charts, tabular_report, view, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said
 from auditor.report.compliance_page import Page
-from auditor.report.document import Block, Cell, Chart, Facts, Fold, Text, table
+from auditor.report.document import Block, Cell, Chart, Facts, Fold, Items, Table, Text, table
 from auditor.report.view import MIN_SEEDS
 
 MAX_LISTED = 200
@@ -30,6 +30,60 @@ def under_gates(page: Page) -> Iterator[Block]:
 def verdict(kind: str) -> Cell:
     """A verdict as a cell."""
     return Cell(mark=words.verdict(kind), kind=kind)
+
+
+def claims(page: Page) -> Iterator[Block]:
+    """Every claim with its figures and its verdict, and what the verdicts mean."""
+    rows, delta = page.kind == "rows", page.record.spec.delta
+    if page.claims:
+        level = "" if rows else " at 95 %"
+        bound = "no bound δ was set, so nothing can be bounded"
+        if delta is not None:
+            bound = f"bound δ set before the run: {100 * delta:g} %"
+        caption = f"Every claim, with its interval{level}, the controls beside it, and its verdict; {bound}"
+        directed = [c for c in page.claims if c.placebo == "–"]
+        others = [c for c in page.claims if c not in directed]
+        if directed:
+            yield claim_table(page, directed, caption)
+        if others:
+            more = "Any change of the answer, by attribute; verdicts as above"
+            yield claim_table(page, others, more if directed else caption)
+    elif page.kind == "outcomes":
+        yield Text("This record makes no claim: it holds rates of outcomes, which stand under Impact.")
+    else:
+        yield Text("This record makes no claim.")
+    meaning = words.named("row_verdicts" if rows else "verdicts")
+    yield Items(tuple(f"{words.verdict(name)}: {text}" for name, text in meaning.items()))
+    if page.more_claims:
+        further = words.plural(len(page.more_claims), "further claim")
+        yield Text(f"{further} about one group and another: in the statistical appendix.")
+    if page.few:
+        yield Text(f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta")
+
+
+def claim_table(page: Page, claims: Sequence[facts.Claim], caption: str) -> Table:
+    """Claims, then what the same prompt asked again did to each model; placebo edits where they were asked."""
+    units = "Rows" if page.kind == "rows" else "Texts"
+    placebo = any(c.placebo != "–" for c in claims)
+    middle = ("Placebo",) if placebo else ()
+    columns = ("Claim", "What was measured", "Model", "Measured", *middle, units, "p, adjusted", "Verdict")
+    lines: list[tuple[str | Cell, ...]] = [
+        (
+            c.id,
+            c.what,
+            c.model,
+            Cell(text=c.effect),
+            *((Cell(text=c.placebo),) if placebo else ()),
+            words.count(c.texts),
+            c.p,
+            verdict(c.verdict),
+        )
+        for c in claims
+    ]
+    blank = ("",) * (len(columns) - 4)
+    again = dict.fromkeys((c.model, c.noise) for c in claims)
+    lines += [("", "same prompt again", model, noise, *blank) for model, noise in again]
+    return table(caption, columns, lines, right=(units, "p, adjusted"))
 
 
 def materials(page: Page) -> Iterator[Block]:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from auditor.core.provenance import head
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, head
 from auditor.core.record.outcome_tables import Pool
 from auditor.core.shown import csv_text
 from auditor.report import charts, ll144_words, words
@@ -164,7 +163,7 @@ def summary(record: RunRecord) -> doc.Document:
     missing = [e.label for e in listed if e.value is None]
     parts = []
     for i, (title, pool) in enumerate(ll144_words.pools(record)):
-        form = doc.Form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
+        form = doc.form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
         parts.append(doc.Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
     return doc.Document(
         title="Summary of the results of the bias audit",

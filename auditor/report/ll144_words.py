@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import structs
 
-from auditor.core.counting import plural
 from auditor.core.record import RunRecord
 from auditor.core.record.outcome_tables import Category, OtherMedian, Pool, TableFacts
+from auditor.core.shown import plural
 from auditor.report import words
 from auditor.report.document import Cell
 

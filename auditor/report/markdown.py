@@ -8,9 +8,9 @@ from typing import Any
 
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
-from auditor.report import diff, first_screen, words
+from auditor.report import cards, first_screen, words
 from auditor.report import document as doc
-from auditor.report.exchange import Row
+from auditor.report.claimed import Row
 
 _START = re.compile(r"^(\d{0,9})([-+=.)])")
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$#]")
@@ -91,17 +91,10 @@ def _block(part: doc.Block, full: bool, heading: str = "") -> Iterable[str]:
             yield ""
         case doc.Facts():
             yield from table(("", ""), part.pairs, part.caption)
-        case doc.Form():
-            yield from _rows(("", ""), ((escape(e.label), _filled(e)) for e in part.entries), part.caption)
-        case doc.Sheet():
-            heads = [escape(e.label) for e in part.lines[0]]
-            yield from _rows(heads, (map(_filled, line) for line in part.lines), part.caption)
         case doc.Table():
             rows = (*part.lines, *part.more) if full else part.lines
             caption = None if part.caption == heading else part.caption
-            yield from table(
-                list(map(escape, part.columns)), [[doc.plain(cell) for cell in row] for row in rows], caption
-            )
+            yield from table(list(map(escape, part.columns)), rows, caption)
         case doc.Commands():
             yield from (f"- <code>{escape(command)}</code>: {escape(what)}" for command, what in part.lines)
             yield ""
@@ -175,20 +168,17 @@ def block(text: object) -> str:
     return _START.sub(r"\1\\\2", escape(text).strip())
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str | None = None) -> list[str]:
+def table(columns: Sequence[str], rows: Iterable[doc.Line], caption: str | None = None) -> list[str]:
     """A table; the cells are escaped here."""
-    return _rows(columns, (map(escape, row) for row in rows), caption)
-
-
-def _rows(columns: Sequence[str], rows: Iterable[Iterable[str]], caption: str | None) -> list[str]:
     lines = [] if caption is None else [f"**{escape(caption)}**", ""]
     lines += [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
+    return [*lines, *(f"| {' | '.join(map(_cell, row))} |" for row in rows), ""]
 
 
-def _filled(entry: doc.Entry) -> str:
-    """What somebody filled in; what nobody did stands out."""
-    return f"**{doc.TO_FILL}**" if entry.value is None else escape(entry.value)
+def _cell(cell: str | doc.Cell | doc.Entry) -> str:
+    """A cell in one line; what somebody did not fill in stands out."""
+    blank = isinstance(cell, doc.Entry) and cell.value is None
+    return f"**{doc.TO_FILL}**" if blank else escape(doc.plain(cell))
 
 
 def _first(screen: first_screen.Screen) -> list[str]:
@@ -206,7 +196,7 @@ def _first(screen: first_screen.Screen) -> list[str]:
     return [*lines, ""]
 
 
-def _marked(segments: Sequence[diff.Segment]) -> str:
+def _marked(segments: Sequence[cards.Segment]) -> str:
     """Changed words in bold."""
     out = []
     for segment in segments:

@@ -1,17 +1,21 @@
-"""The commands that a report proposes: what to look at, to ask again, to go on with."""
+"""What a report proposes to look at: the example that stands for a claim, and the commands to go on with."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
-from auditor.core.record import RunRecord
+from auditor.core.record import Claim, RunRecord
 from auditor.core.types import Finding
-from auditor.measure.claims import USUAL_DELTA, Claim
-from auditor.report import run_checks, words
-from auditor.report.cards import Example
+from auditor.measure.claims import OTHERS, USUAL_DELTA
+from auditor.report import cards, run_checks, words
+from auditor.report.claimed import Statement
 
 Commands = tuple[tuple[str, str], ...]  # (command, what it gives)
 # Models that a command can name; functions of a program and texts that a program handed over are no words of one.
+TRIED = 60  # variants that are looked at for an example that fits
 NAMED = ("reviews", "vader", "textblob", "rules", "openai", "azure", "hf", "http", "python")
 
 
@@ -96,3 +100,102 @@ def _until_decided(record: RunRecord, claims: Sequence[Claim]) -> Iterator[tuple
     )
     asked = "".join(f" --{name} {words.quoted(value)}" for name, value in options if value is not None)
     yield f"audit{asked} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
+
+
+# -- the example that stands beside a claim ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example(cards.Brief):
+    """One variant with its answers."""
+
+    finding_id: str  # that shows more like it; empty where no finding holds it
+    more: int  # further examples of that finding
+
+
+def example(record: RunRecord, evidence: object, statement: Statement) -> Example | None:
+    """The first variant of a claim, else of findings about its attribute, that shows what the claim says.
+
+    Where no label changed with it, one whose score did.
+    """
+    second = None
+    for variant_id, finding in islice(_candidates(record, statement), TRIED if evidence is not None else 0):
+        made, turned = _fits(evidence, statement, variant_id)
+        if made is None:
+            continue
+        one = Example(
+            variant_id=variant_id,
+            text=made.text,
+            before=made.before,
+            after=made.after,
+            finding_id=finding.id if finding else "",
+            more=len(set(finding.exemplars) - {variant_id}) if finding else 0,
+        )
+        if turned:
+            return one
+        second = second or one
+    return second
+
+
+def _candidates(record: RunRecord, statement: Statement) -> Iterator[tuple[str, Finding | None]]:
+    """Variant ids with the finding that holds each: of this claim first, then of its attribute."""
+    claim = statement.claim
+    findings = [
+        f
+        for f in record.findings
+        if list(f.attributes) == claim.attribute.split("+")
+        and f.model == claim.model
+        and f.format in ("", claim.format)
+    ]
+    groups = set(claim.groups)
+    findings.sort(key=lambda f: ({g for s in f.directions for g in s[1:]} != groups, f.verdict != "shown"))
+    for finding in findings:
+        for variant_id in finding.exemplars:
+            yield variant_id, finding
+    for variant_id in claim.examples:
+        yield variant_id, next((f for f in findings if f.exemplars), None)
+
+
+def _fits(evidence: object, statement: Statement, variant_id: str) -> tuple[cards.Brief | None, bool]:
+    """The answers and the text, where the change is from one side to the other; whether it goes the way of the claim.
+
+    None where the label changed otherwise, or nothing did.
+    """
+    claim = statement.claim
+    case, variant, _ = cards.look_up(evidence, variant_id)
+    sides = set() if variant is None else {_side(statement, step) for step in variant.directions}
+    if case is None or variant is None or len(sides) != 1 or None in sides:
+        return None, False
+    made = cards.brief(evidence, variant_id, claim.model, claim.format)
+    if made is None or made.before == made.after:
+        return None, False
+    cells = cards.lattice(case, variant, evidence, claim.model, claim.format)
+    old, new = cells[0].tally.majority, cells[-1].tally.majority
+    if old is None or new is None or old == new:
+        return (made if old is not None and new is not None else None), False
+    turned = cells[-1].compared == "changed" and _as_claimed(statement, *((new, old) if True in sides else (old, new)))
+    return (made if turned else None), turned
+
+
+def _side(statement: Statement, step: tuple[str, str, str]) -> bool | None:
+    """Whether an edit goes to the group of the claim (True) or from it (False); None: it is about others."""
+    attribute, source, target = step
+    if statement.claim.family == "instability":
+        return True
+    if attribute not in statement.claim.attribute.split("+"):
+        return None
+    if target == statement.group and statement.reference in (source, OTHERS):
+        return True
+    return False if source == statement.group and statement.reference in (target, OTHERS) else None
+
+
+def _as_claimed(statement: Statement, group: str, reference: str) -> bool:
+    """Whether the answer about the group lies on the side of that about the reference that the claim says."""
+    claim, up = statement.claim, statement.effect.value > 0
+    if claim.family != "net":
+        return True
+    if claim.scale == "number":
+        first, second = (re.search(r"-?\d+(?:\.\d+)?", text.replace(",", "")) for text in (group, reference))
+        return first is None or second is None or (float(first.group()) > float(second.group())) is up
+    has, other = (claim.label.lower() in text.lower() for text in (group, reference))
+    return (has and not other) if up else (other and not has)

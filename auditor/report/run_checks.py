@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from auditor.core import counting
 from auditor.core.record import Caution, Counts, RunRecord
 from auditor.core.record.base import Control, Losses, Unread
+from auditor.core.shown import cut_off
 from auditor.report import words
 
 MANY_OTHERS = 0.05  # share of texts in other languages from which on a report warns
@@ -91,7 +91,7 @@ def losses(unread: Unread) -> str:
     """What became of the answers that could not be read, with an example and what was expected."""
     counts = [f"{words.count(unread.lost[key])} {key}" for key in LOST if unread.lost.get(key)]
     example = f"; for example {unread.example}" if unread.example else ""
-    return f"{', '.join(counts)}{example}; expected: {unread.expected}{counting.cut_off(unread.cut_off)}"
+    return f"{', '.join(counts)}{example}; expected: {unread.expected}{cut_off(unread.cut_off)}"
 
 
 def reason(model: str, unread: Unread) -> str:
@@ -145,6 +145,7 @@ def lost(counts: Counts) -> str:
 
 DECLARED = "not measured: the model is declared deterministic"
 FEW_SEEDS = 6
+FEW = "on fewer than six texts"
 CONTROLS = {
     "noise_floor": "Same-prompt noise",
     "validity": "Agreement problems",

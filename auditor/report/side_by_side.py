@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from auditor.core.record import RunRecord
+from auditor.core.record import Claim, RunRecord
 from auditor.core.types import SHOWN
-from auditor.measure.claims import MIN_TEXTS, OTHERS, Claim
+from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.measure.run_changes import Comparison, RowsComparison, TablesComparison, Tested
 from auditor.report import claimed, ll144_words, matrix, tabular_report, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from auditor.core.record import Claim
 from auditor.core.types import SHOWN
-from auditor.measure.claims import Claim
 from auditor.measure.drift import ANSWERS, Key, Point, Series, Watched
 from auditor.measure.impact import ImpactTable, ratio_text
 from auditor.measure.mitigation import Change, Effect, Mitigated, Side

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import asdict
 
-from auditor.core.provenance import head
-from auditor.core.record import RunRecord
+from auditor.core.record import RunRecord, head
 from auditor.core.record.rows import Details, GroupRate, Retraining, RowAnswers, RowPair, Score, Slices, Tabular
 from auditor.core.types import Estimate
-from auditor.report import conditional, exchange, words
+from auditor.report import claimed, words
 from auditor.report import document as doc
 
 TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
@@ -27,8 +26,8 @@ MAX_PAIRS = 10
 SOLVER = {"closed_form": "by closed form", "z3": "by Z3"}
 
 
-def build(record: RunRecord) -> doc.Document:
-    """Lay out a run over rows: summary, scores, sets of columns, pairs, what the method adds, method, provenance."""
+def build(record: RunRecord, conditional: Iterable[doc.Section] = ()) -> doc.Document:
+    """Lay out a run over rows; ``conditional`` are sections that runs of any kind may have."""
     search = record.rows
     banners = [f"Incomplete: {record.status_reason}"] if record.status != "complete" else []
     if search.sampling == "directed":
@@ -37,7 +36,7 @@ def build(record: RunRecord) -> doc.Document:
     return doc.Document(
         title=f"Tabular search: {TITLES.get(search.method, search.method)}",
         name=f"Run {record.id or '–'}",
-        meta=f"status: {record.status} · {started} · version {record.tool_version} · {exchange.summary(record)}",
+        meta=f"status: {record.status} · {started} · version {record.tool_version} · {claimed.summary(record)}",
         banners=tuple(banners),
         sections=(
             _answer(record, search),
@@ -46,7 +45,7 @@ def build(record: RunRecord) -> doc.Document:
             *_findings(record),
             *_pairs(search),
             *_methods(search),
-            *conditional.build(record),
+            *conditional,
             *_next(record),
             _method(record, search),
             _provenance(record, search),
@@ -87,7 +86,7 @@ def _scores(record: RunRecord, search: Tabular) -> Iterator[doc.Section]:
 
 
 def _findings(record: RunRecord) -> Iterator[doc.Section]:
-    if rows := tuple(exchange.rows(record)):
+    if rows := tuple(claimed.rows(record)):
         block = doc.Findings(f"{words.plural(len(rows), 'finding')}, in a sentence each", rows)
         yield doc.section("findings", "Findings", block, brief=True)
 

@@ -153,11 +153,9 @@ def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = F
             _items(page, block.lines)
         case doc.Facts():
             _facts(page, block.caption, block.pairs)
-        case doc.Form():
-            _facts(page, block.caption, [(e.label, e.said) for e in block.entries])
-        case doc.Sheet():
+        case doc.Table(fields=True):
             for line in block.lines:
-                _facts(page, block.caption, [(e.label, e.said) for e in line])
+                _facts(page, block.caption, list(zip(block.columns, line, strict=True)))
         case doc.Table():
             if not inside:
                 page.title(block.caption)
@@ -183,16 +181,16 @@ def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = F
                 _put(page, inner, MAX_FOLDED if not short else FEW_LINES, short=short, inside=short)
 
 
-def _short(cell: str | doc.Cell) -> str:
+def _short(cell: str | doc.Cell | doc.Entry) -> str:
     """The figure and the mark of a cell, without what stands below."""
-    return cell if isinstance(cell, str) else " ".join(filter(None, (cell.text, cell.mark)))
+    return " ".join(filter(None, (cell.text, cell.mark))) if isinstance(cell, doc.Cell) else doc.plain(cell)
 
 
-def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str]]) -> None:
+def _facts(page: Page, caption: str, pairs: Sequence[tuple[str, str | doc.Cell | doc.Entry]]) -> None:
     page.title(caption)
     widest = min(36, max((len(name) for name, _ in pairs), default=0))
     for name, value in pairs:
-        page.paragraph(value, first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
+        page.paragraph(doc.plain(value), first=f"  {name:<{widest}}  ", indent=" " * (widest + 4))
 
 
 def _items(page: Page, lines: Iterable[str | doc.Items], depth: int = 0) -> None:
@@ -243,7 +241,7 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
         _note(page, banner, "!! ", "yellow", whole=detail.whole or banner is screen.banners[0])
     if (left := len(screen.banners) - detail.notes) > 0:
         page.line(f"   + {words.plural(left, 'more note')}: --full", "yellow")
-    headline, mark = f"{claimed.loud(screen.claim)}{screen.between}{screen.figures}", words.SYMBOLS[screen.kind]
+    headline, mark = f"{_loud(screen.claim)}{screen.between}{screen.figures}", words.SYMBOLS[screen.kind]
     page.paragraph(headline, first=f"{mark} ", indent="  ", style=STYLES[screen.kind])
     if screen.support:
         page.paragraph(" · ".join(screen.support), indent="  ")
@@ -262,6 +260,13 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
     if screen.not_tested:
         page.paragraph("; ".join(screen.not_tested), first="NOT TESTED  ", indent="        ")
     page.commands(screen.next, lead=" " * 8, first="NEXT    ")
+
+
+def _loud(text: str) -> str:
+    """In capital letters, but for what a task calls its labels."""
+    before, *labelled = text.split("“")
+    after = ((label, rest) for label, _, rest in (part.partition("”") for part in labelled))
+    return before.upper() + "".join(f"“{label}”{rest.upper()}" for label, rest in after)
 
 
 def _note(page: Page, text: str, first: str, style: str, *, whole: bool) -> None:

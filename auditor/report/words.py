@@ -14,15 +14,15 @@ from pathlib import PurePath
 
 import msgspec
 
-from auditor.core import data, yamlfile
-from auditor.core.counting import plural as plural
-from auditor.core.counting import verb as verb
+from auditor.core import reading
 from auditor.core.record import RunRecord
 from auditor.core.record.base import Counts
 from auditor.core.record.measured import Bounds
 from auditor.core.shown import encodable as encodable
 from auditor.core.shown import is_utf8 as is_utf8
+from auditor.core.shown import plural as plural
 from auditor.core.shown import quoted as quoted
+from auditor.core.shown import verb as verb
 from auditor.core.shown import visible as visible
 from auditor.core.types import AFTER_STOPPING, Estimate, Finding
 
@@ -41,7 +41,7 @@ RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "no
 
 @cache
 def _embedded() -> dict[str, object]:
-    return msgspec.convert(yamlfile.load(data.path("embedded", "report.yaml")), dict[str, object])
+    return msgspec.convert(reading.load_yaml(reading.shipped("embedded", "report.yaml")), dict[str, object])
 
 
 def text(name: str) -> str:

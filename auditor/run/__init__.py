@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
-    from auditor.run.build import Parts, plan_of, prepare
     from auditor.run.dryrun import estimate
     from auditor.run.loop import Loop
+    from auditor.run.preparation import Parts, plan_of, prepare
     from auditor.run.state import Tally, silent
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 ]
 # Imported when it is asked for: rows need frozen plans of this package, and none of its loop.
 _HOME = dict.fromkeys(("plan_record", "require_same_inputs", "run_audit", "run_sync"), "audit")
-_HOME |= dict.fromkeys(("Parts", "plan_of", "prepare"), "build") | {"estimate": "dryrun", "Loop": "loop"}
+_HOME |= dict.fromkeys(("Parts", "plan_of", "prepare"), "preparation") | {"estimate": "dryrun", "Loop": "loop"}
 _HOME |= dict.fromkeys(("Tally", "silent"), "state")
 
 

@@ -18,8 +18,8 @@ from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
 from auditor.measure.observations import Shape, log_odds, shape_of
 from auditor.models.outcome import unanswered
-from auditor.run.build import plan_of
 from auditor.run.observed import question, score_of
+from auditor.run.preparation import plan_of
 from auditor.run.stages import dictionaries_of
 from auditor.store.evidence import Evidence
 from auditor.tasks import load

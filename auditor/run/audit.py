@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError, RunFolderError, UserError
 from auditor.core.protocols import Model, Observer
+from auditor.core.shown import plural
 from auditor.core.types import Progress
 from auditor.models.budget import BOOK
 from auditor.run.again import confirm
-from auditor.run.build import Parts
 from auditor.run.loop import Loop
+from auditor.run.preparation import Parts
 from auditor.run.state import Answered, silent
 from auditor.store.stores import RunStore
 

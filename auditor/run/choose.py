@@ -16,17 +16,18 @@ from auditor._version import __version__
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
+from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION, Answer, Case, Progress, Request, Response, Variant
 from auditor.measure import findings, impact
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations, shape_of
 from auditor.models.client import Client, definitive
 from auditor.run.audit import plan_record, require_same_inputs, run_sync
-from auditor.run.build import Parts, prepare
 from auditor.run.observed import question
+from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
+from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import source
-from auditor.run.side_by_side import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
 from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 from auditor.tasks import Task

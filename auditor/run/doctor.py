@@ -15,13 +15,13 @@ import msgspec
 
 from auditor import models, tasks
 from auditor.core import talk
-from auditor.core.counting import cut_off, plural
 from auditor.core.errors import AuthFailed, CallTimeout, ServerFault, UserError
 from auditor.core.protocols import Model
+from auditor.core.shown import cut_off, plural
 from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.budget import Budget, Price, TokenCounter
 from auditor.models.talks import client_of
-from auditor.run.build import prompt_of
+from auditor.run.preparation import prompt_of
 from auditor.tasks.task import Task
 
 MAX_CALLS = 8  # without those that are repeated

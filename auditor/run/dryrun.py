@@ -15,15 +15,14 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts, Power
 from auditor.core.types import Case, Check, Progress, Prompt, SourceText, Usage, Variant, is_beside, is_wording
-from auditor.measure.claims import texts_needed
+from auditor.measure.claims import pairs, texts_needed
 from auditor.measure.contrasts import Versions
-from auditor.measure.net import pairs
 from auditor.measure.observations import Observations, attributes_of, carrier_of
 from auditor.report import words
 from auditor.run.audit import run_sync
-from auditor.run.build import CANARIES, CANARY_REPLICATES, Parts, prepare, prompt_of
 from auditor.run.loop import Loop
 from auditor.run.observed import question
+from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, prepare, prompt_of
 from auditor.run.rounds import ROUND, source
 from auditor.run.run_controls import has_canaries
 from auditor.run.state import Tally, silent

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check, Finding, Prompt, Response, is_wording
-from auditor.measure.claims import Claim
 from auditor.report.finding import Opinion, Question
 from auditor.run.state import Answers, State, Tally
 from auditor.tasks.task import Task

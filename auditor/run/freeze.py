@@ -21,11 +21,11 @@ from typing import Any
 import tomli_w
 
 from auditor._version import __version__
-from auditor.core import userfile
-from auditor.core.decoded import from_json, from_toml
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
-from auditor.core.provenance import code_sha256
+from auditor.core.reading import from_json, from_toml
+from auditor.core.record import code_sha256
 from auditor.core.types import digest
 
 KIND = "frozen-plan"
@@ -166,7 +166,7 @@ def load(path: Path) -> Frozen:
         It is no frozen plan, of a newer format, or was changed after it was frozen; the message names the field.
     """
     try:
-        raw = userfile.text(path)
+        raw = reading.text(path)
         body = from_json(raw) if path.suffix == ".json" else from_toml(raw)
     except FileNotFoundError:
         raise ConfigError(

@@ -96,7 +96,7 @@ def hidden(case: Case, verdicts: Sequence[Verdict], checks: Mapping[str, Check])
     Most cases have no joint violation, and then nothing of them is hidden.
     """
     if any(v.order > 1 and v.outcome == "violation" for v in verdicts):
-        from auditor.measure.lattices import mark_hidden
+        from auditor.measure.interactions import mark_hidden
 
         return [v.hidden for v in mark_hidden(case, verdicts, checks)]
     return [

@@ -17,8 +17,8 @@ from auditor.core.protocols import Observer
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Variant, Verdict
 from auditor.measure.observations import Arm
 from auditor.run import free, run_controls
-from auditor.run.build import Parts
 from auditor.run.judging import hidden
+from auditor.run.preparation import Parts
 from auditor.run.rounds import source
 from auditor.run.state import Answered, Answers, State, Tally, silent
 from auditor.run.until import Until

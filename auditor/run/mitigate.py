@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from auditor.core import userfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Observer
+from auditor.core.shown import plural
 from auditor.core.types import FORMAT_VERSION, Answer, Case, Check, Response
 from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
 from auditor.measure.observations import STATUSES, Observations
@@ -24,9 +24,9 @@ from auditor.models.budget import BOOK
 from auditor.models.client import definitive
 from auditor.run import mitigations
 from auditor.run.audit import plan_record, require_same_inputs, run_sync, to_record
-from auditor.run.build import Parts, budget_of, formats_for, prepare
 from auditor.run.loop import Loop
 from auditor.run.mitigations import Mitigation
+from auditor.run.preparation import Parts, budget_of, formats_for, prepare
 from auditor.run.result import settle
 from auditor.run.stages import StoredCases
 from auditor.run.state import silent
@@ -130,7 +130,7 @@ def again(root: Path) -> Asked:
     except msgspec.ValidationError as error:
         raise RunFolderError(f"{root / TRIAL}: {error}. Was it changed by hand?") from None
     for name, sha256 in asked_for.prompts.items():
-        if userfile.sha256(Path(name)) != sha256:
+        if reading.sha256(Path(name)) != sha256:
             raise RunFolderError(f"{name} changed since this trial began. Start a new one with: audit mitigate")
     return asked_for
 
@@ -191,7 +191,7 @@ def prepare_trial(
         format_version=FORMAT_VERSION,
         run="",
         built_in=wanted.built_in,
-        prompts={str(file): userfile.sha256(file) for file in wanted.prompts},
+        prompts={str(file): reading.sha256(file) for file in wanted.prompts},
         models=wanted.models,
         limits={name: value for name, value in limits.items() if isinstance(value, int | float)},
         replicates=replicates,

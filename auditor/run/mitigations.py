@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from auditor.core import userfile
+from auditor.core import reading
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, Input, Variant
 from auditor.perturb.dictionaries import Dictionary
@@ -89,7 +89,7 @@ def from_file(path: Path, task: Task) -> Mitigation:
             raise ConfigError(f"{path}: its answers (kind, labels, scale) are not those of the task {task.name!r}.")
         return Mitigation(name=path.stem, what=f"prompt of {path.name}", task=own)
     try:
-        words = userfile.text(path).strip()
+        words = reading.text(path).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as a text ({error}).") from None
     if not words:

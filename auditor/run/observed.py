@@ -6,6 +6,7 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,8 @@ from auditor.core.record import read
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
 from auditor.measure.comparison import Asked, Side
-from auditor.measure.fairness import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
 from auditor.measure.observations import Arm, Observations, Shape, shape_of
+from auditor.measure.outliers import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
 from auditor.perturb.dictionaries import Dictionary
@@ -55,18 +56,20 @@ class Observed:
     table, directed, discarded : Observations
         What was drawn at random and is valid, of which all rates and claims are computed; cases that earlier verdicts
         led to; variants of drawn cases that the validity check refused, asked about or not.
-    metrics : Metrics
-        What answers that are texts came to, of the versions in ``table``.
     """
 
     def __init__(self, models: Iterable[str] = (), score_of: str | None = None, *, parts: bool = False) -> None:
         self.table, self.directed, self.discarded = Observations(), Observations(), Observations()
         for name in models:
             self.table.models.of(name)
-        self.metrics = Metrics(self.table)
         self._score_of, self._parts = score_of, parts
         self._rows: dict[str, Row] = {}  # of the versions of this round, by variant id
         self._shapes: dict[tuple[object, ...], Shape] = {}
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What answers that are texts came to, of the versions in ``table``."""
+        return Metrics(self.table)
 
     def forget(self) -> None:
         """A round is over: no more answers to its versions come."""
@@ -262,7 +265,7 @@ def group_report(
     model : str or None
         None means the first model of the run.
     rounds, seed : int
-        As in `auditor.measure.fairness.group_fairness`.
+        As in `auditor.measure.outliers.group_fairness`.
 
     Raises
     ------

@@ -6,15 +6,12 @@ outcomes, named by its SHA-256.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from auditor._version import __version__
-from auditor.core.record import read
-from auditor.core.types import FORMAT_VERSION
+from auditor.core.record import read, unasked
 
 KIND = "ll144"
 
@@ -30,7 +27,6 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
     ``tables`` is what `auditor.contrib.ll144.draft` computed, ``plan`` the options that shaped them, ``started`` when
     the command began, in UTC.
     """
-    from auditor.core.provenance import code_sha256
     from auditor.report import html, ll144_report
     from auditor.store.folder import REPORT, RunFolder
 
@@ -38,32 +34,8 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
     source = {"file": data["file"], "sha256": data["sha256"], "rows": data["rows"]}
     about = {"kind": KIND, "plan": dict(plan), "inputs": {"outcomes": source}, "fingerprints": {}}
     with RunFolder.create(root, about) as folder:
-        ended = datetime.now(UTC)
-        record = {
-            **tables,
-            "id": folder.id,
-            "format_version": FORMAT_VERSION,
-            "tool_version": __version__,
-            "status": "complete",
-            "status_reason": "",
-            "spec": {"kind": KIND, **plan},
-            "provenance": {
-                "started": started.isoformat(timespec="seconds"),
-                "ended": ended.isoformat(timespec="seconds"),
-                "seconds": round((ended - started).total_seconds(), 3),
-                "python": platform.python_version(),
-                "platform": platform.platform(),
-                "plan_sha256": folder.plan_sha256,
-                "code": code_sha256(),
-                "outcomes": source,
-            },
-            "counts": {"rows": data["rows"]},
-            "estimates": [],
-            "controls": {},
-            "findings": [],
-            "diagnoses": [],
-            "models": {},
-        }
+        record = dict(tables) | unasked(folder.id, folder.plan_sha256, started, outcomes=source)
+        record |= {"spec": {"kind": KIND, **plan}, "counts": {"rows": data["rows"]}}
         folder.write_run(record)
         written = read(folder.record())
         folder.write_text(REPORT, html.write(ll144_report.build(written), written))

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.core import record as records
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import RunRecord
 from auditor.core.record.rows import ExpectedTexts
+from auditor.core.shown import plural
 from auditor.core.types import Finding, SourceText
 from auditor.run import again
 from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
-from auditor.run.build import Parts, prepare
 from auditor.run.dryrun import FEW, estimate, planned
 from auditor.run.loop import Loop
+from auditor.run.preparation import Parts, prepare
 from auditor.run.state import Answered, silent
 from auditor.store.folder import REPORT, RunFolder
 

@@ -14,10 +14,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from auditor.core import csvfile, userfile
-from auditor.core.counting import plural
+from auditor.core import csvfile, reading
 from auditor.core.errors import ConfigError, DataFileError, UserError
-from auditor.core.shown import cell, csv_text
+from auditor.core.shown import cell, csv_text, plural
 from auditor.core.types import FORMAT_VERSION, Estimate, is_beside
 from auditor.measure.intervals import clopper_pearson
 from auditor.store.disk import read_json, write_bytes, write_json
@@ -304,7 +303,7 @@ def take_in(folder: RunFolder, path: Path) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "run": folder.path.name,
         "sheet": path.name,
-        "sheet_sha256": userfile.sha256(path),
+        "sheet_sha256": reading.sha256(path),
         "sample": {key: drawn[key] for key in ("n", "seed", "discarded")},
         "valid": asdict(arm(valid)) if valid else None,
         "discarded": asdict(arm(discarded)) if discarded else None,

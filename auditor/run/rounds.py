@@ -19,8 +19,8 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Gate, PlaceboMaker
 from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
-from auditor.run.build import Parts
 from auditor.run.placebos import checked, placebos_again, with_placebos, with_wordings
+from auditor.run.preparation import Parts
 from auditor.run.stages import StoredCases, stages
 from auditor.store.journal import decoded
 from auditor.store.lines import CASE, case_line

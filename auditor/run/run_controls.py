@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
 from auditor.core.types import Answer, Case, Estimate, Prompt, Request
-from auditor.run.build import CANARIES, CANARY_REPLICATES, Parts
+from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts
 from auditor.run.stages import StoredCases
 from auditor.run.state import CONTROL_SEEN, LOST, State, Tally
 
@@ -150,7 +150,8 @@ def of_run(loop: State, noise: Mapping[str, Estimate | dict[str, object]]) -> di
         "noise_floor": _plain(noise),
         "validity": validity,
         "placebo": _plain(rates.placebo_controls(table)) or none(HINTER if hinter else placebos),
-        "placebo_hidden": _plain(rates.placebo_hidden(table)) or none(HINTER if hinter else joint),
+        "placebo_hidden": _plain(rates.placebo_controls(table, rates.looks_hidden))
+        or none(HINTER if hinter else joint),
         "positive_control": _positive(loop, hinter=hinter),
         "canary": none(HINTER) if hinter else {t.model.name: _canary(loop, t) for t in loop.tallies},
         "answers_by_group": rates.answers_by_group(table),

@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from auditor._version import __version__
-from auditor.core.provenance import of_inputs, surroundings
-from auditor.core.record import Caution
+from auditor.core.record import Caution, of_inputs, surroundings
 from auditor.core.record.base import Unread
+from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
 from auditor.measure import answer_quality, findings, rates
-from auditor.measure.claims import Claim
 from auditor.measure.families import claims as all_claims
 from auditor.measure.hidden import Settings, hidden_variants, interactions
 from auditor.measure.observations import Place, attributes_of
@@ -154,7 +153,7 @@ def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, object]]:
 
 def _weighted(loop: Loop) -> dict[str, object]:
     """Rates over all joint changes that the search knows, and what each that was asked stands for."""
-    from auditor.contrib.adaptive.chances import rates
+    from auditor.contrib.adaptive.ledger import rates
     from auditor.contrib.adaptive.suite import AdaptiveSuite
 
     suite = loop.parts.suite
@@ -180,15 +179,16 @@ def _performance(loop: Loop) -> dict[str, object]:
     )
     if not gold.given:
         return {"status": "not_tested", "reason": "the texts carry no gold labels"}
+    counts = msgspec.structs.asdict(gold) | {"examples": list(gold.examples)}
     if not gold.mapped:
         names = ", ".join(repr(text) for text in gold.examples)
         reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
-        return {"status": "not_tested", "reason": reason, "gold": gold._asdict()}
+        return {"status": "not_tested", "reason": reason, "gold": counts}
     values = {case: one.value for case, one in read.items() if isinstance(one.value, str | tuple)}
     originals = answer_quality.originals(table, values, loop.parts.oracle.answer)
     models = [answer_quality.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
-    return {"source": source, "gold": gold._asdict(), "models": models}
+    return {"source": source, "gold": counts, "models": models}
 
 
 def _why_partial(loop: Loop) -> str:

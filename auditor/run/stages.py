@@ -281,11 +281,11 @@ def _own_options(plan: Plan, name: str) -> dict[str, object]:
 def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, facts: dict[str, Any]) -> list[SourceText]:
     """The texts that are given or named by the plan or task, as many as it draws; ``facts`` says what they are."""
     from auditor import tasks
-    from auditor.tasks import beside, readers
+    from auditor.tasks import readers
     from auditor.text.english import looks_english
 
     if seeds is not None:
-        texts = beside.crossed(list(seeds), task.against_path)
+        texts = tasks.seeds.crossed(list(seeds), task.against_path)
         facts["seeds"] = {
             "source": plan.data or readers.SOURCE,
             "n": len(texts),
@@ -305,7 +305,7 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
             source_column=plan.source_column,
             limit=None if task.against_path else plan.limit,
         )
-        texts = beside.crossed(file, task.against_path, plan.limit)
+        texts = tasks.seeds.crossed(file, task.against_path, plan.limit)
         facts["seeds"] = {
             "source": plan.data or f"embedded texts of task {task.name}",
             "n": len(texts),

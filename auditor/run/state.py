@@ -16,9 +16,9 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Verdict, text_of
 from auditor.measure.claims import Question
 from auditor.models.outcome import unanswered
-from auditor.run.build import Parts, formats_for, prompt_of
 from auditor.run.judging import Figures, Judge
 from auditor.run.observed import Observed, question, score_of
+from auditor.run.preparation import Parts, formats_for, prompt_of
 from auditor.run.stages import StoredCases
 from auditor.store.compact import KeySet
 from auditor.store.stores import RunStore

@@ -16,11 +16,11 @@ from typing import Literal
 import jsonpath
 
 from auditor.contrib.imports.known import Json
-from auditor.core import csvfile, userfile
-from auditor.core.decoded import from_json
+from auditor.core import csvfile, reading
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
+from auditor.core.reading import from_json
 from auditor.core.types import Answer, Prompt, SourceText, id_of
 from auditor.models.openai import WHOLE as REQUEST
 from auditor.models.openai import OpenAIChat
@@ -184,7 +184,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         A JSON path is none.
     """
     path = Path(str(plan.data))
-    raw = userfile.content(path)
+    raw = reading.content(path)
     wanted = plan.messages or ROLES
     if plan.answer_path is not None:
         _compiled(plan.answer_path)

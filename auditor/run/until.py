@@ -15,11 +15,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from auditor.core.record.measured import Claim
 from auditor.core.types import DECIDED, NEUTRAL, Answer, Case, Check, Edit, Prompt, Variant, is_beside, is_wording
-from auditor.measure.claims import MIN_TEXTS, Claim, Question
+from auditor.measure.claims import MIN_TEXTS, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import attributes_of
-from auditor.measure.sequential import LOOKS, Look, nominal, spent
+from auditor.measure.p_values import LOOKS, Look, nominal, spent
 
 if TYPE_CHECKING:
     from auditor.core.plan import Plan

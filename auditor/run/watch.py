@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from auditor.contrib.imports.observe import observe
-from auditor.core.counting import plural
-from auditor.core.decoded import from_json
 from auditor.core.errors import RunFolderError
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.core.types import digest
+from auditor.measure.claims import pairs, scales
 from auditor.measure.contrasts import Versions, outcome_means
 from auditor.measure.drift import ANSWERS, Key, Moved, Point, Series, Watch, Watched, moved
-from auditor.measure.net import pairs, scales
 from auditor.measure.observations import Observations, Place, attributes_of
 from auditor.run import freeze
 from auditor.run.result import Result, load

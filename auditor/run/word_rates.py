@@ -9,16 +9,19 @@ units are independent and the intervals are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Verdict
-from auditor.measure import anomaly
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Arm, Observations, Place, Shape
+from auditor.measure.outliers import LEVEL, THRESHOLD, anomaly_indices
 from auditor.measure.p_values import benjamini_hochberg
 from auditor.measure.rates import tabulate
 
@@ -26,7 +29,88 @@ if TYPE_CHECKING:
     from auditor.perturb.grammar.cases import GrammarSuite
     from auditor.perturb.grammar.model import Grammar
 
+MIN_WORTH, MAX_WORTH = 0.5, 1e6  # units of evidence that a prior is worth; beyond, all rates are equal
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prior:
+    """A beta distribution of rates; ``alpha + beta`` is how many units of evidence it is worth."""
+
+    alpha: float
+    beta: float
+
+
+def fit_prior(errors: Sequence[int], totals: Sequence[int]) -> Prior | None:
+    """Beta distribution that the rates of a family come from, by maximum marginal likelihood.
+
+    Parameters
+    ----------
+    errors, totals : sequence of int, shape (k,)
+        Events and units of each member; members without units say nothing.
+
+    Returns
+    -------
+    Prior or None
+        None where there are fewer than two members with units, or where no unit or every unit has the event.
+    """
+    from scipy.special import betaln
+
+    x, n = np.array([errors, totals], dtype=float)
+    x, n = x[n > 0], n[n > 0]
+    if len(n) < 2 or x.sum() in (0, n.sum()):
+        return None
+    centre = math.log(x.sum() / (n.sum() - x.sum()))
+    low, high = math.log(MIN_WORTH), math.log(MAX_WORTH)
+    spans = ((centre - 2.0, centre + 2.0), (low, high))
+    alpha = beta = 1.0
+    # The likelihood is smooth with one top: a grid, then a finer one around its best point, is exact enough
+    # and cannot wander off along the flat ridge of equal rates.
+    for _ in range(3):
+        logits = np.linspace(*spans[0], 21)
+        worths = np.linspace(*spans[1], 41)
+        mean, worth = (1 / (1 + np.exp(-logits)))[:, None], np.exp(worths)[None, :]
+        a, b = (mean * worth)[..., None], ((1 - mean) * worth)[..., None]
+        gain = (betaln(a + x, b + n - x) - betaln(a, b)).sum(axis=-1)
+        i, j = np.unravel_index(int(np.argmax(gain)), gain.shape)
+        alpha, beta = float(a[i, j, 0]), float(b[i, j, 0])
+        step = (float(logits[1] - logits[0]), float(worths[1] - worths[0]))
+        spans = (
+            (float(logits[i]) - step[0], float(logits[i]) + step[0]),
+            (max(low, float(worths[j]) - step[1]), min(high, float(worths[j]) + step[1])),
+        )
+    return Prior(alpha=alpha, beta=beta)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shrunken:
+    """A rate pulled towards those of its family, with the limits of its 95 % credible interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def shrink(prior: Prior, errors: int, total: int) -> Shrunken:
+    """Posterior mean and credible interval of one rate under ``prior``."""
+    from scipy.stats import beta
+
+    a, b = prior.alpha + errors, prior.beta + total - errors
+    tail = (1 - LEVEL) / 2
+    return Shrunken(value=a / (a + b), low=float(beta.ppf(tail, a, b)), high=float(beta.ppf(1 - tail, a, b)))
+
+
+def funnel_p(errors: int, total: int, family_errors: int, family_total: int) -> float | None:
+    """Exact two-sided binomial p value of one rate against the pooled rate of its family, itself included.
+
+    Including it keeps the pooled rate from being 0 where the member has the only events; the p value is on the
+    safe side for it. None where the member is the whole family.
+    """
+    from scipy.stats import binomtest
+
+    if not total or family_total <= total:
+        return None
+    return float(binomtest(errors, total, family_errors / family_total).pvalue)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +151,7 @@ class Token(Tally):
     index: float | None
     p: float | None
     q: float | None
-    shrunken: anomaly.Shrunken | None
+    shrunken: Shrunken | None
     anomalous: bool | None
     stands_out: bool
 
@@ -109,13 +193,13 @@ def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
     for name, own in sorted(by_family.items()):
         own.sort(key=lambda t: (t.token, t.group))
         errors, numbers = [t.errors for t in own], [t.n for t in own]
-        indices = anomaly.anomaly_indices([t.errors / t.n for t in own], numbers)
-        prior, pool = anomaly.fit_prior(errors, numbers), (sum(errors), sum(numbers))
+        indices = anomaly_indices([t.errors / t.n for t in own], numbers)
+        prior, pool = fit_prior(errors, numbers), (sum(errors), sum(numbers))
         families.append(
             Family(name=name, tokens=len(own), median=indices.median, mad=indices.mad, reason=indices.reason)
         )
         rows += [(t, index, prior, pool) for t, index in zip(own, indices.values, strict=True)]
-    p_values = [anomaly.funnel_p(t.errors, t.n, *pool) for t, _, _, pool in rows]
+    p_values = [funnel_p(t.errors, t.n, *pool) for t, _, _, pool in rows]
     tokens = []
     for (t, index, prior, pool), p, q in zip(rows, p_values, benjamini_hochberg(p_values), strict=True):
         rate = clopper_pearson(t.errors, t.n)
@@ -128,8 +212,8 @@ def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
                 index=index,
                 p=p,
                 q=q,
-                shrunken=None if prior is None else anomaly.shrink(prior, t.errors, t.n),
-                anomalous=None if index is None else abs(index) > anomaly.THRESHOLD,
+                shrunken=None if prior is None else shrink(prior, t.errors, t.n),
+                anomalous=None if index is None else abs(index) > THRESHOLD,
                 stands_out=q is not None and q <= SIGNIFICANT and t.errors * pool[1] > pool[0] * t.n,
             )
         )

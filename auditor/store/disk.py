@@ -17,8 +17,8 @@ from typing import Any
 import filelock
 
 from auditor._version import __version__
-from auditor.core.decoded import from_json
 from auditor.core.errors import RunFolderError, UserError
+from auditor.core.reading import from_json
 from auditor.core.secrets import scrub_bytes
 from auditor.core.types import FORMAT_VERSION, SourceText
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, RunFolderError
-from auditor.core.provenance import head
-from auditor.core.shown import quoted
+from auditor.core.record import head
+from auditor.core.shown import plural, quoted
 from auditor.store.disk import file_sha256, read_error
 from auditor.store.folder import CASES, GROWING, JOURNALS, PLAN, PROMPTS, REPORT, RESPONSES, RUN, VERDICTS, RunFolder
 from auditor.store.journal import REGISTER, Event, Head, events, genesis, intact, link_of, read

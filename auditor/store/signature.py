@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from auditor.core import userfile
+from auditor.core import reading
 from auditor.core.errors import ConfigError, MissingDependency
-from auditor.core.provenance import head
+from auditor.core.record import head
 from auditor.core.types import canonical
 from auditor.store.disk import file_sha256, read_json, write_json
 from auditor.store.folder import REPORT, RunFolder
@@ -36,7 +36,7 @@ def sign(path: Path, key: Path) -> Path:
     serialization, ed25519, _ = _library()
     folder = RunFolder.open(path)
     try:
-        private = serialization.load_pem_private_key(userfile.content(key, largest=userfile.SETTINGS), password=None)
+        private = serialization.load_pem_private_key(reading.content(key, largest=reading.SETTINGS), password=None)
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"--sign {key}: no private key in PEM form without a pass phrase: {error}") from None
     if not isinstance(private, ed25519.Ed25519PrivateKey):
@@ -86,7 +86,7 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
     name = hashlib.sha256(raw).hexdigest()
     if public is not None:
         try:
-            wanted = serialization.load_pem_public_key(userfile.content(public, largest=userfile.SETTINGS))
+            wanted = serialization.load_pem_public_key(reading.content(public, largest=reading.SETTINGS))
         except (OSError, ValueError) as error:
             raise ConfigError(f"--signed-by {public}: no public key in PEM form: {error}") from None
         if not isinstance(wanted, ed25519.Ed25519PublicKey) or wanted.public_bytes_raw() != raw:

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural, verb
 from auditor.core.errors import BudgetExceeded
+from auditor.core.shown import plural, verb
 from auditor.tables.coded import Seen, case_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator, Judged

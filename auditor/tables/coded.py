@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core import yamlfile
+from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.tables.columns import Codes, Column, numbers
 from auditor.tables.csv_table import read_table
@@ -241,7 +241,7 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
     path = Path(path)
     if path.suffix not in (".yaml", ".yml"):
         return Profile(name=path.name, weights={}, rows=Given.of(schema, read_table(path), where=str(path)))
-    value = yamlfile.load(path)
+    value = reading.load_yaml(path)
     if not isinstance(value, dict) or not value:
         raise DataFileError(f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`")
     weights = {}

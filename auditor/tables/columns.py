@@ -25,9 +25,9 @@ from typing import Any, Literal, NamedTuple, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.core.record.rows import Raw
+from auditor.core.shown import plural
 
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]

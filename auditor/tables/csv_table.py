@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import csvfile
-from auditor.core.counting import plural
 from auditor.core.errors import DataFileError
+from auditor.core.shown import plural
 
 # What pandas reads as missing, so that a model gets what it was trained on.
 MISSING = frozenset(

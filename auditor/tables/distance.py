@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core import yamlfile
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, PluginError
 from auditor.tables.columns import Mask, name
 
@@ -147,7 +147,7 @@ def read_distance(spec: str, threshold: float, scale: float) -> Distance:
     if not spec.endswith((".yaml", ".yml")):
         raise ConfigError(f"--distance must be exact, absolute or a .yaml file of distances; got {spec!r}")
     path, table = Path(spec), dict[tuple[str, str], float]()
-    value = yamlfile.load(path)
+    value = reading.load_yaml(path)
     if not isinstance(value, dict) or not all(isinstance(row, dict) for row in value.values()):
         raise DataFileError(f"{path}: expected distances by label, e.g. `good: {{excellent: 0.2}}`")
     for a, b, far in ((a, b, far) for a, row in value.items() for b, far in row.items()):

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural
 from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
 from auditor.core.record.rows import Raw
+from auditor.core.shown import plural
 from auditor.tables.coded import Given, Keys, Rows, crossed, row_keys, within
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import EXACT, Distance, Labels

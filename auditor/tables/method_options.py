@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, Strict, ValidationError, model_validator
 
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
+from auditor.core.shown import plural
 from auditor.tables.coded import Profile, Rows
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator

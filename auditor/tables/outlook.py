@@ -7,10 +7,9 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
-from auditor.core.counting import plural
 from auditor.core.record.rows import ExpectedRows, Range, SeenEffect
-from auditor.measure.intervals import clopper_pearson
-from auditor.measure.sequential import confidence_sequence
+from auditor.core.shown import plural
+from auditor.measure.intervals import clopper_pearson, confidence_sequence
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import (
     ESTIMATE_SHARE,

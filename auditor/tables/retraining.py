@@ -23,9 +23,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError, MissingDependency, RunFolderError, UserError
 from auditor.core.record.rows import Portion, Retraining
+from auditor.core.shown import plural
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson
 from auditor.run.augment import share_of

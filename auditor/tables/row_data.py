@@ -5,35 +5,29 @@ What is inferred: kinds, ranges, bins, derived columns, and what to look at befo
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from auditor.core.errors import ConfigError
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.record.rows import Raw
+from auditor.core.shown import plural
 from auditor.tables.coded import Given
-from auditor.tables.csv_table import Table, read_table
-from auditor.tables.row_schema import dump_schema, load_schema
+from auditor.tables.columns import Column, Kind, named
+from auditor.tables.csv_table import Table, missing, read_table
+from auditor.tables.row_schema import Schema, dump_schema, load_schema
 from auditor.tables.sg_paths import check_realisable
 from auditor.tables.tabular_plan import TabularPlan
 
 if TYPE_CHECKING:
     from auditor.tasks.task import Task
-
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
-
-from auditor.core.counting import plural
-from auditor.core.errors import DataFileError
-from auditor.core.record.rows import Raw
-from auditor.tables.columns import Column, Kind, named
-from auditor.tables.csv_table import missing
-from auditor.tables.row_schema import Schema
 
 TASKS = Path(__file__).with_name("rows")  # row tasks and their schemas
 FEW = 20  # distinct whole numbers up to which gaps between them mean categories
@@ -333,7 +327,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
         schema = load_schema(plan.schema_file or _shipped(plan))
         if plan.target and plan.target != schema.target:
             columns = tuple(c for c in schema.columns if c.name != plan.target)
-            schema = dataclasses.replace(schema, target=plan.target, columns=columns)
+            schema = replace(schema, target=plan.target, columns=columns)
     elif plan.target is None:
         raise ConfigError("--target is missing: name the column of --data that holds the label, or give --schema")
     else:
@@ -346,7 +340,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
     if plan.protected:
         schema = schema.protecting(plan.protected)
     if favourable is not None:
-        schema = dataclasses.replace(schema, favourable=favourable)
+        schema = replace(schema, favourable=favourable)
     if not schema.protected and not plan.options.get("columns"):
         raise ConfigError(f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}")
     if schema.constraints:
@@ -355,7 +349,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
         return schema, Given.none(schema), None
     whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]
     table = table.without_missing([name for name in (schema.target, *whole) if name in table])
-    schema = dataclasses.replace(schema, notes=tuple(dict.fromkeys((*schema.notes, *table.notes))))
+    schema = replace(schema, notes=tuple(dict.fromkeys((*schema.notes, *table.notes))))
     return schema, Given.of(schema, table, where=plan.data), table.get(schema.target)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural
+from auditor.core.shown import plural
 from auditor.core.types import Estimate, Finding, Response
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.p_values import holm

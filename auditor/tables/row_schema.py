@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core import yamlfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.record.rows import Raw
+from auditor.core.shown import plural
 from auditor.tables.columns import Codes, Column, Constraint, Kind, name
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def _plain(column: Column) -> dict[str, object]:
 
 def load_schema(path: str | Path) -> Schema:
     """Read a schema file."""
-    value = yamlfile.load(path)
+    value = reading.load_yaml(path)
     if not isinstance(value, dict) or not isinstance(value.get("columns"), dict):
         raise DataFileError(f"{path}: expected a mapping with the entry `columns` (column name: what it holds)")
     if unknown := sorted(set(map(str, value)) - {"name", "target", "favourable", "columns", "constraints"}):

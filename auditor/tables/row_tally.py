@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.counting import plural, verb
 from auditor.core.record.rows import GroupRate, Score, ScoreDetail
+from auditor.core.shown import plural, verb
 from auditor.core.types import Estimate
 from auditor.tables.coded import Rows, Seen, binned, joined, row_keys, within
 from auditor.tables.columns import Mask

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
+from auditor.core.shown import plural
 from auditor.tables.coded import start_rows
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import Labels

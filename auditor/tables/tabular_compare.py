@@ -26,7 +26,7 @@ from auditor.core import waivers
 from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
 from auditor.core.types import Estimate
-from auditor.measure.comparison import LEVEL, corrected, plan_differences
+from auditor.measure.comparison import corrected, plan_differences
 from auditor.measure.intervals import difference_of_rates
 from auditor.measure.p_values import mcnemar
 from auditor.measure.run_changes import Cases, Change, Entry, Fate, RowsComparison, ScoreChange, SetChange, Tested
@@ -186,7 +186,7 @@ def _paired(pairs: tuple[int, int, int, int]) -> Tested:
     n = sum(pairs)
     groups = (both, only_before, only_after, neither)
     x, y = (np.repeat(changed, groups) for changed in ([1, 1, 0, 0], [1, 0, 1, 0]))
-    difference, low, high = difference_of_rates(y, x, np.ones(n, dtype=np.int64), LEVEL)
+    difference, low, high = difference_of_rates(y, x, np.ones(n, dtype=np.int64))
     return Tested(
         test=PAIRED,
         before=(both + only_before) / n,

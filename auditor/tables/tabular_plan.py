@@ -57,7 +57,7 @@ def read_settings(said: object) -> dict[str, object]:
     >>> read_settings(["global-n=500", "walk=drift"])
     {'global_n': 500, 'walk': 'drift'}
     """
-    from auditor.core import yamlfile
+    from auditor.core import reading
 
     if isinstance(said, Mapping):
         return dict(said)
@@ -71,7 +71,7 @@ def read_settings(said: object) -> dict[str, object]:
         name, equals, value = str(pair).partition("=")
         if not equals or not name.strip():
             raise ConfigError(f"--set takes NAME=VALUE; got {pair!r}.")
-        result[name.strip().replace("-", "_")] = yamlfile.load(f"--set {pair}", value)
+        result[name.strip().replace("-", "_")] = reading.load_yaml(f"--set {pair}", value)
     return {name: value for name, value in result.items() if value is not None}
 
 

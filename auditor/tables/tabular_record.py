@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor._version import __version__
-from auditor.core import userfile
-from auditor.core.counting import plural, verb
+from auditor.core import reading
 from auditor.core.errors import DataFileError
-from auditor.core.provenance import code_sha256, surroundings
+from auditor.core.record import code_sha256, surroundings
 from auditor.core.record.rows import Score, Slices
-from auditor.core.shown import csv_text
+from auditor.core.shown import csv_text, plural, verb
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict, Finding, digest
 from auditor.run import freeze
 from auditor.store.folder import REPORT, RunFolder
@@ -183,7 +182,7 @@ def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
         import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
 
         sio.dump(outcome.retrained.model, folder.path / "retrained.skops")
-    return {name: userfile.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
+    return {name: reading.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
 
 
 def write(folder: RunFolder, record: dict[str, object]) -> None:
@@ -289,7 +288,7 @@ def inputs_of(plan: TabularPlan, schema: Schema, rows: int) -> dict[str, object]
 
 def _sha256(path: str) -> str:
     try:
-        return userfile.sha256(path)
+        return reading.sha256(path)
     except OSError as error:
         raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
 

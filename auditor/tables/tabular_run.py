@@ -245,7 +245,7 @@ def _client(
     from auditor.models.budget import Budget
     from auditor.models.http import HttpTemplate
     from auditor.models.reply_cache import Cache
-    from auditor.run.build import require_server
+    from auditor.run.preparation import require_server
     from auditor.tables.row_client import Book, RowClient, RowDecision, predict_from_client, row_json, row_text
 
     require_server(plan, [plan.model])

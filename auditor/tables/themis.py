@@ -17,12 +17,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import RowPair, Score
+from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
-from auditor.measure.intervals import clopper_pearson
-from auditor.measure.sequential import SEQUENCE, confidence_sequence
+from auditor.measure.intervals import SEQUENCE, clopper_pearson, confidence_sequence
 from auditor.tables.coded import Given, Rows, binned, crossed, row_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator

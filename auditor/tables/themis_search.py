@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from auditor.core.counting import plural
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import Score, ScoreDetail
+from auditor.core.shown import plural
 from auditor.core.types import Estimate
-from auditor.measure.sequential import SEQUENCE, confidence_sequence
+from auditor.measure.intervals import SEQUENCE, confidence_sequence
 from auditor.tables.coded import Rows, joined, within
 from auditor.tables.columns import Mask
 from auditor.tables.distance import Labels

@@ -1,23 +1,23 @@
-"""Task files: by name from ``prompts/``, or by path."""
+"""Task files: by name from ``prompts/``, or by path; and the control texts that lie beside them."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from auditor.core import data, yamlfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
 from auditor.tasks import kinds
 from auditor.tasks.answers import Reader, Value
-from auditor.tasks.beside import control_texts
 from auditor.tasks.conversation import Conversation
 from auditor.tasks.phrases import bare, normalise
 from auditor.tasks.task import Example, Task
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from auditor.tasks.schema import TaskFile
 
-_LARGEST = 1_000_000  # bytes; a task file is read whole and kept in memory
+_LARGEST = 1_000_000  # bytes; a task file is kept in memory, and every control text is asked of every model
+_PAIR = ("text", "changed")
+_PAIR_HELP = 'One JSON object a line: {"text": "…", "changed": "…"}, two texts that need different answers.'
 
 
 def available() -> list[str]:
@@ -38,7 +40,7 @@ def available() -> list[str]:
     >>> "sentiment" in available()
     True
     """
-    return data.names("prompts")
+    return reading.shipped_names("prompts")
 
 
 def load(name_or_path: str | Path) -> Task:
@@ -55,14 +57,14 @@ def load(name_or_path: str | Path) -> Task:
     is_path = isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
     if not is_path:
         if text in available():
-            return _from_file(data.path("prompts", f"{text}.yaml"), builtin=True)
+            return _from_file(reading.shipped("prompts", f"{text}.yaml"), builtin=True)
         if not Path(text).is_file():
             raise UnknownPlugin("task", text, available(), "`audit tasks new` writes a task file of your own.")
     return _from_file(Path(text), builtin=False)
 
 
 def _from_file(path: Path, *, builtin: bool) -> Task:
-    raw, lines = yamlfile.read(
+    raw, lines = reading.read_yaml(
         path,
         largest=_LARGEST,
         missing=" The tasks that come with the tool: audit tasks list. A file of your own: audit tasks new NAME",
@@ -233,7 +235,7 @@ def _beside(path: Path, field: str, name: str | None, *, builtin: bool) -> Path 
     if name is None:
         return None
     if builtin:
-        return data.path("embedded", "seeds", name)
+        return reading.shipped("embedded", "seeds", name)
     return _below(path, field, name)
 
 
@@ -250,7 +252,7 @@ def _below(path: Path, field: str, name: str) -> Path:
 
 def _controls_path(part: TaskFile, path: Path, *, builtin: bool) -> Path | None:
     if builtin:
-        file = data.path("embedded", "controls", part.controls or f"{part.name}.jsonl")
+        file = reading.shipped("embedded", "controls", part.controls or f"{part.name}.jsonl")
         return file if part.controls or file.is_file() else None
     return None if part.controls is None else _below(path, "controls", part.controls)
 
@@ -280,3 +282,60 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
                     f"{path}: field formats.{name}.answer: {written!r} (from {where}) reads back as "
                     f"{got.status}{': ' + got.reason if got.reason else ''}, not as {value!r}"
                 )
+
+
+def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[str, str], ...]:
+    """Read a file of control texts: pairs that a model which can do the task answers differently.
+
+    JSON lines; each an object with the fields ``text`` and ``changed``. ``kept`` says how many characters of a text a
+    prompt keeps; texts that differ only after them are an error. `DataFileError` names file, line and field.
+
+    Examples
+    --------
+    >>> from auditor.core import reading
+    >>> len(control_texts(reading.shipped("embedded", "controls", "sentiment.jsonl")))
+    8
+    """
+    pairs = []
+    for number, line in enumerate(_controls(path).splitlines(), start=1):
+        if line.strip():
+            pairs.append(_pair_of(line, f"{path}, line {number}", kept))
+    if not pairs:
+        raise DataFileError(f"{path}: there are no control texts in this file. {_PAIR_HELP}")
+    return tuple(pairs)
+
+
+def _controls(path: Path) -> str:
+    try:
+        return reading.text(path, largest=_LARGEST)
+    except UnicodeDecodeError as error:
+        raise DataFileError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
+    except OSError as error:
+        raise DataFileError(
+            f"{path}: cannot read the control texts ({error.strerror}). Correct the field `controls` of the task "
+            "file, or take it out; the path is relative to the task file."
+        ) from None
+
+
+def _pair_of(line: str, where: str, kept: Callable[[str], int]) -> tuple[str, str]:
+    try:
+        row = from_json(line)
+    except ValueError as error:
+        raise DataFileError(f"{where}: no JSON ({error}). {_PAIR_HELP}") from None
+    if not isinstance(row, dict):
+        raise DataFileError(f"{where}: not an object. {_PAIR_HELP}")
+    for name in sorted(set(row) - set(_PAIR)):
+        raise DataFileError(f"{where}: field {name}: no such field. {_PAIR_HELP}")
+    texts = []
+    for name in _PAIR:
+        text = row.get(name)
+        if not isinstance(text, str) or not text.strip():
+            what = "is missing" if name not in row else "is not a text, or blank"
+            raise DataFileError(f"{where}: field {name}: {what}. {_PAIR_HELP}")
+        texts.append(text)
+    first, second = texts
+    if first == second:
+        raise DataFileError(f"{where}: both texts are equal, so no answer can tell them apart. {_PAIR_HELP}")
+    if first[: kept(first)] == second[: kept(second)]:
+        raise DataFileError(f"{where}: the texts differ only in what the task's `truncation` cuts off. {_PAIR_HELP}")
+    return first, second

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor.core import csvfile
-from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency, WrongType
+from auditor.core.reading import from_json
 from auditor.core.types import SourceText
 
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import hashlib
 import json
@@ -9,13 +10,13 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TypedDict, Unpack, overload
 
-from auditor.core.counting import plural
-from auditor.core.decoded import from_json
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.core.types import SourceText, Span, digest
 from auditor.tasks import readers
 from auditor.tasks.readers import SUBJECT, Row
@@ -207,6 +208,39 @@ def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], 
         sha256=sha256 or digest_of(seeds),
         source=name,
     )
+
+
+def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None = None) -> list[SourceText]:
+    """Put each text of the file ``against`` behind each of ``seeds``: a résumé and a post make one text.
+
+    First come, text by text, the pairs that the file names in ``labels``, then all others; at most ``limit``. Without a
+    file the texts stay as they are. Its JSON lines have ``id``, ``text``, and the gold label of a pair: ``labels`` by
+    the id of the seed, else ``label``.
+    """
+    if against is None:
+        return list(seeds)
+    from pydantic import ValidationError
+
+    from auditor.tasks.schema import Against
+
+    try:
+        others = [
+            Against.model_validate(row) for _, row in readers.from_file(against, readers.content(against), "text")[1]
+        ]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataFileError(f"{against}: field {first['loc'][0]}: {first['msg']}") from None
+    pairs = sorted(product(seeds, others), key=lambda pair: pair[0].id not in pair[1].labels)
+    return [
+        dataclasses.replace(
+            seed,
+            id=f"{seed.id}.{other.id}",
+            text=f"{seed.text}\n\n{other.text}",
+            label=other.labels.get(seed.id, other.label),
+            source=seed.source or seed.id,
+        )
+        for seed, other in pairs[:limit]
+    ]
 
 
 def _text(where: str, wanted: Wanted, row: Mapping[str, object]) -> str:

@@ -59,7 +59,7 @@ class Task:
     controls : tuple of (str, str)
         Pairs of texts that need different answers, for the positive control; empty where the task has none.
     against_path : Path or None
-        Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.beside.crossed`.
+        Texts that each given text is judged against (posts, for résumés); see `auditor.tasks.seeds.crossed`.
     irrelevant : mapping of str to tuple of tuple of str
         What may be written for each other without a bearing on the answer; see `auditor.perturb.neutral_edits`.
     turns, tools : tuple of Message, tuple of Tool
@@ -228,8 +228,7 @@ class Task:
 
     def seeds(self) -> list[SourceText]:
         """Read the texts that come with the task; `ConfigError` where it brings none."""
-        from auditor.tasks.beside import crossed
-        from auditor.tasks.seeds import read
+        from auditor.tasks.seeds import crossed, read
 
         if self.seeds_path is None:
             raise ConfigError(

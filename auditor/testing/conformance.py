@@ -33,9 +33,9 @@ from random import Random
 
 import msgspec
 
-from auditor.core import data, yamlfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.protocols import Gate, Suite
+from auditor.core.shown import plural
 from auditor.core.types import Case, Edit, EditKind, SourceText, Variant
 from auditor.perturb.dictionaries import load
 from auditor.perturb.edits import apply
@@ -138,7 +138,7 @@ def _kind(old: str, new: str, source: str) -> EditKind:
 
 
 def _read(name: str) -> object:
-    return yamlfile.load(data.path("embedded", "conformance", f"{name}.yaml"))
+    return reading.load_yaml(reading.shipped("embedded", "conformance", f"{name}.yaml"))
 
 
 _MUTATORS = msgspec.convert(_read("mutators"), dict[str, tuple[MutatorFixture, ...]])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
 from auditor.core.record import Counts, NamedEstimate, part
+from auditor.core.shown import plural
 from auditor.core.types import names
 
 if TYPE_CHECKING:
@@ -177,14 +177,14 @@ def smallest(result: Result, model: str, format_: str, attributes: tuple[str, ..
 
 
 def _example(result: Result, verdict: Verdict) -> str:
-    from auditor.report import diff, words
+    from auditor.report import cards, words
 
     case = result.evidence.case_of(verdict.variant_id)
     variant = result.evidence.variant(verdict.variant_id)
-    pair = diff.compare(case.original, variant)
+    pair = cards.compare(case.original, variant)
     lines = []
     for segments, answer in zip(pair, (verdict.original_output, verdict.variant_output), strict=True):
-        cut = diff.excerpt(segments, limit=300, context=80)
+        cut = cards.excerpt(segments, limit=300, context=80)
         text = "".join(f"[{s.text}]" if s.changed else s.text for s in cut)
         lines.append(f"    {words.visible(str(answer))}: {words.visible(text, newlines=False)}")
     return "\n".join([f"  {words.direction(variant.directions)}", *lines])

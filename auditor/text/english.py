@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from auditor.core import data, yamlfile
+from auditor.core import reading
 
 Case = Literal["lower", "title", "upper", "mixed"]
 
@@ -29,7 +29,7 @@ def word_set(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _lists() -> dict[str, str]:
-    return msgspec.convert(yamlfile.load(data.path("embedded", "english.yaml")), dict[str, str])
+    return msgspec.convert(reading.load_yaml(reading.shipped("embedded", "english.yaml")), dict[str, str])
 
 
 def word_list(name: str) -> frozenset[str]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import ConfigError, MissingDependency, UnknownPlugin
 from auditor.text.english import word_set
 
@@ -24,7 +24,7 @@ _NOT_WEIGHTS = frozenset({"README.md", "figures.json"})
 def _folder(name: str) -> Path:
     """Find the folder of a pipeline: the embedded one, a path, or an installed package."""
     if name == "embedded":
-        folder = data.path("embedded", "parser")
+        folder = reading.shipped("embedded", "parser")
         if not (folder / "config.cfg").is_file():
             raise ConfigError(
                 f"the embedded parser is not in {folder}; the installation is incomplete.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.perturb import dictionaries
 from auditor.tasks import Task, available, load
 
@@ -65,7 +65,7 @@ def test_labels_are_those_of_the_data(name: str, file: str) -> None:
 
 
 def test_name_is_the_files_name(task: Task) -> None:
-    assert data.path("prompts", f"{task.name}.yaml").is_file()
+    assert reading.shipped("prompts", f"{task.name}.yaml").is_file()
     assert task.source == f"prompts/{task.name}.yaml"
     assert task.description
 
@@ -195,6 +195,6 @@ def test_hiring_answers(output: str, label: str | None) -> None:
 def test_every_field_is_described() -> None:
     from auditor.tasks.schema import TaskFile
 
-    text = data.path("prompts", "README.md").read_text(encoding="utf-8")
+    text = reading.shipped("prompts", "README.md").read_text(encoding="utf-8")
     for field in TaskFile.model_fields:
         assert f"`{field}" in text, field

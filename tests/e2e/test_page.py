@@ -23,8 +23,8 @@ import pytest
 
 from auditor import agent, audit
 from auditor.core.registry import RENDERERS
+from auditor.report.build import MAX_CARDS
 from auditor.report.html import CHUNK, HtmlReport
-from auditor.report.texts import MAX_CARDS
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from auditor.core.record.measured import Claim
 from auditor.core.types import Case, Check, Edit, Estimate, Finding, Message, Prompt, Response, Variant, Verdict
-from auditor.measure.claims import Claim
 
 MODELS = ("reviews", "vader")
 

@@ -23,7 +23,7 @@ from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.core.waivers import Waiver
 from auditor.measure import comparison
-from auditor.report import html, markdown, run_json, side_by_side, terminal
+from auditor.report import exchange, html, markdown, side_by_side, terminal
 from auditor.report.exchange import workflow_commands
 from auditor.report.page import Page
 from auditor.store.compact import short
@@ -146,5 +146,5 @@ def test_format(name: str) -> None:
 def test_published_schema_is_the_one_of_the_types() -> None:
     path = HERE.parents[1] / "docs" / "schema" / "run.schema.json"
     if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(run_json.schema_text(), encoding="utf-8", newline="\n")
-    assert run_json.schema_text() == path.read_text(encoding="utf-8")
+        path.write_text(exchange.schema_text(), encoding="utf-8", newline="\n")
+    assert exchange.schema_text() == path.read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ import pytest
 from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.record import read
 from auditor.report import html, ll144_report, terminal
+from auditor.report.exchange import JsonReport
 from auditor.report.page import Page
-from auditor.report.run_json import JsonReport
 
 FILES = Path(__file__).parent / "files"
 COUNTS = FILES / "ll144-counts.csv"

@@ -15,7 +15,7 @@ import pytest
 
 from auditor.contrib.imports import answer_files, mapping, observe
 from auditor.contrib.imports.observe import Imported
-from auditor.measure.claims import Claim
+from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
 
 ROOT = Path(__file__).resolve().parents[2]

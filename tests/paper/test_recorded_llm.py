@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from auditor.contrib.imports import answer_files, inference, observe
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Question
 from auditor.measure.contrasts import outcome_means, score
 from auditor.measure.families import claims
 from auditor.measure.linear import Design, Rows, fit
@@ -124,7 +126,7 @@ def test_the_unchanged_resume_measures_the_edit() -> None:
                 focal=np.ones(len(by)),
                 covariates=np.zeros((len(by), 1)),
                 text=np.arange(len(by)),
-                words=np.zeros((0, 3)),
+                words=csr_array((len(by), 0)),
             ),
         )
     ).these

@@ -10,8 +10,8 @@ from typing import Any
 from auditor import audit
 from auditor.contrib.adaptive.suite import AdaptiveSuite
 from auditor.core.types import Answer, Case, SourceText, Verdict, digest
+from auditor.measure.interactions import mark_hidden
 from auditor.measure.intervals import clopper_pearson
-from auditor.measure.lattices import mark_hidden
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
 from auditor.tasks.oracles import LabelOracle

@@ -23,9 +23,9 @@ from auditor.core.protocols import Model, Reply
 from auditor.core.types import Case, Check, Request, SourceText
 from auditor.measure.families import claims
 from auditor.run.audit import run_sync
-from auditor.run.build import prepare
 from auditor.run.dryrun import cases_of
 from auditor.run.loop import Loop
+from auditor.run.preparation import prepare
 from auditor.tasks import load
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from auditor.measure import interactions as family
 from auditor.measure.claims import Question, decide
 from auditor.measure.families import claims
 from auditor.measure.hidden import Settings, hidden_findings, interactions
-from auditor.measure.lattices import joints
+from auditor.measure.interactions import joints
 from auditor.measure.observations import Observations
 
 TEXTS = 100

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,20 @@ import pytest
 
 from auditor import Result, audit
 from auditor.core.plan import Plan
-from auditor.measure.claims import Claim, Question
+from auditor.core.record.measured import Claim
+from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
-from auditor.measure.simulate import MODEL, YES, Effects, Simulated, shift, spread
+from auditor.measure.power import shift, spread
 from auditor.perturb.line_writers import full_names
 from auditor.perturb.name_lines import END
 from auditor.run import observed
-from auditor.run.build import prepare
 from auditor.run.dryrun import versions
+from auditor.run.preparation import prepare
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from planted_answers import MODEL, YES, Effects, Simulated
 
 BLACK = frozenset(f.name for (race, _), firsts in full_names().items() if race == "black" for f in firsts)
 NOISE = spread(0.016)

@@ -13,12 +13,12 @@ import pytest
 from scipy.stats import binom
 
 from auditor.measure.families import claims
-from auditor.measure.power import reach
-from auditor.measure.simulate import Effects, Simulated, shift, spread
+from auditor.measure.power import reach, shift, spread
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import power
+from planted_answers import Effects, Simulated
 
 pytestmark = pytest.mark.slow
 RUNS = 60

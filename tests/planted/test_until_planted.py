@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from until import BUDGET, SHOWN, Setting, run
 
-from auditor.measure.sequential import LOOKS
+from auditor.measure.p_values import LOOKS
 
 pytestmark = pytest.mark.slow
 RUNS = 200

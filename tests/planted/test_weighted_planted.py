@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from auditor.contrib.adaptive.chances import Chances
 from auditor.contrib.adaptive.features import Floats, Ints, Odds
+from auditor.contrib.adaptive.ledger import Chances
 from auditor.measure.intervals import weighted_change, weighted_share
 
 RUNS = 200

@@ -12,7 +12,7 @@ from auditor.contrib.imports import inference, observe
 from auditor.contrib.imports.answer_files import Source, Table
 from auditor.contrib.imports.observe import Imported
 from auditor.core.errors import DataFileError
-from auditor.measure.claims import Claim
+from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
 
 Line = dict[str, str]

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from auditor.core.record import read
 from auditor.core.shown import BIDI_SAFE
 from auditor.core.types import Message, Prompt
+from auditor.report.exchange import JsonReport
 from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
-from auditor.report.run_json import JsonReport
 from auditor.report.terminal import TerminalReport
 
 

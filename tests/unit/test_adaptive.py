@@ -22,13 +22,13 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.types import Answer, Case, SourceText, Verdict
-from auditor.measure.lattices import mark_hidden
+from auditor.measure.interactions import mark_hidden
 from auditor.measure.observations import shape_of
 from auditor.models.outcome import RetryPolicy
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
-from auditor.run.build import prepare
 from auditor.run.judging import Judge
+from auditor.run.preparation import prepare
 from auditor.run.result import resume
 from auditor.store.integrity import verify_folder
 from auditor.tasks.oracles import LabelOracle
@@ -348,9 +348,10 @@ def test_a_run_says_what_it_searched() -> None:
     found = sum(row["candidates"] for row in told["models"])
     assert told["phases"]["search"]["joint"] > 0
     assert sum(result.record["counts"]["hidden"].values()) >= found
-    section = build(read(result.record))
-    assert section is not None
-    assert len(section.calls) == 4
+    search = read(result.record).adaptive
+    assert search is not None
+    asked = next(t for t in build(search).tables if t.caption == "What the questions went to")
+    assert len(asked.lines) == 4
     # Only cases at random enter a rate.
     rates = [e["estimate"]["n"] for e in result.record["estimates"] if e["name"] == "violation_rate"]
     assert rates

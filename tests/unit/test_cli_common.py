@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from auditor import audit
-from auditor.cli import common, consent, screen
+from auditor.cli import run_folders, screen
 from auditor.cli.main import COMMANDS, command, main, overview, run
 from auditor.core.errors import PluginError, UnknownPlugin
 from auditor.core.types import Progress
@@ -79,10 +79,10 @@ def test_a_limit_or_yes_is_consent(limited: bool, yes: bool) -> None:
     def never() -> str:
         raise AssertionError("nothing is asked")
 
-    consent.agree(["openai:x"], limited=limited, yes=yes, check=never, show=never)
-    consent.agree(["vader", None], limited=False, yes=False, check=never, show=never)
+    run_folders.agree(["openai:x"], limited=limited, yes=yes, check=never, show=never)
+    run_folders.agree(["vader", None], limited=False, yes=False, check=never, show=never)
     with pytest.raises(UnknownPlugin, match="Did you mean openai"):
-        consent.agree(["opnai:x"], limited=False, yes=False, check=never, show=never)
+        run_folders.agree(["opnai:x"], limited=False, yes=False, check=never, show=never)
 
 
 def test_a_plan_that_can_decide_nothing_says_so(
@@ -242,9 +242,9 @@ def test_finding_a_run_by_name_or_path(tmp_path: Path, monkeypatch: pytest.Monke
 
     (tmp_path / "reports" / "r1").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert common.find_run(Path("r1")) == Path("reports/r1")
+    assert run_folders.find_run(Path("r1")) == Path("reports/r1")
     with pytest.raises(RunFolderError, match="no such run folder"):
-        common.find_run(Path("r2"))
+        run_folders.find_run(Path("r2"))
 
 
 def test_a_command_to_run_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:

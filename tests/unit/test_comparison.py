@@ -12,7 +12,7 @@ from judged import table_of
 from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure.comparison import MIN_SEEDS, two_models
-from auditor.report.conditional import build
+from auditor.report.build import conditional
 
 
 def verdict(model: str, case: int, variant: int, changed: bool, *, format: str = "bare", **more: Any) -> Verdict:
@@ -130,13 +130,13 @@ def test_the_tables() -> None:
         "models": {"a": {}, "b": {}},
         "comparison": two_models(table_of(told)),
     }
-    (found,) = build(read(record))
+    (found,) = conditional(read(record))
     ((pair,),) = (table.lines for table in found.tables)
     assert pair[:4] == ("gender", "a", "b", "8")
     assert str(pair[4]).startswith("+100.0 (")
     assert pair[5] == "0.008"
     assert pair[-1] == "▲ shown"
     assert len(pair) == len(found.tables[0].columns)
-    assert build(read({k: v for k, v in record.items() if k != "comparison"})) == ()
-    assert build(read(record | {"estimates": [estimate("a", 1.0)]})) == ()
-    assert build(read({})) == ()
+    assert conditional(read({k: v for k, v in record.items() if k != "comparison"})) == ()
+    assert conditional(read(record | {"estimates": [estimate("a", 1.0)]})) == ()
+    assert conditional(read({})) == ()

@@ -14,7 +14,7 @@ import pytest
 
 from auditor.cli import main
 from auditor.core.errors import DataFileError
-from auditor.core.provenance import head
+from auditor.core.record import head
 from auditor.core.registry import PAGES, RENDERERS
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.tasks import load
-from auditor.tasks.beside import control_texts as read
 from auditor.tasks.load import available
+from auditor.tasks.load import control_texts as read
 
 GOOD = json.dumps({"text": "A superb novel.", "changed": "A dreadful novel."})
 TASK = """
@@ -38,7 +38,7 @@ def test_every_task_that_comes_with_the_tool_has_eight_pairs_of_different_texts(
 
 
 def test_there_is_no_file_without_a_task() -> None:
-    files = {path.stem for path in data.path("embedded", "controls").glob("*.jsonl")}
+    files = {path.stem for path in reading.shipped("embedded", "controls").glob("*.jsonl")}
     assert files == set(available())
 
 

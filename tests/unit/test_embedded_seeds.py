@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.perturb import dictionaries
 from auditor.perturb.dictionaries import persons
 
@@ -60,7 +60,7 @@ ATTRIBUTES = ("gender", "nationality", "race/ethnicity")
 
 @cache
 def rows(name: str) -> tuple[dict[str, str], ...]:
-    lines = data.path("embedded", "seeds", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = reading.shipped("embedded", "seeds", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(json.loads(line) for line in lines)
 
 
@@ -230,12 +230,12 @@ def test_the_readme_states_the_measured_figures(name: str) -> None:
         *(f"{100 * share(name, lambda text, a=a: a in attributes(text)):.1f} %" for a in ATTRIBUTES),
         *(f"{100 * sizes[size] / len(texts):.1f} %" for size in (1, 2, 3)),
     ]
-    readme = data.path("embedded", "seeds", "README.md").read_text(encoding="utf-8")
+    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
     assert "| " + " | ".join(cells) + " |" in readme
 
 
 def test_the_readme_lists_mixed_texts_that_exist() -> None:
-    readme = data.path("embedded", "seeds", "README.md").read_text(encoding="utf-8")
+    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
     for name in FILES:
         listed = re.findall(rf"\b{KINDS[name].prefix}-\d{{3}}\b", readme.split("## Mixed texts")[1])
         assert len(listed) == len(set(listed))

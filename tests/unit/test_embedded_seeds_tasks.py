@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.perturb import dictionaries
 from auditor.tasks import load
 
@@ -48,7 +48,7 @@ AGE = re.compile(r"\b(young|elderly|old|aged|age|minor|retired|pensioner)\b|\b\d
 
 @cache
 def rows(name: str) -> tuple[dict[str, Any], ...]:
-    lines = data.path("embedded", "seeds", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = reading.shipped("embedded", "seeds", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(json.loads(line) for line in lines)
 
 
@@ -174,5 +174,5 @@ def test_the_readme_states_the_measured_figures(name: str) -> None:
         f"{min(lengths)}-{max(lengths)} (mean {sum(lengths) / len(lengths):.1f})",
         *(f"{100 * share(name, words(a)):.0f} %" for a in ("gender", "nationality", "race")),
     )
-    readme = data.path("embedded", "seeds", "README.md").read_text(encoding="utf-8")
+    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
     assert "| " + " | ".join(cells) + " |" in readme, cells

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.perturb import dictionaries
 from auditor.perturb.dictionaries import persons
 from auditor.tasks import load
@@ -25,7 +25,7 @@ CHI2 = 3.84  # of one degree of freedom, at 5 %
 
 @cache
 def rows(name: str) -> tuple[dict[str, Any], ...]:
-    lines = data.path("embedded", "seeds", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = reading.shipped("embedded", "seeds", f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(json.loads(line) for line in lines)
 
 
@@ -131,7 +131,7 @@ def test_other_people_are_named_beside_the_applicant() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_readme_states_who_is_judged(name: str) -> None:
-    readme = data.path("embedded", "seeds", "README.md").read_text(encoding="utf-8")
+    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
     labels = (
         [FAVOURABLE[name], *{row["label"] for row in rows(name)} - {FAVOURABLE[name]}] if name in FAVOURABLE else [""]
     )

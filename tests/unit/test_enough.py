@@ -10,8 +10,9 @@ from judged import shape
 
 from auditor.core.plan import Plan
 from auditor.core.record import read
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Progress, SourceText
-from auditor.measure.claims import Claim, Question, texts_needed
+from auditor.measure.claims import Question, texts_needed
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.measure.p_values import holm, holm_in_blocks

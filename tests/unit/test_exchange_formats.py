@@ -22,7 +22,7 @@ from auditor.core import waivers
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.waivers import Waiver
-from auditor.report import run_json
+from auditor.report import exchange
 from auditor.report.exchange import MAX_ANNOTATIONS, workflow_commands
 from auditor.report.finding import render_finding
 from auditor.report.markdown import MAX_BYTES, GithubSummary
@@ -238,7 +238,7 @@ def test_github_summary_fits() -> None:
 
 
 def test_schema_is_one_and_takes_real_records() -> None:
-    published = run_json.run_schema()
+    published = exchange.run_schema()
     jsonschema.Draft202012Validator.check_schema(published)
     validator = jsonschema.Draft202012Validator(published)
     for record in RECORDS.values():

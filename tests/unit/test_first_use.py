@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from auditor.cli.main import run
-from auditor.core.counting import plural, verb
 from auditor.core.errors import BadResponse, CallError, DataFileError, MissingDependency
 from auditor.core.explain import pages
 from auditor.core.options import Group
 from auditor.core.protocols import Model, Reply
+from auditor.core.shown import plural, verb
 from auditor.core.types import Prompt, Request
 from auditor.models.exec import Exec, Garbled, ProcessGone
 from auditor.models.python import PythonFunction

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.cli.frame import takes
-from auditor.core import provenance
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
+from auditor.core.record import code_sha256, of_inputs
 from auditor.run import freeze
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
@@ -175,7 +175,7 @@ def test_the_hash_of_the_code_is_that_of_its_files(tmp_path: Path) -> None:
     lines = sorted(
         f"{hashlib.sha256(text).hexdigest()}  {name}\n" for name, text in (("a/x.py", b"1\n"), ("b.css", b"2\n"))
     )
-    told = provenance.code_sha256(tmp_path)
+    told = code_sha256(tmp_path)
     assert told == {"sha256": hashlib.sha256("".join(lines).encode()).hexdigest(), "files": 2}
 
 
@@ -185,15 +185,15 @@ def test_a_changed_or_renamed_file_changes_the_hash(tmp_path: Path) -> None:
         folder = tmp_path / f"{name}{text}"
         folder.mkdir()
         (folder / f"{name}.py").write_text(text)
-        hashes.add(provenance.code_sha256(folder)["sha256"])
+        hashes.add(code_sha256(folder)["sha256"])
     assert len(hashes) == 3
 
 
 def test_provenance_names_dictionaries_where_the_suite_tells_them() -> None:
     described = {"dictionaries": [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee", "notes": []}]}
-    found = provenance.of_inputs(described)
+    found = of_inputs(described)
     assert found["dictionaries"] == [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee"}]
-    assert set(provenance.of_inputs({})) == {"code"}
+    assert set(of_inputs({})) == {"code"}
 
 
 class TestCommands:
@@ -222,7 +222,7 @@ class TestCommands:
         assert record["frozen"]["deviations"] == []
         assert record["frozen"]["expected"] == expected
         assert record["counts"]["cases"] == expected["cases"]
-        assert record["provenance"]["code"] == provenance.code_sha256()
+        assert record["provenance"]["code"] == code_sha256()
         assert {d["attribute"] for d in record["provenance"]["dictionaries"]} >= {"gender", "race"}
         assert run_frozen(file, {"out": str(out), "cache": False, "limit": 3}, format="json") == 0
         again = json.loads(capsys.readouterr().out)

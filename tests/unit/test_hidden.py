@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from auditor.core.types import Case, Check, Edit, Variant, Verdict
-from auditor.measure.lattices import mark_hidden
+from auditor.measure.interactions import mark_hidden
 
 NAMES = ("body", "gender", "race")
 

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
-from auditor.report import exchange, view, words
+from auditor.report import claimed, view, words
 from auditor.report.finding import render_finding
 
 
@@ -88,6 +88,6 @@ def test_the_headline_keeps_rates_and_single_texts_apart(n: int, said: str) -> N
 def test_the_count_of_findings_tells_single_texts_apart() -> None:
     n = sum(f["verdict"] == "shown" for f in HIDDEN)
     assert n
-    assert f"({n} of the shown about one text, not about a rate" in exchange.summary(read(RECORD))
+    assert f"({n} of the shown about one text, not about a rate" in claimed.summary(read(RECORD))
     claims = RECORD | {"findings": [f for f in RECORD["findings"] if f["kind"] == "claim"]}
-    assert "about one text" not in exchange.summary(read(claims))
+    assert "about one text" not in claimed.summary(read(claims))

@@ -17,7 +17,7 @@ from auditor.cli import main as cli
 from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe
 from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.measure.claims import Claim
+from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
 from auditor.run.result import load
 

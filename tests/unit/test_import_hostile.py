@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auditor.contrib.imports import answer_files
-from auditor.core import userfile
+from auditor.core import reading
 from auditor.core.errors import DataFileError
 
 ROWS = b"text_id,answer\n" + b"a,1\n" * 1000
@@ -53,7 +53,7 @@ def test_what_a_file_unpacks_to_is_bounded(
     path.write_bytes(content if content is not None else parquet(200, "x" * 100))
     rows = len(answer_files.read([path]))
     assert rows >= 200
-    monkeypatch.setattr(userfile, "LARGEST", 1500)
+    monkeypatch.setattr(reading, "LARGEST", 1500)
     with pytest.raises(DataFileError, match=r"x\.\w+.*: larger than 1,500 bytes"):
         answer_files.read([path])
 

@@ -13,7 +13,7 @@ import pytest
 from auditor.contrib.imports import answer_files, inference, observe
 from auditor.contrib.imports.mapping import Arm, Roles
 from auditor.core.errors import ConfigError
-from auditor.measure.claims import Claim
+from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
 
 TEXTS = 40

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from auditor.measure.likelihood import Random, _Bordered, _eigen
+from auditor.measure.effects import Random, _Bordered, _eigen
 
 
 @pytest.mark.parametrize("few", [0, 1, 7, 14])

@@ -8,12 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Edit
-from auditor.measure import instability
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Question, pairs
 from auditor.measure.contrasts import Versions
-from auditor.measure.families import claims
-from auditor.measure.net import pairs
+from auditor.measure.families import claims, paired
 from auditor.measure.observations import Arm, Observations, shape_of
 
 WOMEN = [f"w{n:02d}" for n in range(12)]  # as long as the others: length is a covariate
@@ -193,7 +192,7 @@ def test_a_placebo_of_another_shape_stands_against_nothing() -> None:
             answer = Answer(status="ok", value="yes")
             table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
     versions = Versions(table, table.columns())
-    assert not len(instability.paired(versions, np.ones(60, dtype=bool), ("gender",))[0].text)
+    assert not len(paired(versions, np.ones(60, dtype=bool), ("gender",))[0].text)
 
 
 def test_instability_weighs_variants_as_rates_do() -> None:

@@ -19,9 +19,9 @@ from auditor.perturb.gate.agreement import problems
 from auditor.perturb.line_writers import full_names
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, line_end
-from auditor.run.build import prepare
 from auditor.run.dryrun import versions
 from auditor.run.placebos import checked
+from auditor.run.preparation import prepare
 from auditor.run.result import audit_plan
 from auditor.run.rounds import Worker
 from auditor.tasks import load as load_task

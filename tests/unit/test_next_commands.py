@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.cli import common, screen
+from auditor.cli import run_folders, screen
 from auditor.cli.main import run
 from auditor.core.errors import RunFolderError
 from auditor.core.record import read
@@ -218,16 +218,16 @@ def test_latest_is_the_run_that_was_begun_last(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RunFolderError, match="latest: there is no such run folder"):
-        common.find_run(Path("latest"))
+        run_folders.find_run(Path("latest"))
     Path("texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     made = [
         audit("sentiment", model="vader", data="texts.txt", attributes="gender", order=order, out=out).path
         for order, out in ((1, "reports"), (2, "reports"), (1, "other"))
     ]
     assert None not in made
-    assert common.find_run(Path("latest")) == Path("reports") / made[1].name  # type: ignore[union-attr]
-    assert common.find_run(Path("other/latest")) == made[2]
-    finding = json.loads((common.find_run(Path("latest")) / "verdicts.jsonl").read_text("utf-8").splitlines()[0])[
+    assert run_folders.find_run(Path("latest")) == Path("reports") / made[1].name  # type: ignore[union-attr]
+    assert run_folders.find_run(Path("other/latest")) == made[2]
+    finding = json.loads((run_folders.find_run(Path("latest")) / "verdicts.jsonl").read_text("utf-8").splitlines()[0])[
         "variant_id"
     ]
     for words in (["show", "latest", finding], ["report", "latest"], ["resume", "latest"], ["verify", "latest"]):

@@ -8,7 +8,7 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import Case, Check, Edit, Variant
-from auditor.run.side_by_side import CHOICE, FIRST, RANKING, SECOND, TIE, asked, panels, read_ranking, task_of
+from auditor.run.panels import CHOICE, FIRST, RANKING, SECOND, TIE, asked, panels, read_ranking, task_of
 
 
 def case(groups: int) -> tuple[Case, dict[str, Check]]:

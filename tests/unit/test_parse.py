@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.text import parse as module
 from auditor.text.parse import Bounded, Parser
@@ -178,7 +178,7 @@ def test_batches_are_cut_by_size_and_order_is_kept(monkeypatch: pytest.MonkeyPat
 
 def test_fingerprint_covers_weights_and_nothing_else(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
-    shutil.copytree(data.path("embedded", "parser"), copy)
+    shutil.copytree(reading.shipped("embedded", "parser"), copy)
     before = Parser(str(copy)).fingerprint
     assert before == Parser().fingerprint
     (copy / "README.md").write_text("other")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.record import read
+from auditor.core.record.measured import Gold
 from auditor.measure import answer_quality
 from auditor.measure.answer_quality import Original
 from auditor.report import also_measured
@@ -158,7 +159,8 @@ def test_table_by_group() -> None:
 
 def test_gold_labels_that_no_label_answers_to_are_counted() -> None:
     golds = {"1": ("a", True), "2": ("9", False), "3": ("9", False), "4": ("x" * 200, False), "5": (None, False)}
-    assert answer_quality.gold_summary(golds) == (4, 1, 3, ["9", "x" * 80], 1)
+    summary = answer_quality.gold_summary(golds)
+    assert summary == Gold(given=4, mapped=1, unmapped=3, examples=("9", "x" * 80), missing=1)
 
 
 # -- through a whole run ---------------------------------------------------------------------------

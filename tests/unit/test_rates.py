@@ -9,9 +9,8 @@ import pytest
 from judged import shape, table_of
 
 from auditor.core.types import Answer, Interaction, Verdict
-from auditor.measure.claim_words import hidden_text
 from auditor.measure.findings import as_records, findings
-from auditor.measure.hidden import Settings
+from auditor.measure.hidden import Settings, hidden_text
 from auditor.measure.intervals import korn_graubard, mean_share, percent, with_interval
 from auditor.measure.observations import Arm, Observations, Shape
 from auditor.measure.rates import estimates, noise_floor

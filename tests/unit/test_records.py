@@ -170,7 +170,7 @@ def test_lines_of_format_1_are_read() -> None:
 @given(cases(), st.lists(st.sampled_from(("pass", "violation", "skipped")), min_size=3, max_size=3))
 @settings(max_examples=60, deadline=None)
 def test_hidden_is_what_the_lattice_says(made: tuple[Case, dict[str, Check]], outcomes: list[str]) -> None:
-    from auditor.measure.lattices import mark_hidden
+    from auditor.measure.interactions import mark_hidden
 
     case, checks = made
     verdicts = [

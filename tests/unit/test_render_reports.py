@@ -18,12 +18,12 @@ from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
-from auditor.report import cards, charts, conditional, proposed, view
+from auditor.report import build, cards, charts, proposed, view
+from auditor.report.build import MAX_CARDS
 from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport, choices
 from auditor.report.terminal import MAX_CARDS as FEW
 from auditor.report.terminal import TerminalReport
-from auditor.report.texts import MAX_CARDS
 
 
 def load() -> ModuleType:
@@ -420,8 +420,8 @@ MORE = {
 
 
 def test_sections_stand_only_where_the_record_has_them() -> None:
-    assert conditional.build(read(SPECIMEN.record())) == ()
-    made = conditional.build(read(SPECIMEN.record() | MORE))
+    assert build.conditional(read(SPECIMEN.record())) == ()
+    made = build.conditional(read(SPECIMEN.record() | MORE))
     assert [s.id for s in made] == ["comparison", "discarded", "frozen", "waivers"]
     comparison, discarded, frozen, waived = made
     assert [len(t.lines) for t in comparison.tables][-1] == 1  # the pair of three texts is for the CSV

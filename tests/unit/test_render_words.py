@@ -8,8 +8,8 @@ import pytest
 
 from auditor.core.record.measured import Bounds
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
-from auditor.report import cards, diff, words
-from auditor.report import run_json as json_report
+from auditor.report import cards, words
+from auditor.report import exchange as json_report
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def edit(old: str, new: str, at: int, kind: str = "swap") -> Edit:
 def test_diff_marks_both_sides_and_repairs() -> None:
     original = Variant(id="o", input="A man ran.")
     variant = Variant(id="v", input="An old man ran.", edits=(edit("A", "An", 0, "agreement"), edit("", " old", 1)))
-    left, right = diff.compare(original, variant)
+    left, right = cards.compare(original, variant)
     assert "".join(s.text for s in left) == original.input
     assert [(s.text, s.attribute) for s in right if s.changed] == [("An", "repair"), (" old", "gender")]
 
@@ -88,7 +88,7 @@ def test_diff_marks_both_sides_and_repairs() -> None:
 def test_diff_falls_back_to_words_where_edits_do_not_give_the_variant() -> None:
     original = Variant(id="o", input="The man, a man.")
     variant = Variant(id="v", input="The woman, a woman.", edits=(edit("man", "woman", 4),))
-    left, right = diff.compare(original, variant)
+    left, right = cards.compare(original, variant)
     assert [s.text for s in left if s.changed] == ["man", "man"]
     assert [s.text for s in right if s.changed] == ["woman", "woman"]
     assert all(s.attribute == "" for s in right)
@@ -97,14 +97,14 @@ def test_diff_falls_back_to_words_where_edits_do_not_give_the_variant() -> None:
 @pytest.mark.parametrize("where", [(3, 99), (5, 2)])
 def test_diff_survives_broken_offsets(where: tuple[int, int]) -> None:
     broken = Edit(attribute="g", kind="swap", source_group="a", target_group="b", source="x", target="y", where=where)
-    left, right = diff.compare(Variant(id="o", input="a x b"), Variant(id="v", input="a y b", edits=(broken,)))
+    left, right = cards.compare(Variant(id="o", input="a x b"), Variant(id="v", input="a y b", edits=(broken,)))
     assert "".join(s.text for s in left) == "a x b"
     assert "".join(s.text for s in right) == "a y b"
 
 
 def test_diff_of_rows_marks_the_changed_column() -> None:
     row = Edit(attribute="sex", kind="swap", source_group="f", target_group="m", source="f", target="m", where="sex")
-    left, right = diff.compare(
+    left, right = cards.compare(
         Variant(id="o", input={"age": 30, "sex": "f"}), Variant(id="v", input={"age": 30, "sex": "m"}, edits=(row,))
     )
     assert "".join(s.text for s in left) == "age: 30\nsex: f\n"
@@ -116,8 +116,8 @@ def test_excerpt_keeps_every_change_and_says_what_is_left_out() -> None:
     text = f"{filler}man {filler}he {filler}"
     at = text.index("man")
     variant = Variant(id="v", input=text.replace("man", "woman"), edits=(edit("man", "woman", at),))
-    _, right = diff.compare(Variant(id="o", input=text), variant)
-    short = diff.excerpt(right)
+    _, right = cards.compare(Variant(id="o", input=text), variant)
+    short = cards.excerpt(right)
     joined = "".join(s.text for s in short)
     assert "woman" in joined
     assert joined.startswith("…")

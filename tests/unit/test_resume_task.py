@@ -10,17 +10,17 @@ from random import Random
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.core.types import SourceText
 from auditor.perturb.edits import apply
 from auditor.perturb.neutral_edits import irrelevant, is_irrelevant
 from auditor.tasks import load
-from auditor.tasks.beside import crossed
+from auditor.tasks.seeds import crossed
 
 TASK = load("resume")
-RESUMES = data.path("embedded", "seeds", "resume.jsonl")
-POSTS = data.path("embedded", "seeds", "resume_posts.jsonl")
+RESUMES = reading.shipped("embedded", "seeds", "resume.jsonl")
+POSTS = reading.shipped("embedded", "seeds", "resume_posts.jsonl")
 
 
 def rows(path: Path) -> list[dict[str, object]]:

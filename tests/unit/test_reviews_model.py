@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor.core import data
+from auditor.core import reading
 from auditor.core.errors import BadRequest, DataFileError
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request
@@ -20,8 +20,8 @@ from auditor.models.sentiment import Reviews, terms
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"
-WEIGHTS = data.path("embedded", "reviews", "weights.tsv.gz")
-FIGURES: dict[str, Any] = json.loads(data.path("embedded", "reviews", "figures.json").read_text(encoding="utf-8"))
+WEIGHTS = reading.shipped("embedded", "reviews", "weights.tsv.gz")
+FIGURES: dict[str, Any] = json.loads(reading.shipped("embedded", "reviews", "figures.json").read_text(encoding="utf-8"))
 
 
 def training() -> ModuleType:

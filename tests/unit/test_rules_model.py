@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from auditor import audit
-from auditor.core import data
+from auditor.core import reading
 from auditor.models.coreference import Rules
 from auditor.perturb.grammar.cases import GrammarSuite
 
@@ -68,7 +68,7 @@ def test_a_planted_stereotype_is_found(tmp_path: Path) -> None:
             return "second"
         return "first" if nurse < 5 else "second"
 
-    text = data.path("grammars", "coreference.yaml").read_text(encoding="utf-8")
+    text = reading.shipped("grammars", "coreference.yaml").read_text(encoding="utf-8")
     women, men = re.findall(r" +mostly_(?:women|men):\n((?: +- .*\n)+)", text)
     for jobs, kept in ((women, 6), (men, 6)):  # few occupations: each in many cases
         text = text.replace(jobs, "".join(jobs.splitlines(keepends=True)[:kept]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.measure.sequential import confidence_sequence
+from auditor.measure.intervals import confidence_sequence
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from auditor import audit
 from auditor.core.plan import HOSTED_REPEAT, Plan, resolve
 from auditor.core.types import SourceText
-from auditor.run.build import prepare
 from auditor.run.dryrun import estimate
+from auditor.run.preparation import prepare
 from auditor.testing.planted import Planted
 
 HOSTED = {"models": ("openai:gpt-4o-mini",)}

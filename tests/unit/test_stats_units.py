@@ -9,8 +9,7 @@ from judged import shape, table_of
 
 from auditor.contrib.hinter.measures import Mutant, measures
 from auditor.core.types import Verdict
-from auditor.measure.anomaly import anomaly_indices
-from auditor.measure.fairness import group_fairness
+from auditor.measure.outliers import anomaly_indices, group_fairness
 from auditor.run import word_rates as tokens
 
 

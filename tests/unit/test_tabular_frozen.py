@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.core import provenance
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.record import code_sha256
 from auditor.report.planned import lines
 from auditor.run import freeze
 from auditor.tables.outlook import effect
@@ -241,7 +241,7 @@ def test_waived_findings_do_not_count(capsys: pytest.CaptureFixture[str]) -> Non
 def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(["tabular", *BY_SEX, "--set", "enumerate=false"]) == 0
     told = record()["provenance"]
-    assert told["code"] == provenance.code_sha256()
+    assert told["code"] == code_sha256()
     assert told["rows"]["sha256"] == __import__("hashlib").sha256(Path("data.csv").read_bytes()).hexdigest()
     assert set(told["files"]) == {"schema.yaml", "finds.csv", "pairs.csv", "votes.npz", "judged.npz"}
     capsys.readouterr()

@@ -9,10 +9,11 @@ from judged import shape, table_of
 
 from auditor.core.record import read
 from auditor.core.types import Verdict
-from auditor.measure import anomaly
+from auditor.measure import outliers
 from auditor.measure.observations import Shape
 from auditor.perturb.grammar import load
 from auditor.report import also_measured as section
+from auditor.run import word_rates
 from auditor.run.word_rates import Tally, diagnose, of_swaps, of_terminals, of_terms
 
 
@@ -68,33 +69,33 @@ def test_a_single_error_among_two_tokens_is_nothing() -> None:
         Tally(family="f", token="b", group="", n=30, errors=0),
     ]
     assert not any(t.stands_out for t in diagnose(rows)[0])
-    assert anomaly.funnel_p(1, 30, 1, 60) == pytest.approx(0.397, abs=0.01)
-    assert anomaly.funnel_p(3, 30, 3, 30) is None  # the family itself
+    assert word_rates.funnel_p(1, 30, 1, 60) == pytest.approx(0.397, abs=0.01)
+    assert word_rates.funnel_p(3, 30, 3, 30) is None  # the family itself
 
 
 def test_shrinkage_pulls_small_samples_most() -> None:
     totals = [1000] * 10 + [5]
     errors = [20, 35, 50, 65, 80, 95, 110, 125, 140, 155, 3]
-    prior = anomaly.fit_prior(errors, totals)
+    prior = word_rates.fit_prior(errors, totals)
     assert prior is not None
     assert 5 < prior.alpha + prior.beta < 60
-    small, large = anomaly.shrink(prior, 3, 5), anomaly.shrink(prior, 155, 1000)
+    small, large = word_rates.shrink(prior, 3, 5), word_rates.shrink(prior, 155, 1000)
     assert small.value < 0.3 < 3 / 5
     assert large.value == pytest.approx(0.155, abs=0.005)
     assert small.low < small.value < small.high
-    assert anomaly.fit_prior([0, 0], [10, 10]) is None
+    assert word_rates.fit_prior([0, 0], [10, 10]) is None
 
 
 def test_equal_rates_are_shrunk_to_one_rate() -> None:
-    prior = anomaly.fit_prior([10] * 12, [100] * 12)
+    prior = word_rates.fit_prior([10] * 12, [100] * 12)
     assert prior is not None
     assert prior.alpha + prior.beta > 1e5
 
 
 def test_indices_on_the_printed_formula_and_on_the_normal_scale() -> None:
     values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0]
-    plain = anomaly.anomaly_indices(values, normal=False)
-    scaled = anomaly.anomaly_indices(values)
+    plain = outliers.anomaly_indices(values, normal=False)
+    scaled = outliers.anomaly_indices(values)
     assert plain.values[-1] == pytest.approx((30 - 5.5) / 2.5)
     assert scaled.values[-1] == pytest.approx((30 - 5.5) / (2.5 * 1.482602), rel=1e-5)
     assert plain.values[0] == pytest.approx(-1.8)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from auditor import audit, models
-from auditor.cli.common import finish
 from auditor.cli.main import run
+from auditor.cli.run_folders import finish
 from auditor.core.errors import ContentFiltered
 from auditor.core.protocols import Model, Reply
 from auditor.core.record import read

@@ -15,9 +15,9 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
 from auditor.core.types import Progress, SourceText
 from auditor.measure.observations import Arm
-from auditor.measure.sequential import LOOKS, Look, nominal, overall
-from auditor.run.build import prepare
+from auditor.measure.p_values import LOOKS, Look, nominal, overall
 from auditor.run.dryrun import versions
+from auditor.run.preparation import prepare
 from auditor.run.result import replay, resume
 from auditor.run.stages import shuffled
 

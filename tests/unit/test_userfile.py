@@ -16,12 +16,11 @@ import pytest
 from auditor.contrib.imports.answer_files import read as read_table
 from auditor.contrib.imports.mapping import load as load_roles
 from auditor.contrib.ll144.categories import load as load_categories
-from auditor.core import csvfile, userfile, yamlfile
-from auditor.core.decoded import from_json
+from auditor.core import csvfile, reading
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
+from auditor.core.reading import from_json, read_text
 from auditor.core.waivers import load as load_waivers
-from auditor.core.yamlfile import read_text
 from auditor.models.http_file import read as read_http
 from auditor.models.openai_protocol import json_object
 from auditor.models.recorded import Recorded
@@ -32,7 +31,7 @@ from auditor.run.mitigations import from_file
 from auditor.tables.distance import read_distance
 from auditor.tables.row_schema import load_schema
 from auditor.tasks import load as load_task
-from auditor.tasks.beside import control_texts as read_controls
+from auditor.tasks.load import control_texts as read_controls
 from auditor.tasks.seeds import read as read_seeds
 
 RUN = "from auditor.cli.main import main; main()"
@@ -46,7 +45,7 @@ READERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.yaml", lambda path: read_http(str(path))),
     ("x.yaml", load_task),
     ("x.yaml", load_categories),
-    ("x.yaml", yamlfile.load),
+    ("x.yaml", reading.load_yaml),
 ]
 OTHERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.csv", csvfile.content),
@@ -93,7 +92,7 @@ def test_yaml_bombs_are_counted_before_they_are_built(
 def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("one: &one {a: 1}\ntwo: {<<: *one, b: [*one, *one]}\n")
-    assert yamlfile.load(path) == {"one": {"a": 1}, "two": {"a": 1, "b": [{"a": 1}, {"a": 1}]}}
+    assert reading.load_yaml(path) == {"one": {"a": 1}, "two": {"a": 1, "b": [{"a": 1}, {"a": 1}]}}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
 )
 def test_hostile_yaml_is_refused_with_a_message(text: str, message: str) -> None:
     with pytest.raises(DataFileError, match=f"x.yaml.*{message}"):
-        yamlfile.load("x.yaml", text)
+        reading.load_yaml("x.yaml", text)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
@@ -153,15 +152,15 @@ def test_the_depth_of_json_is_counted() -> None:
 def test_sizes_are_bounded_while_reading(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"x" * 11)
-    assert userfile.content(path, largest=11) == b"x" * 11
+    assert reading.content(path, largest=11) == b"x" * 11
     with pytest.raises(DataFileError, match="larger than 10 bytes"):
-        userfile.content(path, largest=10)
+        reading.content(path, largest=10)
     with pytest.raises(IsADirectoryError):
-        userfile.content(tmp_path)
+        reading.content(tmp_path)
 
 
 def test_packed_data_are_bounded_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(userfile, "LARGEST", 1000)
+    monkeypatch.setattr(reading, "LARGEST", 1000)
     path = tmp_path / "x.csv.gz"
     assert csvfile.decode(path, gzip.compress(b"a" * 1000)) == "a" * 1000
     with pytest.raises(DataFileError, match="unpacked it is larger than 1,000 bytes"):

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from auditor import audit
+from auditor.core.record.measured import Claim
 from auditor.core.types import SHOWN
 from auditor.measure import claims as verdicts
-from auditor.measure.claims import Claim, Question
+from auditor.measure.claims import Question
 from auditor.measure.findings import ATOMIC
 from auditor.measure.linear import Design, Estimated, Fit, Rows
 
@@ -30,7 +32,7 @@ def difference(value: float, group: str) -> verdicts.Tested:
         focal=np.ones(TEXTS),
         covariates=np.zeros((TEXTS, 0)),
         text=np.arange(TEXTS),
-        words=np.array([[row, row % 20, 1.0] for row in range(TEXTS)]),
+        words=csr_array((np.ones(TEXTS), (np.arange(TEXTS), np.arange(TEXTS) % 20))),
     )
     rows = Rows(y=np.full(TEXTS, value), design=design)
     return verdicts.Tested(verdicts.filled(claim, main), weight=1.0, main=main, share=main, rows=rows)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from auditor.cli.main import run
-from auditor.core.provenance import head
+from auditor.core.record import head
 from auditor.store import journal
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder

@@ -71,7 +71,7 @@ def test_reading_and_states(tmp_path: Path) -> None:
         ("expired", ["F2"], 8),
         ("unmatched", [], 15),
     ]
-    assert list(waivers.of(read(record))) == ["F1"]
+    assert list(read(record).waived) == ["F1"]
     lines = waivers.lines(read(record))
     assert "Waived: F1" in lines[0]
     assert "A. Person" in lines[0]

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from auditor.contrib.adaptive.chances import Chances
-from auditor.contrib.adaptive.ledger import Ledger, Trials
+from auditor.contrib.adaptive.ledger import Chances, Ledger, Trials
 from auditor.contrib.adaptive.search_seeds import Gate, Pool, Seeds, choices, directed_case, parts, pool_of
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite

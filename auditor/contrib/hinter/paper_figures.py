@@ -6,13 +6,17 @@ diagrams of the paper are bars here: lengths compare, and every bar carries its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from auditor.core.record import RunRecord
 from auditor.core.record.searches import HinterPair, HinterTotals, Level
-from auditor.report import words
+from auditor.report import charts, words
+from auditor.report.document import Block, Chart, Text, table
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 Line = tuple[str, ...]
 ALL = "all models"
@@ -60,10 +64,10 @@ class Figure:
     note: str
     columns: Line
     lines: tuple[Line, ...]
-    bars: tuple[Chart, ...]
+    bars: tuple[Bars, ...]
 
 
-Chart = tuple[str, tuple[Bar, ...]]  # a heading and its bars
+Bars = tuple[str, tuple[Bar, ...]]  # a heading and its bars
 Order = Literal["both", "joint", "atomic"]
 
 
@@ -101,7 +105,7 @@ def build(record: RunRecord) -> tuple[Figure, ...]:
     )
 
 
-def _figure(key: str, title: str, note: str, columns: str, lines: Iterable[Line], bars: Iterable[Chart]) -> Figure:
+def _figure(key: str, title: str, note: str, columns: str, lines: Iterable[Line], bars: Iterable[Bars]) -> Figure:
     """A figure with its columns, written with bars between them; headings without bars are left out."""
     number = key.lstrip("tf")
     full = f"{'Table' if key[0] == 't' else 'Figure'} {number}: {title}"
@@ -110,7 +114,7 @@ def _figure(key: str, title: str, note: str, columns: str, lines: Iterable[Line]
     )
 
 
-def _two(heading: str, first: str, part: int, second: str, rest: int, *, whole: int, hidden: str) -> Chart:
+def _two(heading: str, first: str, part: int, second: str, rest: int, *, whole: int, hidden: str) -> Bars:
     """A heading with two bars, of which one is drawn as hidden ones are."""
     return heading, tuple(
         Bar(label=label, part=n, whole=whole, kind="hidden" if label == hidden else "joint")
@@ -248,7 +252,7 @@ def _mutants(rows: Mapping[str, HinterTotals], noun: str) -> Figure:
 
 def _texts(models: Mapping[str, HinterTotals], noun: str) -> Figure:
     lines: list[Line] = []
-    bars: list[Chart] = []
+    bars: list[Bars] = []
     for name, row in models.items():
         for one in row.regions:
             pair = words.attributes(one.attributes)
@@ -284,17 +288,38 @@ def _region(key: str, attributes: Sequence[str]) -> str:
     return " + ".join(names[part] for part in key.split("+")) + " only" if key else "nothing"
 
 
-def draw(figure: Figure) -> Any:
-    """Draw one figure as horizontal bars (markup); empty where nothing was measured."""
-    from auditor.report import charts
-
+def draw(figure: Figure) -> Markup | None:
+    """Draw one figure as horizontal bars; nothing where nothing was measured."""
     if not any(bar.whole for _, bars in figure.bars for bar in bars):
-        return ""
+        return None
     groups = [(heading, [(b.label, b.part, b.whole, b.text, b.kind) for b in bars]) for heading, bars in figure.bars]
     return charts.bars(groups, name=f"hinter-{figure.key}", title=f"HInter, {figure.title}")
 
 
-def drawn(record: RunRecord) -> Iterable[tuple[Figure, Any]]:
-    """Yield every figure with its drawing, for the page."""
+def blocks(record: RunRecord) -> Iterator[Block]:
+    """The paper's own counting, and its tables and figures, as parts of a report."""
+    lines = (
+        (
+            model,
+            words.attributes(pair.attributes),
+            _counted(pair.joint.errors, pair.joint.tested),
+            "; ".join(f"{a}: {_counted(x.errors, x.tested)}" for a, x in pair.atomic.items()),
+            _counted(pair.hidden, pair.joint.errors),
+            _counted(pair.joint.valid, pair.joint.generated),
+        )
+        for model, pairs in record.hinter.items()
+        for pair in pairs
+    )
+    columns = "Model | Pair | Joint errors | Atomic errors | Hidden | Valid, joint"
+    yield table("The paper's own counting: every mutant alike, no intervals", columns, lines)
     for figure in build(record):
-        yield figure, draw(figure)
+        title = f"HInter, {figure.title}"
+        yield Text(f"{title}: {figure.note}")
+        if (drawing := draw(figure)) is not None:
+            yield Chart(drawing, title)
+        if figure.lines:
+            yield table(title, figure.columns, figure.lines, right=RIGHT)
+
+
+def _counted(part: int, whole: int) -> str:
+    return share(part, whole) if whole else f"none ({words.count(part)} of 0)"

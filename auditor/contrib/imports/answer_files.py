@@ -25,9 +25,9 @@ from typing import IO, TextIO, TypeAlias
 
 from auditor.contrib.imports import known
 from auditor.contrib.imports.known import Json
-from auditor.core import csvfile, userfile
-from auditor.core.decoded import from_json
+from auditor.core import csvfile, reading
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
+from auditor.core.reading import from_json
 from auditor.core.shown import quoted
 
 Column: TypeAlias = "list[str | None]"
@@ -99,7 +99,7 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
                     f"{path}: more than {COLUMNS:,} columns, or {CELLS:,} cells, the most that are read. "
                     "Every field of a JSON object, and every place of a list in it, is a column"
                 )
-        sources.append(Source(file=path.name, sha256=userfile.sha256(path), rows=rows))
+        sources.append(Source(file=path.name, sha256=reading.sha256(path), rows=rows))
     if not total:
         raise DataFileError(f"{', '.join(map(str, paths))}: no rows. Answers come as {', '.join(KINDS)}")
     for column in columns.values():
@@ -192,7 +192,7 @@ def _rows(path: Path, rows_at: str) -> Iterator[tuple[str, dict[str, str | None]
     """Rows, each with the name of the file that it stands in."""
     kind = _kind(path.name)
     try:
-        userfile.check(path)
+        reading.check(path)
         if kind in (".zip", EVAL):
             yield from _packed(path, rows_at, log=kind == EVAL)
         elif kind == ".parquet":
@@ -203,7 +203,7 @@ def _rows(path: Path, rows_at: str) -> Iterator[tuple[str, dict[str, str | None]
         else:
             raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
     except FileNotFoundError:
-        raise DataFileError(f"{path}: no such file.{csvfile.near_files(path)}") from None
+        raise DataFileError(f"{path}: no such file.{reading.near_files(path)}") from None
     except NotImplementedError as error:  # a compression that zipfile does not know
         hint = ": pip install zipfile-zstd, or inspect log convert --to json" if kind == EVAL else ""
         raise DataFileError(f"{path}: cannot be unpacked ({error}){hint}") from None
@@ -221,8 +221,8 @@ def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[tuple[str, dict[
         wanted = [m for m in wanted if not any(f"/{m.filename}".count(f"/{sign}") for sign in MAC)]
         if log:
             wanted = [m for m in wanted if m.filename.startswith(known.SAMPLES)]
-        if sum(member.file_size for member in wanted) > userfile.LARGEST:
-            raise userfile.too_large(f"{path}, unpacked", userfile.LARGEST)
+        if sum(member.file_size for member in wanted) > reading.LARGEST:
+            raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
         for member in wanted:
             with packed.open(member) as raw:  # zipfile gives no more than the size that was added up
                 where, at = f"{path}, {member.filename}", "$" if log else rows_at
@@ -233,7 +233,7 @@ def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[tuple[str, dict[
 def _member(kind: str, raw: IO[bytes] | gzip.GzipFile, where: str, rows_at: str) -> Iterator[dict[str, str | None]]:
     if kind == ".parquet":
         raise DataFileError(f"{where}: unpack a Parquet file first")
-    bounded = userfile.Bounded(raw, where, DOCUMENT if kind == ".json" else userfile.LARGEST)
+    bounded = reading.Bounded(raw, where, DOCUMENT if kind == ".json" else reading.LARGEST)
     buffered = io.BufferedReader(bounded)
     marked = buffered.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     text = io.TextIOWrapper(buffered, encoding="utf-16" if marked else "utf-8-sig", newline="")
@@ -292,13 +292,13 @@ def _parquet(path: Path) -> Iterator[dict[str, str | None]]:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingDependency("Parquet files", "pyarrow", "parquet") from error
-    left = userfile.LARGEST  # a dictionary makes long texts of a few bytes
+    left = reading.LARGEST  # a dictionary makes long texts of a few bytes
     try:
         for batch in parquet.ParquetFile(path).iter_batches(batch_size=BATCH):
             for row in map(flat, batch.to_pylist()):
                 left -= sum(len(value) for value in row.values() if value)
                 if left < 0:
-                    raise userfile.too_large(f"{path}, unpacked", userfile.LARGEST)
+                    raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
                 yield row
     except arrow.ArrowException as error:
         raise DataFileError(f"{path}: cannot be read: {error}") from None

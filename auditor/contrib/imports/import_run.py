@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import platform
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from auditor._version import __version__
 from auditor.contrib import free_text
 from auditor.contrib.imports import mapping
 from auditor.contrib.imports.answer_files import Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
-from auditor.core.provenance import code_sha256
-from auditor.core.record import read
-from auditor.core.types import FORMAT_VERSION
+from auditor.core.record import read, unasked
+from auditor.core.record.measured import Claim
 from auditor.measure import findings
-from auditor.measure.claims import Claim
 from auditor.measure.families import claims
 from auditor.perturb import dictionaries
 from auditor.report import build, html
@@ -44,13 +40,7 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
     plan = {"kind": KIND, "plan": roles.model_dump(mode="json"), "inputs": {"answers": sources}, "fingerprints": {}}
     with RunFolder.create(root, plan) as folder:
         (folder.path / MAP).write_text(mapping.dump(roles), encoding="utf-8")
-        ended = datetime.now(UTC)
-        record = {
-            "id": folder.id,
-            "format_version": FORMAT_VERSION,
-            "tool_version": __version__,
-            "status": "complete",
-            "status_reason": "",
+        record = unasked(folder.id, folder.plan_sha256, started, answers=sources) | {
             "stopped_by": None,
             "spec": {
                 "task": roles.task,
@@ -63,23 +53,10 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
                 "references": dict(roles.references),
                 "out": str(root),
             },
-            "provenance": {
-                "started": started.isoformat(timespec="seconds"),
-                "ended": ended.isoformat(timespec="seconds"),
-                "seconds": round((ended - started).total_seconds(), 3),
-                "python": platform.python_version(),
-                "platform": platform.platform(),
-                "plan_sha256": folder.plan_sha256,
-                "code": code_sha256(),
-                "answers": sources,
-            },
             "counts": _counts(imported),
             "import": {"rows": dataclasses.asdict(imported.counted), "limits": list(limits(imported.counted, made))},
-            "estimates": [],
-            "controls": {},
             "claims": [claim.as_record() for claim in made],
             "findings": findings.as_records(findings.of_claims(made, [imported.table])),
-            "diagnoses": [],
             "models": {name: _model(answers, roles) for name, answers in imported.models.items()},
             "cautions": [],
             "vocabulary": _vocabulary(imported, roles),

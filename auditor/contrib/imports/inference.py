@@ -3,49 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import msgspec
 
 from auditor.contrib.imports import spelling
 from auditor.contrib.imports.answer_files import FILE, Column, Table, named
 from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles
 from auditor.contrib.imports.spelling import fold, missing, numbers, spelled
+from auditor.core import reading
 from auditor.core.errors import ConfigError
 from auditor.core.shown import quoted
 
 LONG_ANSWER = 60  # characters in the mean, from which an answer is a text
 FEW = 400  # different values of a column that names groups, at the most
-ORIGINAL = ("baseline", "original", "unchanged", "control", "base")
-PLACEBO = ("placebo", "noop", "irrelevant")
-FAVOURABLE = (
-    "invite", "yes", "approve", "approved", "accept", "accepted", "hire", "hired", "interview", "grant", "granted",
-    "positive", "recommend", "true", "1",
-)  # fmt: skip
-ROLES: dict[str, tuple[str, ...]] = {
-    "text": (
-        "text_id", "pair_id", "pair", "case", "case_id", "item", "item_id", "prompt_id", "question_id", "note", "job",
-        "vignette", "scenario", "template", "resume", "vignette_id", "scenario_id", "template_id", "resume_id",
-        "job_id", "example_id", "id", "testidx", "question", "occupation", "job_title", "position",
-    ),
-    "model": (
-        "model", "model_name", "llm", "engine", "model_id", "output.model", "response.body.model", "provider.id",
-        "attributes.gen_ai.request.model",
-    ),
-    "format": ("format", "prompt_format", "strategy", "prompt_strategy", "condition", "prompt"),
-    "replicate": ("replicate", "run", "repeat", "repetition", "sample", "trial", "iteration", "seed", "epoch"),
-    "answer": (
-        "response.output", "outputs.output", "score", "rating", "answer", "label", "decision", "recommendation",
-        "recommend_interview", "prediction", "response", "output", "completion", "salary", "summary",
-        "justification", "output.completion", "last_message", "response.body.choices.0.message.content",
-        "output.value", "grade", "verdict", "choice", "result", "probability", "toxicity", "sentiment",
-    ),
-    "gold": ("gold", "outcome", "truth", "correct_label", "target_label"),
-    "word": ("word", "name", "first_name", "term"),
-    "arm": ("arm", "kind_of_edit"),
-}  # fmt: skip
-LONG = (("axis", "level"), ("attribute", "group"), ("attribute", "level"), ("dimension", "value"), ("factor", "level"))
-ATTRIBUTES = (
-    "gender", "sex", "race", "ethnicity", "age", "age_group", "religion", "nationality", "disability", "caste",
-    "sexual_orientation", "identity", "group", "subgroup", "demographic", "persona", "pronoun", "pronouns",
-)  # fmt: skip
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The names of ``embedded/import_columns.toml``, those that are looked for first in front."""
+
+    roles: dict[str, tuple[str, ...]]
+    attributes: tuple[str, ...]
+    long: tuple[tuple[str, str], ...]
+    original: tuple[str, ...]
+    placebo: tuple[str, ...]
+    favourable: tuple[str, ...]
+
+
+KNOWN = msgspec.toml.decode(reading.shipped("embedded", "import_columns.toml").read_bytes(), type=Known)
 
 
 def infer(table: Table, answer: str | None = None) -> Roles:
@@ -57,7 +42,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     taken: set[str] = set()
 
     def pick(role: str) -> str | None:
-        for wanted in ROLES[role]:
+        for wanted in KNOWN.roles[role]:
             name = known.get(wanted)
             if name is not None and name not in taken:
                 taken.add(name)
@@ -67,14 +52,14 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     long = next(
         (
             Long(attribute=known[a], group=known[g])
-            for a, g in LONG
+            for a, g in KNOWN.long
             if {a, g} <= set(known) and _few(table.columns[known[a]])
         ),
         None,
     )
     taken |= {long.attribute, long.group} if long else set()
     groups = {}
-    for wanted in ATTRIBUTES if long is None else ():
+    for wanted in KNOWN.attributes if long is None else ():
         name = known.get(wanted) or _whose(table, wanted)
         if name is not None and name not in taken and _few(table.columns[name]):
             groups[wanted] = name
@@ -92,12 +77,12 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     }
     arm = arm or next(filter(None, (_nobody(table, column) for column in groups.values())), None)
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
-    texts = [known[n] for n in ROLES["text"] if n in known and known[n] not in taken]
+    texts = [known[n] for n in KNOWN.roles["text"] if n in known and known[n] not in taken]
     text = next((t for t in texts if _compares(table, (t,), varied)), next(iter(texts), None))
     taken |= {text} if text else set()
     answer = answer or pick("answer")
     taken |= {answer} if answer else set()
-    text = text or _left(table, {*taken, answer, *(known.get(n) for names in ROLES.values() for n in names)}, varied)
+    text = text or _left(table, {*taken, answer, *map(known.get, chain(*KNOWN.roles.values()))}, varied)
     if text is None or answer is None:
         what = "which column names the text (or the pair)" if text is None else "which column has the answer"
         raise ConfigError(
@@ -130,7 +115,7 @@ def about(table: Table, roles: Roles, answer: str) -> Roles:
     kind = _kind(table.columns[answer])
     said = spelled(v for v in table.columns[answer] if v is not None) if kind == "label" else {}
     labels = {fold(v): v for v in said.values()}
-    good = tuple(labels[v] for v in FAVOURABLE if v in labels)[:1]
+    good = tuple(labels[v] for v in KNOWN.favourable if v in labels)[:1]
     kept = tuple(v for v in roles.favourable if fold(v) in labels)
     unit = "words" if kind == "words" else ""
     return roles.model_copy(update={"answer": answer, "kind": kind, "unit": unit, "favourable": kept or good})
@@ -142,7 +127,7 @@ def _named(table: Table) -> dict[str, str]:
     A column whose whole name says its role (``provider.id``: a model) is known by that alone.
     """
     whole = {name.lower(): name for name in table.columns}
-    roles = {wanted for names in ROLES.values() for wanted in names}
+    roles = {wanted for names in KNOWN.roles.values() for wanted in names}
     ends: dict[str, list[str]] = {}
     for name in table.columns:
         ends.setdefault(name.lower().rpartition(".")[2], []).append(name)
@@ -206,7 +191,7 @@ def _kind(column: Column) -> Kind:
 def _arm(table: Table, candidates: Sequence[str]) -> Arm | None:
     for name in candidates:
         values = sorted({v for v in table.columns[name] if v is not None})
-        original, placebo = _like(values, ORIGINAL), _like(values, PLACEBO)
+        original, placebo = _like(values, KNOWN.original), _like(values, KNOWN.placebo)
         if original or placebo:
             return Arm(column=name, original=original, placebo=placebo)
     return None

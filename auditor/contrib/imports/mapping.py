@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from auditor.contrib.imports.answer_files import Table, named
-from auditor.core import userfile
-from auditor.core.decoded import from_toml
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.reading import from_toml
 from auditor.core.shown import quoted
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
@@ -123,7 +123,7 @@ def number(value: str) -> float | None:
 def load(path: Path) -> Roles:
     """Read ``import.toml``; `DataFileError` where it is no TOML, `ConfigError` where a role is missing or not known."""
     try:
-        values = from_toml(userfile.text(path))
+        values = from_toml(reading.text(path))
     except FileNotFoundError:
         raise DataFileError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:

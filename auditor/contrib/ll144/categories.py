@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.core import yamlfile
+from auditor.core import reading
 from auditor.core.errors import DataFileError
 
 SEXES = ("Male", "Female")
@@ -148,7 +148,7 @@ def _texts(file: Path, name: str, values: object) -> list[str]:
 
 
 def _read(file: Path) -> dict[str, object]:
-    value = yamlfile.load(file)
+    value = reading.load_yaml(file)
     if not isinstance(value, dict):
         raise DataFileError(f"{file}: expected the fields {', '.join([*_FIELDS, 'unknown'])}")
     return value

@@ -15,8 +15,8 @@ from auditor.contrib.ll144.applicants import Cell, Person, Source
 from auditor.contrib.ll144.breakdowns import Breakdown, breakdown, tally
 from auditor.contrib.ll144.rankings import NOT_STATED, RankingFile
 from auditor.contrib.ll144.rankings import cells as ranking_cells
-from auditor.core.counting import plural
 from auditor.core.errors import ConfigError
+from auditor.core.shown import plural
 from auditor.measure.impact import ImpactTable, MedianRule, median_rule, ratio_text, round_half_up
 
 SCHEMA_VERSION = "1.0"

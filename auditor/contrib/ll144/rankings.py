@@ -17,9 +17,9 @@ from typing import Any
 
 from auditor.contrib.ll144.applicants import Cell, Source
 from auditor.contrib.ll144.categories import RACES
-from auditor.core import csvfile, userfile
-from auditor.core.decoded import from_json
+from auditor.core import csvfile, reading
 from auditor.core.errors import DataFileError
+from auditor.core.reading import from_json
 
 SEX_CODES = {"M": "Male", "W": "Female", "F": "Female"}
 RACE_CODES = {"H": RACES[0], "W": RACES[1], "B": RACES[2], "A": RACES[4]}
@@ -104,8 +104,8 @@ def read(path: Path, *, leave_out: str | None = None, model: str | None = None) 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file; of a folder, that of the lines ``SHA-256  NAME`` of the files that are read from it."""
     if not path.is_dir():
-        return userfile.sha256(path)
-    each = (f"{userfile.sha256(file)}  {file.relative_to(path).as_posix()}\n" for file in _files(path))
+        return reading.sha256(path)
+    each = (f"{reading.sha256(file)}  {file.relative_to(path).as_posix()}\n" for file in _files(path))
     return hashlib.sha256("".join(each).encode()).hexdigest()
 
 

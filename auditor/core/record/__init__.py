@@ -2,17 +2,26 @@
 
 A record is plain data on disk and for plug-ins; `read` makes it a `RunRecord`, once. Fields with a default may be
 absent: a run has only what it measured, and older runs lack what newer ones added. `RunRecord.raw` is the plain data
-themselves, for what is listed or hashed as it stands.
+themselves, for what is listed or hashed as it stands. `head`, `surroundings` and `code_sha256` say what shaped it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from auditor._version import __version__
 from auditor.core.errors import RunFolderError
+from auditor.core.reading import PACKAGE
 from auditor.core.record.base import (
     Asked,
     Controls,
@@ -45,10 +54,12 @@ from auditor.core.record.measured import (
 from auditor.core.record.outcome_tables import DataFile, Outcomes, Tool
 from auditor.core.record.rows import Tabular
 from auditor.core.record.searches import Adaptive, HinterFigures, HinterPair
-from auditor.core.types import FORMAT_VERSION, Diagnosis, Finding
+from auditor.core.types import FORMAT_VERSION, Diagnosis, Finding, digest
 
 Plain = Mapping[str, Any]
 Told = TypeVar("Told")
+CODE = (".py", ".j2", ".css")
+_LEFT_OUT = re.compile(r"(^|/)(__pycache__|\.|_data(/|$))")
 
 
 class RunRecord(Part, frozen=True, kw_only=True):
@@ -110,6 +121,11 @@ class RunRecord(Part, frozen=True, kw_only=True):
         return self.tabular or Tabular()
 
     @property
+    def waived(self) -> dict[str, Waived]:
+        """The active waiver of each waived finding, by the finding's id."""
+        return {id: item for item in reversed(self.waivers.items) if item.status == "active" for id in item.findings}
+
+    @property
     def outcomes(self) -> Outcomes:
         """The tables of outcomes; empty ones in other runs."""
         return self.ll144 or Outcomes(mode="")
@@ -142,6 +158,92 @@ def _controls(kind: type, value: object) -> object:
     raise NotImplementedError
 
 
+def head(record: Mapping[str, object]) -> str:
+    """The head of a run: one hash for its plan, journals and figures, to be noted elsewhere.
+
+    SHA-256 of the canonical JSON of ``run.json``, which names the plan's hash and the last hash of each journal. What
+    is laid over a record when it is shown (waivers, what readers found or people filled in) does not enter.
+    """
+    own = {k: v for k, v in record.items() if k not in ("waivers", "responsible")}
+    plain: dict[str, object] = json.loads(json.dumps(own))
+    if isinstance(controls := plain.get("controls"), dict):
+        controls.pop("human_readers", None)
+    return digest(plain)
+
+
+def surroundings(packages: Sequence[str]) -> dict[str, object]:
+    """Python, platform, and the versions of packages; None for those that are not installed."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    versions: dict[str, str | None] = dict.fromkeys(packages)
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return {"python": platform.python_version(), "platform": platform.platform(), "packages": versions}
+
+
+def unasked(id: str, plan_sha256: str, started: datetime, **inputs: object) -> dict[str, object]:
+    """What every record says of a complete run that asked no model; ``inputs`` are what it rests on."""
+    import platform
+
+    ended = datetime.now(UTC)
+    return {
+        "id": id,
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "status": "complete",
+        "status_reason": "",
+        "provenance": {
+            "started": started.isoformat(timespec="seconds"),
+            "ended": ended.isoformat(timespec="seconds"),
+            "seconds": round((ended - started).total_seconds(), 3),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "plan_sha256": plan_sha256,
+            "code": code_sha256(),
+            **inputs,
+        },
+        **{name: [] for name in ("estimates", "findings", "diagnoses")},
+        **{name: {} for name in ("controls", "models")},
+    }
+
+
+def code_sha256(package: Path = PACKAGE) -> dict[str, object]:
+    """One hash over the source files of a package, and how many there are: ``{"sha256": …, "files": …}``.
+
+    SHA-256 over the sorted lines ``<SHA-256 of the file>  <path>`` with ``/`` between folders, as the tool
+    ``sha256sum`` prints them; so it can be recomputed without this package. Byte code, editors' leftovers and
+    data (``_data``, whose files have hashes of their own) are left out.
+
+    Examples
+    --------
+    >>> sorted(code_sha256())
+    ['files', 'sha256']
+    """
+    return _code(package).copy()
+
+
+@cache
+def _code(package: Path) -> dict[str, object]:
+    lines = sorted(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(package).as_posix()}\n"
+        for path in package.rglob("*")
+        if path.suffix in CODE and path.is_file() and not _LEFT_OUT.search(path.relative_to(package).as_posix())
+    )
+    return {"sha256": hashlib.sha256("".join(lines).encode()).hexdigest(), "files": len(lines)}
+
+
+def of_inputs(described: Mapping[str, object]) -> dict[str, object]:
+    """What a record lacks beside task, texts, parser and grammar: the code, and the dictionaries of its suite.
+
+    ``described`` is what the suite says of itself (`auditor.core.protocols.Suite.describe`).
+    """
+    dictionaries = msgspec.convert(described.get("dictionaries") or (), tuple[dict[str, object], ...])
+    listed = [{k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries]
+    return {"code": code_sha256()} | ({"dictionaries": listed} if listed else {})
+
+
 __all__ = [
     "Asked",
     "Caution",
@@ -152,6 +254,11 @@ __all__ = [
     "Plain",
     "RunRecord",
     "Waived",
+    "code_sha256",
+    "head",
+    "of_inputs",
     "part",
     "read",
+    "surroundings",
+    "unasked",
 ]

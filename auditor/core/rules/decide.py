@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.core import waivers
 from auditor.core.errors import ConfigError
 from auditor.core.record import NamedEstimate, Plain, RunRecord, read
 from auditor.core.rules.syntax import CALLS, OPS, SCORES, Count, Join, Not, Rate, Rule, parse
@@ -59,7 +58,7 @@ class _Evaluation:
 
     def __init__(self, record: RunRecord) -> None:
         self.record = record
-        self.waived = waivers.of(record)
+        self.waived = record.waived
         self.matches: list[Match] = []
         self.missing: list[str] = []
         self.rows = record.tabular  # of a search over rows

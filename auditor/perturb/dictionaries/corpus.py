@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.core import csvfile
-from auditor.core.counting import plural
-from auditor.core.decoded import from_json
 from auditor.core.errors import DataFileError
+from auditor.core.reading import from_json
+from auditor.core.shown import plural
 from auditor.perturb.dictionaries.entries import Dictionary
 
 POST, GROUPS, CATEGORIES, STEREOTYPES = "post", "targetMinority", "targetCategory", "targetStereotype"

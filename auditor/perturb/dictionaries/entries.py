@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from auditor.core import yamlfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import DataFileError
+from auditor.core.shown import plural
 
 K = TypeVar("K", bound=Hashable)
 TAGS = frozenset(
@@ -19,6 +19,7 @@ TAGS = frozenset(
         "case",  # only with a capital letter (Polish), and at a sentence start only before a person noun
         "lower",  # not with a capital letter inside a sentence, where it is a name (Stephen King)
         "start",  # only with a capital letter that opens a sentence
+        "spoken",  # in a text that is said to somebody: a question, an exclamation, a contraction, I or you
         "no_exclamation",  # not as an exclamation (Oh boy! Man, was I wrong.)
         "before:person",  # only before a person noun, with modifiers between (a white elderly man)
         "after:person",  # only right after a person noun (a student with dyslexia)
@@ -193,7 +194,7 @@ _KINDS: dict[str, str | None] = {"terms": None, "source_only": "source-only", "t
 
 def parse_dictionary(text: str, path: Path, builtin: Callable[[str], Dictionary]) -> Dictionary:
     """Build the dictionary that ``text`` describes; ``path`` is for messages, ``builtin`` loads what it ``extends``."""
-    return _Reader(yamlfile.load(path, text), path, builtin).dictionary(text)
+    return _Reader(reading.load_yaml(path, text), path, builtin).dictionary(text)
 
 
 class _Row(NamedTuple):

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from auditor.core import data, yamlfile
-from auditor.core.counting import plural
+from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
+from auditor.core.shown import plural
 from auditor.perturb.dictionaries.entries import Dictionary, Group, Term, parse_dictionary
 
 NEUTRAL = "neutral"
@@ -46,12 +46,12 @@ SYNONYMS: dict[str, str] = {
 
 def builtin() -> list[str]:
     """Return the names of the dictionaries that come with the tool, sorted; `neutral` is none of them."""
-    return [name for name in data.names("dictionaries") if name != NEUTRAL]
+    return [name for name in reading.shipped_names("dictionaries") if name != NEUTRAL]
 
 
 def neutral() -> Dictionary:
     """Return the neutral words: terms of one slot replace each other and name no group."""
-    return load(data.path("dictionaries", f"{NEUTRAL}.yaml"))
+    return load(reading.shipped("dictionaries", f"{NEUTRAL}.yaml"))
 
 
 def view(name: str) -> Dictionary:
@@ -111,14 +111,14 @@ def load(path_or_name: str | Path) -> Dictionary:
         if str(path_or_name) not in builtin():
             hint = "A file of your own: --dictionary [ATTRIBUTE=]FILE."
             raise UnknownPlugin("attribute", str(path_or_name), builtin(), hint, synonyms=SYNONYMS)
-        path = data.path("dictionaries", f"{path_or_name}.yaml")
+        path = reading.shipped("dictionaries", f"{path_or_name}.yaml")
     stamp = path.stat().st_mtime_ns if path.is_file() else 0
     return _load_yaml(path, stamp)
 
 
 @lru_cache(maxsize=32)
 def _load_yaml(path: Path, stamp: int) -> Dictionary:
-    text = yamlfile.read_text(path, missing=" What there is: audit dictionary list")
+    text = reading.read_text(path, missing=" What there is: audit dictionary list")
     return parse_dictionary(text, path, load)
 
 
@@ -195,7 +195,7 @@ def _from_pairs(attribute: str, paths: Sequence[Path]) -> Dictionary:
     notes: list[str] = []
     hashes = ""
     for path in paths:
-        text = yamlfile.read_text(path)
+        text = reading.read_text(path)
         own, passed = _read_pairs(text, path, attribute)
         pairs += own
         notes += passed

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from auditor.core import data, yamlfile
+from auditor.core import reading
 from auditor.perturb.dictionaries.entries import Dictionary, Term
 from auditor.perturb.dictionaries.files import load
 
@@ -18,7 +18,7 @@ _CONDITIONS = frozenset(
 
 
 def _shared(name: str) -> Any:
-    return yamlfile.load(data.path("dictionaries", "shared", f"{name}.yaml"))
+    return reading.load_yaml(reading.shipped("dictionaries", "shared", f"{name}.yaml"))
 
 
 @lru_cache(maxsize=1)

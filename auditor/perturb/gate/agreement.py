@@ -26,18 +26,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from auditor.core.protocols import Gate
 from auditor.core.types import Check, Variant
-from auditor.perturb.gate import words
-from auditor.text.english import FUNCTION_WORDS, article_for
+from auditor.perturb.gate import TextGate
+from auditor.perturb.gate.lexicon import listed
+from auditor.text.english import FUNCTION_WORDS, article_for, word_set
 from auditor.text.split import sentences, strip_breaks
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*|\d[\w.,%-]*|[^\w\s]")
 
+_NATION = re.compile(r"[A-Z][a-z]{2,}ans")
+_EITHER_ARTICLE = ("histor", "hotel", "hero", "horrif", "habitual", "hallucin", "hilar", "hyster", "herb", "hispanic")
+_ONE = word_set("a an this every each another")
+_MANY = word_set("these those many several few two three four five six seven eight nine ten")
+_SUBJECTS, _OBJECTS = word_set("he she they we"), word_set("him them me us")
+_SINGULAR, _PLURAL, _ADJECTIVES = listed("singular"), listed("plural"), listed("adjectives")
+_FINITE, _PAST, _OWNED = listed("finite"), listed("past"), listed("owned")
+_OWNED_BY_THIRD = _OWNED - word_set("own face voice mother father")
+_NO_OBJECT = FUNCTION_WORDS | _FINITE | _PAST | word_set("say says am be been ain't did'nt")
+_NOT_OWNED = FUNCTION_WORDS | _FINITE | _PAST | listed("never_owned")
 KNOWN_CHARS = 1000  # longer sentences are looked at anew each time
 
 
@@ -79,25 +89,36 @@ def problems(text: str) -> list[str]:
 
 def find(text: str) -> list[Problem]:
     """List the agreement problems of a text as values, see `problems`."""
-    found: list[Problem] = []
+    out: list[Problem] = []
     text = strip_breaks(text)
     for start, end in sentences(text):
-        looked = _known if end - start <= KNOWN_CHARS else _broken
-        found.extend(looked(text[start:end]))
-    return found
+        read = _known if end - start <= KNOWN_CHARS else _broken
+        out.extend(read(text[start:end]))
+    return out
+
+
+def first_new(before: Sequence[Problem], text: str) -> str:
+    """The first problem of a rule that ``text`` breaks more often than its original, which has those ``before``."""
+    had, after = Counter(problem.rule for problem in before), find(text)
+    for rule, count in Counter(problem.rule for problem in after).items():
+        if count > had[rule]:
+            same = [problem for problem in after if problem.rule == rule]
+            new = next((problem for problem in same if problem not in before), same[0])
+            return f"{rule}: {new.words!r}"
+    return ""
 
 
 def _broken(sentence: str) -> tuple[Problem, ...]:
     tokens = _tokens(sentence)
-    made = ((_RULES[rule], rule(tokens, i)) for i in range(len(tokens)) for rule in _RULES)
-    return tuple(Problem(name, told) for name, told in made if told)
+    broken = ((name, rule(tokens, i)) for i in range(len(tokens)) for name, rule in _RULES.items())
+    return tuple(Problem(name, words) for name, words in broken if words)
 
 
 # A variant shares nearly all of its sentences with its original.
 _known = lru_cache(maxsize=1 << 15)(_broken)
 
 
-class Agreement(Gate):
+class Agreement(TextGate):
     """Checks whether a variant has an agreement problem that its original does not have.
 
     A variant is invalid where some rule is broken more often than in the original, so that errors of the
@@ -113,40 +134,31 @@ class Agreement(Gate):
     """
 
     name = "agreement.v1"
+    reads = "agreement rules read"
 
-    def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        """Return one check for each variant of ``original``, in their order."""
-        before = find(original.input) if isinstance(original.input, str) else None
-        return [self._check(before, variant) for variant in variants]
+    def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
+        """Check originals with their variants; the result is in their order."""
+        return [self._checks(original, variants) for original, variants in groups]
 
-    def _check(self, before: list[Problem] | None, variant: Variant) -> Check:
-        if before is None or not isinstance(variant.input, str):
-            return Check(
-                variant_id=variant.id,
-                check=self.name,
-                status="unknown",
-                reason="agreement rules read texts, and this input is a table row",
-            )
-        had = Counter(problem.rule for problem in before)
-        after = find(variant.input)
-        for rule, count in Counter(problem.rule for problem in after).items():
-            if count > had[rule]:
-                same = [problem for problem in after if problem.rule == rule]
-                old = set(before)
-                new = [problem for problem in same if problem not in old] or same
-                return Check(
-                    variant_id=variant.id, check=self.name, status="invalid", reason=f"{new[0].rule}: {new[0].words!r}"
-                )
-        return Check(variant_id=variant.id, check=self.name, status="valid")
+    def _checks(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
+        if not isinstance(original.input, str):
+            return [self._row(variant) for variant in variants]
+        before = find(original.input)
+        return [
+            self._judged(variant, first_new(before, variant.input))
+            if isinstance(variant.input, str)
+            else self._row(variant)
+            for variant in variants
+        ]
 
 
 def _tokens(sentence: str) -> list[_Token]:
     tokens: list[_Token] = []
     last = 0
-    for found in _TOKEN.finditer(sentence):
-        text = found[0].replace("’", "'")
-        tokens.append(_Token(text, text.lower(), found.start() - last <= 1 and last > 0))
-        last = found.end()
+    for match in _TOKEN.finditer(sentence):
+        text = match[0].replace("’", "'")
+        tokens.append(_Token(text, text.lower(), match.start() - last <= 1 and last > 0))
+        last = match.end()
     return tokens
 
 
@@ -160,7 +172,7 @@ def _span(tokens: Sequence[_Token], first: int, last: int) -> str:
 
 
 def _is_plural(token: _Token) -> bool:
-    return token.low in words.PLURAL or words.NATION.fullmatch(token.text) is not None
+    return token.low in _PLURAL or _NATION.fullmatch(token.text) is not None
 
 
 def _noun_at(tokens: Sequence[_Token], i: int) -> int:
@@ -168,9 +180,9 @@ def _noun_at(tokens: Sequence[_Token], i: int) -> int:
     for j in range(i, min(i + 3, len(tokens))):
         if not tokens[j].touches:
             return -1
-        if tokens[j].low in words.SINGULAR or _is_plural(tokens[j]):
+        if tokens[j].low in _SINGULAR or _is_plural(tokens[j]):
             return j
-        if tokens[j].low not in words.ADJECTIVES:
+        if tokens[j].low not in _ADJECTIVES:
             return -1
     return -1
 
@@ -178,41 +190,41 @@ def _noun_at(tokens: Sequence[_Token], i: int) -> int:
 def _determiner(tokens: Sequence[_Token], i: int) -> str:
     """Flag a determiner and a person noun of different number."""
     low = tokens[i].low
-    if low == "most" and _low(tokens, i + 1) in words.SINGULAR and _low(tokens, i - 1) != "the":
+    if low == "most" and _low(tokens, i + 1) in _SINGULAR and _low(tokens, i - 1) != "the":
         return _span(tokens, i, i + 1)
-    if low not in words.ONE and low not in words.MANY:
+    if low not in _ONE and low not in _MANY:
         return ""
     j = _noun_at(tokens, i + 1)
-    if j < 0 and low in ("a", "an") and _low(tokens, i + 2) in words.PLURAL:  # one adjective that is not listed
+    if j < 0 and low in ("a", "an") and _low(tokens, i + 2) in _PLURAL:  # one adjective that is not listed
         between, after = _low(tokens, i + 1), _low(tokens, i + 3)
-        if between.isalpha() and between not in words.MANY_OF and (after in FUNCTION_WORDS or not after.isalpha()):
+        if between.isalpha() and between not in listed("many_of") and (after in FUNCTION_WORDS or not after.isalpha()):
             j = i + 2
     if j < 0:
         return ""
     following = _low(tokens, j + 1)
-    if following in words.SINGULAR or following in words.PLURAL or following == "-":  # a people person, two man teams
+    if following in _SINGULAR or following in _PLURAL or following == "-":  # a people person, two man teams
         return ""
-    wrong = _is_plural(tokens[j]) if low in words.ONE else tokens[j].low in words.SINGULAR
+    wrong = _is_plural(tokens[j]) if low in _ONE else tokens[j].low in _SINGULAR
     return _span(tokens, i, j) if wrong else ""
 
 
 def _subject_verb(tokens: Sequence[_Token], i: int) -> str:
     """Flag a pronoun, or a noun phrase that opens the clause, with a verb of the other number."""
     low, verb = tokens[i].low, _low(tokens, i + 1)
-    if low in words.THIRD or low in words.OTHERS:
+    if low in ("he", "she") or low in ("they", "we"):
         before = [_low(tokens, k) for k in range(max(0, i - 6), i)]
         joined = i >= 2 and tokens[i - 1].low in ("and", "or", "nor", "&", "/") and tokens[i - 2].low.isalpha()
         if joined or not verb or not tokens[i + 1].touches:
             return ""
         wrong = False
-        if low in words.OTHERS:
-            wrong = verb in words.INFLECTED or _third_person(verb)
-        elif verb in words.BASE:
-            wrong = not words.LOOSENS.intersection(before[-3:])
+        if low in ("they", "we"):
+            wrong = verb in listed("inflected") or _third_person(verb)
+        elif verb in listed("base"):
+            wrong = not listed("loosens").intersection(before[-3:])
         elif verb in ("were", "weren't"):
-            wrong = not words.WISHES.intersection(before)
+            wrong = not listed("wishes").intersection(before)
         return _span(tokens, i, i + 1) if wrong else ""
-    if low in ("the", "these", "those", "this") and (i == 0 or tokens[i - 1].low in words.CLAUSE):
+    if low in ("the", "these", "those", "this") and (i == 0 or tokens[i - 1].low in listed("clause")):
         j = _noun_at(tokens, i + 1)
         if j < 0 or j + 1 >= len(tokens):
             return ""
@@ -229,7 +241,7 @@ def _third_person(word: str) -> bool:
         and word.endswith("s")
         and not word.endswith(("ss", "us"))
         and word not in FUNCTION_WORDS
-        and word not in words.ADVERBS
+        and word not in listed("no_third_person")
     )
 
 
@@ -239,11 +251,11 @@ def _article(tokens: Sequence[_Token], i: int) -> str:
     if low not in ("a", "an") or i + 1 >= len(tokens) or not tokens[i + 1].touches:
         return ""
     word = tokens[i + 1]
-    if low == "a" and ((tokens[i].text == "A" and i) or word.low in words.LETTER_A):  # the letter
+    if low == "a" and ((tokens[i].text == "A" and i) or word.low in listed("letter_a")):  # the letter
         return ""
     if not word.text[0].isalnum() or (word.text.isupper() and word.text.isalpha()):
         return ""
-    if word.low.startswith(words.EITHER_ARTICLE):
+    if word.low.startswith(_EITHER_ARTICLE):
         return ""
     return _span(tokens, i, i + 1) if article_for(word.text) != low else ""
 
@@ -253,24 +265,24 @@ def _pronoun(tokens: Sequence[_Token], i: int) -> str:
     low, before, after = tokens[i].low, _low(tokens, i - 1), _low(tokens, i + 1)
     joined = i + 1 < len(tokens) and tokens[i + 1].touches
     wrong_after = False
-    if low in words.SUBJECT:
+    if low in _SUBJECTS:
         if _in_object_place(tokens, i):
             return _span(tokens, i - 1, i)
-        wrong_after = after in words.OBJECT or (low in words.THIRD and after in words.OWNED_STRICT)
-    elif low in words.OBJECT or low == "her":
-        verbs = words.FINITE if low == "her" else words.FINITE | words.PAST
-        opens = words.CLAUSE if low in ("me", "us") else words.COMPLEMENTS
+        wrong_after = after in _OBJECTS or (low in ("he", "she") and after in _OWNED_BY_THIRD)
+    elif low in _OBJECTS or low == "her":
+        verbs = _FINITE if low == "her" else _FINITE | _PAST
+        opens = listed("clause") if low in ("me", "us") else listed("complements")
         if after in verbs and (i == 0 or before in opens):
             return _span(tokens, i, i + 1)
-        owned = low in ("him", "them") and before in words.PREPOSITIONS and _is_content(tokens, i + 1)
-        wrong_after = low not in ("her", "us") and (after in words.OWNED or owned)
-    elif low in words.BARE_POSSESSIVE:
-        wrong_after = after in words.AFTER_POSSESSIVE
+        owned = low in ("him", "them") and before in listed("prepositions") and _is_content(tokens, i + 1)
+        wrong_after = low not in ("her", "us") and (after in _OWNED or owned)
+    elif low in ("my", "our", "their"):
+        wrong_after = after in listed("after_no_possessive")
     elif low == "his":
         wrong_after = after in ("a", "an", "the")
-    elif low in words.ABSOLUTE and before != "of":
-        listed = after in words.SINGULAR | words.PLURAL | words.ADJECTIVES | words.OWNED
-        wrong_after = listed or (low in ("hers", "theirs") and _is_content(tokens, i + 1))
+    elif low in listed("absolute") and before != "of":
+        owned = after in _SINGULAR | _PLURAL | _ADJECTIVES | _OWNED
+        wrong_after = owned or (low in ("hers", "theirs") and _is_content(tokens, i + 1))
     return _span(tokens, i, i + 1) if wrong_after and joined else ""
 
 
@@ -279,11 +291,11 @@ def _in_object_place(tokens: Sequence[_Token], i: int) -> bool:
     before, after = _low(tokens, i - 1), _low(tokens, i + 1)
     if i == 0 or not tokens[i].touches or not before.isalpha():
         return False
-    if before in words.PREPOSITIONS:
-        return after not in words.FINITE
-    if before in words.GIVING and after in FUNCTION_WORDS | {"", ".", ",", "!", "?"}:
-        return after not in words.FINITE | {"had", "have"}
-    return before not in words.NO_OBJECT and after in words.AFTER_OBJECT
+    if before in listed("prepositions"):
+        return after not in _FINITE
+    if before in listed("giving") and after in FUNCTION_WORDS | {"", ".", ",", "!", "?"}:
+        return after not in _FINITE | {"had", "have"}
+    return before not in _NO_OBJECT and after in listed("after_object")
 
 
 def _is_content(tokens: Sequence[_Token], i: int) -> bool:
@@ -291,7 +303,7 @@ def _is_content(tokens: Sequence[_Token], i: int) -> bool:
     if i >= len(tokens) or not tokens[i].touches:
         return False
     word = tokens[i].text
-    if not word.isalpha() or not word.islower() or word in words.NOT_OWNED:
+    if not word.isalpha() or not word.islower() or word in _NOT_OWNED:
         return False
     return not word.endswith(("ly", "ing", "ed", "en", "wards"))
 
@@ -306,19 +318,19 @@ def _repeated(tokens: Sequence[_Token], i: int) -> str:
     if i >= 2 and tokens[i - 2].low == low:
         return ""
     if (
-        low in words.REPEATS
-        or low in words.SINGULAR
-        or low in words.PLURAL
-        or low in words.ADJECTIVES - {"big", "great", "good", "bad"}
+        low in listed("repeats")
+        or low in _SINGULAR
+        or low in _PLURAL
+        or low in _ADJECTIVES - {"big", "great", "good", "bad"}
     ):
         return _span(tokens, i - 1, i)
     return ""
 
 
-_RULES = {
-    _determiner: "determiner and noun",
-    _subject_verb: "subject and verb",
-    _article: "a or an",
-    _pronoun: "pronoun case",
-    _repeated: "repeated word",
+_RULES: Mapping[str, Callable[[Sequence[_Token], int], str]] = {
+    "determiner and noun": _determiner,
+    "subject and verb": _subject_verb,
+    "a or an": _article,
+    "pronoun case": _pronoun,
+    "repeated word": _repeated,
 }

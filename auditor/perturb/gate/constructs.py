@@ -2,8 +2,8 @@
 
 A whole parse changes with a word that the parser knows less well; the sentence may be as good as before. This gate
 compares what an edit can break: the forms that agree with the changed word (`forms`, `agreement`), the
-sense in which it stands (`senses`), and what the rest of the text says of the same person (`contradictions`). Only
-sentences of originals are parsed, each once, whatever number of variants change it.
+sense in which it stands (`senses`), and what the rest of the text says (`genders`, `leftovers`). Only sentences of
+originals are parsed, each once, whatever number of variants change it.
 
 How often it is right: ``docs/validity.md``.
 """
@@ -11,15 +11,13 @@ How often it is right: ``docs/validity.md``.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from auditor.core.protocols import Gate
-from auditor.core.types import Case, Check, Edit, Variant
-from auditor.perturb.gate import contradictions, forms, leftovers, neutral_words, one_person, senses
-from auditor.perturb.gate.agreement import Problem, find
+from auditor.core.types import Check, Edit, Span, Variant
+from auditor.perturb.gate import TextGate, forms, genders, leftovers, senses
+from auditor.perturb.gate.agreement import find, first_new
 from auditor.perturb.gate.units import Change, places_of
 from auditor.text.english import Word
 from auditor.text.english import words as tokens_of
@@ -32,49 +30,51 @@ MAX_SENTENCES = 200_000  # remembered judgements of changed sentences
 _THEY = re.compile(
     r"\bthey(?:\s|[*_]|</?[a-z][^<>]*>)+(?:is|was|has|does|isn't|wasn't|hasn't|doesn't)\b", re.IGNORECASE
 )
-_RULES = (*forms.RULES, *senses.RULES, neutral_words.neutral_word)
+_RULES = {**forms.RULES, **senses.RULES}
 
-_Key = tuple[str, bool, tuple[tuple[int, int, str, str, str, str], ...]]
+_Key = tuple[str, tuple[tuple[int, int, str, str, str, str], ...]]
 
 
 class _Part(NamedTuple):
-    """A changed sentence: its number, the sentence of the original, and the changes in it."""
+    """A changed sentence: its number, where it starts, the sentence of the original, and the changes in it."""
 
     number: int
+    start: int
     sentence: str
-    changes: tuple[Change, ...]
+    changes: Sequence[Change]
     key: _Key
 
 
-class _Before:
-    """An original, laid out once for all its variants."""
+class _Laid(NamedTuple):
+    """A variant beside its original: the changes of it, and the changes of each changed sentence."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.spans = sentences(text)
-        self.people = contradictions.Text(text)
-
-    def parts(self, edits: Sequence[Edit]) -> list[_Part]:
-        """Deal the edits to the sentences that they change; one that reaches over an end belongs to the first."""
-        out: list[_Part] = []
-        at = 0
-        rows: dict[int, list[Change]] = {}
-        for edit in edits:
-            start, end = _span(edit)
-            while at + 1 < len(self.spans) and self.spans[at][1] <= start:
-                at += 1
-            first = self.spans[at][0] if self.spans else 0
-            rows.setdefault(at, []).append(Change(start - first, end - first, edit.target, edit))
-        for number, changes in rows.items():
-            start, end = self.spans[number]
-            last = max(end, start + changes[-1].end)
-            sentence = self.text[start:last]
-            key = tuple((c.start, c.end, c.text, c.edit.kind, c.edit.attribute, c.edit.target_group) for c in changes)
-            out.append(_Part(number, sentence, tuple(changes), (sentence, True, key)))
-        return out
+    text: genders.Text
+    variant: Variant
+    changes: Sequence[Change]
+    parts: Sequence[_Part]
 
 
-class Constructs(Gate):
+def _lay(text: genders.Text, spans: Sequence[Span], variant: Variant) -> _Laid:
+    """Deal the edits to the sentences that they change; one that reaches over an end belongs to the first."""
+    changes = [Change(*_span(edit), edit.target, edit) for edit in edits_of(text.text, variant)]
+    rows: dict[int, list[Change]] = {}
+    at = 0
+    for change in changes:
+        while at + 1 < len(spans) and spans[at][1] <= change.start:
+            at += 1
+        rows.setdefault(at, []).append(change)
+    parts = []
+    for number, own in rows.items():
+        start, end = spans[number]
+        sentence = text.text[start : max(end, own[-1].end)]
+        key = tuple(
+            (c.start - start, c.end - start, c.text, c.edit.kind, c.edit.attribute, c.edit.target_group) for c in own
+        )
+        parts.append(_Part(number, start, sentence, own, (sentence, key)))
+    return _Laid(text, variant, changes, parts)
+
+
+class Constructs(TextGate):
     """Checks variants by the constructs that their edits touch.
 
     Parameters
@@ -102,110 +102,63 @@ class Constructs(Gate):
 
     def __init__(self, *, parser: Parser, max_sentences: int = MAX_SENTENCES) -> None:
         self.parser = parser
-        self._found: Bounded[_Key, str] = Bounded(max_sentences)
-        self._problems: Bounded[str, tuple[Problem, ...]] = Bounded(max_sentences)
-
-    def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        """Return one check for each variant of ``original``, in their order."""
-        return self.check_groups([(original, variants)])[0]
-
-    def check_many(self, cases: Iterable[Case]) -> list[list[Check]]:
-        """Check the variants of several cases together, which makes larger batches for the parser."""
-        return self.check_groups([(case.original, case.variants) for case in cases])
+        self._reasons: Bounded[_Key, str] = Bounded(max_sentences)
 
     def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
         """Check originals with their variants; the result is in their order."""
-        laid: list[tuple[_Before | None, list[tuple[Variant, tuple[Edit, ...], list[_Part]]]]] = []
+        laid: list[list[_Laid | Check]] = []
         todo: dict[str, None] = {}
         for original, variants in groups:
-            before = _Before(original.input) if isinstance(original.input, str) else None
-            rows: list[tuple[Variant, tuple[Edit, ...], list[_Part]]] = []
-            for variant in variants:
-                edits = edits_of(before.text, variant) if before is not None else ()
-                parts = before.parts(edits) if before is not None else []
-                rows.append((variant, edits, parts))
-                todo.update(
-                    (p.sentence, None) for p in parts if self._found.get(p.key) is None and len(p.sentence) <= MAX_CHARS
-                )
-            laid.append((before, rows))
-        asked = list(todo)
-        parses = dict(zip(asked, self.parser.parse(asked), strict=True)) if asked else {}
-        return [[self._check(before, *row, parses) for row in rows] for before, rows in laid]
+            before = original.input if isinstance(original.input, str) else ""
+            text, spans, rows = genders.Text(before), sentences(before), not isinstance(original.input, str)
+            row = [self._row(v) if rows or not isinstance(v.input, str) else _lay(text, spans, v) for v in variants]
+            laid.append(row)
+            parts = (part for one in row if isinstance(one, _Laid) for part in one.parts)
+            todo.update(
+                (p.sentence, None) for p in parts if self._reasons.get(p.key) is None and len(p.sentence) <= MAX_CHARS
+            )
+        parses = dict(zip(todo, self.parser.parse(list(todo)), strict=True))
+        return [[self._check(one, parses) if isinstance(one, _Laid) else one for one in row] for row in laid]
 
-    def _check(
-        self,
-        before: _Before | None,
-        variant: Variant,
-        edits: Sequence[Edit],
-        parts: Sequence[_Part],
-        parses: dict[str, Parse],
-    ) -> Check:
-        if before is None or not isinstance(variant.input, str):
-            return self._result(variant, "unknown", "the gate reads texts, and this input is a table row")
-        for part in parts:
+    def _check(self, laid: _Laid, parses: Mapping[str, Parse]) -> Check:
+        text, variant = laid.text, laid.variant
+        for part in laid.parts:
             if len(part.sentence) > MAX_CHARS:
                 reason = f"sentence {part.number + 1} is longer than {MAX_CHARS} characters"
                 return self._result(variant, "unknown", reason)
-            wrong = self._found.recall(part.key)
+            wrong = self._reasons.recall(part.key)
             if wrong is None:
                 wrong = self._judge(part, parses[part.sentence])
-                self._found.keep(part.key, wrong)
+                self._reasons.keep(part.key, wrong)
             if wrong:
-                return self._result(variant, "invalid", f"sentence {part.number + 1}: {wrong}")
-        changes = [Change(*_span(edit), edit.target, edit) for edit in edits if edit.kind not in LINES]
-        wrong = _contradiction(before.people, changes, variant.input)
-        if not wrong and (two := one_person.two_genders(before.people, changes, self.parser)):
-            wrong = f"contradiction: {two}"
-        return self._result(variant, "invalid" if wrong else "valid", wrong)
+                return self._judged(variant, f"sentence {part.number + 1}: {wrong}")
+        changes = [change for change in laid.changes if change.edit.kind not in LINES]
+        wrong = (
+            genders.gender(text, changes)
+            or genders.either(text, changes)
+            or leftovers.left_behind(text.text, changes)
+            or leftovers.phrase(text.text, changes, str(variant.input))
+            or genders.two_genders(text, changes, self.parser)
+        )
+        return self._judged(variant, f"contradiction: {wrong}" if wrong else "")
 
     def _judge(self, part: _Part, parse: Parse) -> str:
         """Say what is wrong with a changed sentence, "" where nothing is."""
-        _, places = places_of(part.sentence, parse, part.changes, opens=True)
-        for place in places:
-            for rule in _RULES if place.change.edit.kind not in LINES else ():
+        changes = [Change(c.start - part.start, c.end - part.start, c.text, c.edit) for c in part.changes]
+        for place in places_of(part.sentence, parse, changes):
+            for name, rule in _RULES.items() if place.edit.kind not in LINES else ():
                 wrong = rule(place)
                 if wrong:
-                    return f"{rule.__name__.replace('_', ' ')}: {wrong}"
-        return self._agreement(part)
-
-    def _agreement(self, part: _Part) -> str:
-        made, at = [], 0
-        for change in part.changes:
-            made += [part.sentence[at : change.start], change.text]
+                    return f"{name}: {wrong}"
+        written, at = "", 0
+        for change in changes:
+            written += part.sentence[at : change.start] + change.text
             at = change.end
-        made.append(part.sentence[at:])
-        they = _THEY.search("".join(made))
+        written += part.sentence[at:]
+        they = _THEY.search(written)
         if they and not _THEY.search(part.sentence):
             return f"verb of they: {they[0]!r}"
-        old = self._listed(part.sentence)
-        had = Counter(problem.rule for problem in old)
-        new = find("".join(made))
-        for rule, count in Counter(problem.rule for problem in new).items():
-            if count > had[rule]:
-                same = [p for p in new if p.rule == rule]
-                fresh = [p for p in same if p not in old] or same
-                return f"{rule}: {fresh[0].words!r}"
-        return ""
-
-    def _listed(self, sentence: str) -> tuple[Problem, ...]:
-        found = self._problems.recall(sentence)
-        if found is None:
-            found = tuple(find(sentence))
-            self._problems.keep(sentence, found)
-        return found
-
-    def _result(self, variant: Variant, status: Literal["valid", "invalid", "unknown"], reason: str) -> Check:
-        return Check(variant_id=variant.id, check=self.name, status=status, reason=reason)
-
-
-def _contradiction(text: contradictions.Text, changes: Sequence[Change], made: str) -> str:
-    """Say how the changed text ``made`` contradicts itself, "" where it does not."""
-    for rule in (*contradictions.RULES, *leftovers.RULES):
-        wrong = rule(text, changes)
-        if wrong:
-            return f"contradiction: {wrong}"
-    wrong = leftovers.phrase(text, changes, made)
-    return f"contradiction: {wrong}" if wrong else ""
+        return first_new(find(part.sentence), written)
 
 
 def _span(edit: Edit) -> tuple[int, int]:

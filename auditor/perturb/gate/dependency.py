@@ -14,11 +14,11 @@ conjunction over sentences, which is what makes the check cheap:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.core.protocols import Gate
-from auditor.core.types import Case, Check, Variant
+from auditor.core.types import Check, Variant
+from auditor.perturb.gate import TextGate
 from auditor.text.parse import MAX_CHARS, Bounded, Parse, Parser, plain_sentence
 from auditor.text.split import Baseline
 
@@ -94,14 +94,14 @@ class _Before:
 
     def pair(self, number: int, new: str) -> Pair:
         """Return sentence ``number`` of the original and its replacement in plain form."""
-        found = self._pairs.get((number, new))
-        if found is None:
-            found = plain_sentence(self.text.sentences[number]), plain_sentence(new)
-            self._pairs[number, new] = found
-        return found
+        pair = self._pairs.get((number, new))
+        if pair is None:
+            pair = plain_sentence(self.text.sentences[number]), plain_sentence(new)
+            self._pairs[number, new] = pair
+        return pair
 
 
-class DependencyInvariant(Gate):
+class DependencyInvariant(TextGate):
     """Checks variants against their original by part-of-speech tags and dependency relations.
 
     Parameters
@@ -130,55 +130,36 @@ class DependencyInvariant(Gate):
     """
 
     name = "dependency.v1"
+    reads = "the dependency invariant reads"
 
     def __init__(self, *, parser: Parser, max_pairs: int = MAX_PAIRS) -> None:
         self.parser = parser
         self.compared = 0
         self._verdicts: Bounded[Pair, str] = Bounded(max_pairs)
 
-    def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        """Return one check for each variant of ``original``, in their order."""
-        return self.check_groups([(original, variants)])[0]
-
-    def check_many(self, cases: Iterable[Case]) -> list[list[Check]]:
-        """Check the variants of several cases together, which makes larger batches for the parser.
-
-        Returns
-        -------
-        list of list of Check
-            For each case, one check for each of its variants, in order.
-        """
-        return self.check_groups([(case.original, case.variants) for case in cases])
-
     def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
         """Check originals with their variants; the result is in their order."""
-        checks: list[list[Check | None]] = []
-        undecided: list[tuple[int, int, _Open]] = []
-        for g, (original, variants) in enumerate(groups):
-            checks.append([])
+        rows = []
+        for original, variants in groups:
             before = _Before(original.input) if isinstance(original.input, str) else None
-            for v, variant in enumerate(variants):
-                found = self._first_look(before, variant)
-                checks[g].append(found if isinstance(found, Check) else None)
-                if isinstance(found, _Open):
-                    undecided.append((g, v, found))
-        self._decide([variant for _, _, variant in undecided])
-        for g, v, one in undecided:
-            checks[g][v] = self._result(one.variant, one.failed)
-        return [[check for check in row if check is not None] for row in checks]
+            rows.append([self._first_look(before, variant) for variant in variants])
+        self._decide([one for row in rows for one in row if isinstance(one, _Open) and one.pairs])
+        return [
+            [self._judged(one.variant, one.failed) if isinstance(one, _Open) else one for one in row] for row in rows
+        ]
 
     def _first_look(self, before: _Before | None, variant: Variant) -> Check | _Open:
         """Compare what needs no parse; what is left is the pairs of sentences that differ."""
         if before is None or not isinstance(variant.input, str):
-            return self._unknown(variant, "the dependency invariant reads texts, and this input is a table row")
+            return self._row(variant)
         count, changed = before.text.differing(variant.input)
         own = before.text.sentences
         if count != len(own):
-            return self._result(variant, f"{_count(len(own))} became {count}")
+            return self._judged(variant, f"{_count(len(own))} became {count}")
         pairs = []
         for i, new in changed:
             if max(len(own[i]), len(new)) > MAX_CHARS:
-                return self._unknown(variant, f"sentence {i + 1} is longer than {MAX_CHARS} characters")
+                return self._result(variant, "unknown", f"sentence {i + 1} is longer than {MAX_CHARS} characters")
             pair = before.pair(i, new)
             if pair[0] != pair[1]:
                 pairs.append((i, pair))
@@ -188,18 +169,15 @@ class DependencyInvariant(Gate):
         """Compare pairs in rounds: each round takes the next pair of every variant still in question."""
         verdicts: dict[Pair, str] = {}
         while variants:
-            todo: dict[Pair, None] = {}
-            for one in variants:
-                if one.at < len(one.pairs):
-                    pair = one.pairs[one.at][1]
-                    if pair not in verdicts:
-                        known = self._verdicts.recall(pair)
-                        if known is None:
-                            todo[pair] = None
-                        else:
-                            verdicts[pair] = known
+            todo = []
+            for pair in dict.fromkeys(one.pairs[one.at][1] for one in variants):
+                known = self._verdicts.recall(pair)
+                if known is not None:
+                    verdicts[pair] = known
+                elif pair not in verdicts:
+                    todo.append(pair)
             if todo:
-                verdicts.update(self._compare(list(todo)))
+                verdicts.update(self._compare(todo))
             variants = [one for one in variants if self._advance(one, verdicts)]
 
     def _advance(self, one: _Open, verdicts: dict[Pair, str]) -> bool:
@@ -226,17 +204,10 @@ class DependencyInvariant(Gate):
             return tolerant_table_comp(before[i].tags, tags) is None
 
         after = self.parser.parse_where([b for _, b in pairs], tags_agree)
-        found: dict[Pair, str] = {}
-        for pair, old, new in zip(pairs, before, after, strict=True):
-            found[pair] = difference(old, new)
-            self._verdicts.keep(pair, found[pair])
-        return found
-
-    def _result(self, variant: Variant, failed: str) -> Check:
-        return Check(variant_id=variant.id, check=self.name, status="invalid" if failed else "valid", reason=failed)
-
-    def _unknown(self, variant: Variant, reason: str) -> Check:
-        return Check(variant_id=variant.id, check=self.name, status="unknown", reason=reason)
+        reasons = {pair: difference(old, new) for pair, old, new in zip(pairs, before, after, strict=True)}
+        for pair, reason in reasons.items():
+            self._verdicts.keep(pair, reason)
+        return reasons
 
 
 def difference(old: Parse, new: Parse) -> str:

@@ -7,6 +7,7 @@ keep the tags and relations that they had; what was written takes the tag of the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from auditor.core.types import Edit
@@ -40,15 +41,16 @@ class Unit(NamedTuple):
 NOTHING = Unit("", "", "", None, -1, False)
 
 
-class Place(NamedTuple):
-    """A change among the words of its sentence: ``units[first:last]`` were written."""
+class Place:
+    """A change among the words of its sentence: ``units[first:last]`` were written, ``noun`` is the last of them.
 
-    units: Sequence[Unit]
-    first: int
-    last: int
-    change: Change
-    parse: Parse
-    opens: bool  # the sentence is in running text whose first word this change writes
+    ``token`` is the last token of the original that the change replaces, -1 for an insertion.
+    """
+
+    def __init__(self, units: Sequence[Unit], first: int, last: int, change: Change, parse: Parse) -> None:
+        self.units, self.first, self.last, self.change, self.parse = units, first, last, change, parse
+        self.edit, self.noun = change.edit, units[last - 1]
+        self.token = self.noun.token
 
     def before(self, step: int = 1) -> Unit:
         """Return the unit ``step`` before the change."""
@@ -60,10 +62,30 @@ class Place(NamedTuple):
         i = self.last - 1 + step
         return self.units[i] if i < len(self.units) else NOTHING
 
-    @property
-    def token(self) -> int:
-        """The last token of the original that the change replaces, -1 for an insertion."""
-        return self.units[self.last - 1].token if self.last > self.first else -1
+    @cached_property
+    def facts(self) -> dict[str, str]:
+        """What the rows of ``auditor/embedded/gate.yaml`` may ask, by the names they have there."""
+        edit, source = self.edit, self.edit.source.lower()
+        facts = {
+            "kind": edit.kind,
+            "attribute": edit.attribute,
+            "from": edit.source_group,
+            "to": edit.target_group,
+            "source": source,
+            "target": edit.target.lower(),
+            "source noun": (source.split() or [""])[-1],
+            "tag": self.noun.tag,
+            "stood before": self.parse.words[self.token - 1].lower() if self.token > 0 else "",
+        }
+        beside = (("before", -1), ("before2", -2), ("after", 1), ("after2", 2), ("after3", 3))
+        for name, step in beside:
+            unit = self.before(-step) if step < 0 else self.after(step)
+            facts[name], facts[f"{name} tag"], first = unit.low, unit.tag, unit.text[:1]
+            is_ = "letters" if first.isalpha() else "digits" if first.isalnum() else "mark" if first else "end"
+            facts[f"{name} is"] = is_
+            facts[f"{name} stands"] = "joined" if unit.joined else "apart"
+            facts[f"{name} comes"] = "text" if unit.change is None else "edit"
+        return facts
 
 
 def units_of(sentence: str, parse: Parse, changes: Sequence[Change]) -> list[Unit]:
@@ -102,16 +124,12 @@ def _keep(out: list[Unit], parse: Parse, k: int, at: int) -> int:
     return start + len(word)
 
 
-def places_of(sentence: str, parse: Parse, changes: Sequence[Change], *, opens: bool) -> tuple[list[Unit], list[Place]]:
+def places_of(sentence: str, parse: Parse, changes: Sequence[Change]) -> list[Place]:
     """Lay out the changed sentence and find each change in it; one that writes nothing has no place."""
     units = units_of(sentence, parse, changes)
     spans: dict[int, list[int]] = {}
     for i, unit in enumerate(units):
         if unit.change is not None:
             spans.setdefault(id(unit.change), []).append(i)
-    found = []
-    for change in changes:
-        own = spans.get(id(change))
-        if own:
-            found.append(Place(units, own[0], own[-1] + 1, change, parse, opens and own[0] == 0))
-    return units, found
+    written = ((change, spans[id(change)]) for change in changes if id(change) in spans)
+    return [Place(units, own[0], own[-1] + 1, change, parse) for change, own in written]

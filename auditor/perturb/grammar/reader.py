@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from auditor.core import data, yamlfile
+from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Ref, Rule, Terminal, Text, View, check
 
@@ -35,7 +35,7 @@ _PLAIN = Terminal(text="")
 
 def available() -> list[str]:
     """The grammars that come with the tool."""
-    return data.names("grammars")
+    return reading.shipped_names("grammars")
 
 
 def load(name_or_path: str | Path) -> Grammar:
@@ -64,7 +64,7 @@ def load(name_or_path: str | Path) -> Grammar:
 def parse(name_or_path: str | Path) -> Grammar:
     """Read a grammar without checking it; see `auditor.perturb.grammar.check`."""
     path, view = _find(str(name_or_path))
-    text = yamlfile.read_text(path)
+    text = reading.read_text(path)
     if not text.strip():
         raise DataFileError(f"{path}: the file is empty. {HELP}")
     if path.suffix in _CFG:
@@ -100,7 +100,7 @@ def _find(name: str) -> tuple[Path, str]:
             return path, part
     stem, _, view = name.partition(":")
     if stem in available():
-        return data.path("grammars", f"{stem}.yaml"), view
+        return reading.shipped("grammars", f"{stem}.yaml"), view
     if "/" in name or Path(name).suffix in (".yaml", ".yml", *_CFG):
         raise DataFileError(f"{name}: there is no such grammar file. Shipped: {', '.join(available())}.")
     raise UnknownPlugin("grammar", name, available(), "Or give a file: --grammar FILE")

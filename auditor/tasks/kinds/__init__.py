@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import msgspec
 
-from auditor.core import data, yamlfile
+from auditor.core import reading
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.registry import Registry
 from auditor.tasks.answers import Reader, Value
@@ -140,7 +140,7 @@ def template(name: str, kind: str = "classification") -> str:
     except UnknownPlugin:
         known = ", ".join(plain_names())
         raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {known}") from None
-    raw = yamlfile.load(data.path("embedded", "task_templates.yaml"))
+    raw = reading.load_yaml(reading.shipped("embedded", "task_templates.yaml"))
     file = msgspec.convert(raw, _Templates)
     start = file.kinds[begin]
     examples = "".join(f"\n  - text: {text}\n    label: {label}" for text, label in start.examples) or " []"

@@ -36,10 +36,8 @@ _PERIODS = {
     "month": r"(?:per|an?|each|every|/) ?(?:month|mo)\b|monthly",
     "year": r"(?:per|an?|each|every|/) ?(?:year|annum|yr)\b|yearly|annually|annual|p\.? ?a\b",
 }
-_ANY_CURRENCY = "|".join(
-    # Longer spellings first: "us$" before "$".
-    sorted((p for form in _CURRENCIES.values() for p in form.split("|")), key=len, reverse=True)
-)
+# Longer spellings first: "us$" before "$".
+_ANY_CURRENCY = "|".join(sorted("|".join(_CURRENCIES.values()).split("|"), key=len, reverse=True))
 _ANY_PERIOD = "|".join(_PERIODS.values())
 _BEFORE = re.compile(rf"(?<![\w$€£¥₹])({_ANY_CURRENCY}) ?$")
 _BEHIND = re.compile(rf" ?({_ANY_CURRENCY})?(?:[ ,(]{{0,2}}({_ANY_PERIOD}))?")

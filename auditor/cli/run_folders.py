@@ -1,27 +1,46 @@
-"""What commands share: finding a run, printing results, and the exit code of a run."""
+"""Runs at the command line: folders found by name, consent, and the exit code of a run.
+
+Consent is asked before money is spent, and before what a folder names is run or sent its texts.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Self, TypedDict
 
-import msgspec
+import typer
 
+from auditor.cli.frame import option
 from auditor.cli.screen import EXIT_INCOMPLETE, complain, say, screen
-from auditor.core import data, rules, waivers
+from auditor.core import rules, waivers
 from auditor.core.errors import ConfigError, RunFolderError
-from auditor.core.provenance import head
-from auditor.core.record import read
+from auditor.core.record import head, part, read
+from auditor.core.record.base import Spec
+from auditor.core.secrets import hidden
 from auditor.core.shown import quoted
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact
 
 if TYPE_CHECKING:
-    from auditor.report.document import Document
     from auditor.run.result import Result
+
+RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
+REACHES = ("http",)  # kinds of models that are files which say where texts are sent, and with which keys
+
+Models = Annotated[
+    list[str] | None,
+    option(
+        "models", help="A program, module or http: file that RUN names and that may be used here; may be given again."
+    ),
+]
+Address = Annotated[str | None, option("base_url", help="The server that RUN names and that may be sent its texts.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Use the programs, modules and servers that RUN names without a question.")
+]
 
 
 def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("plan.json",)) -> Path:
@@ -75,52 +94,105 @@ def find_text_run(name: Path, command: str) -> Path:
     return path
 
 
-def must_be_new(file: Path, why: str) -> Path:
-    """Refuse to write over a file that is there."""
-    if file.exists():
-        raise ConfigError(f"{file} {why}")
-    return file
+def _somebody() -> bool:
+    """Whether there is a terminal to ask at."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def prints_page(folder: str, what: str) -> Callable[[], int]:
-    """A command that prints the page about files of one kind."""
-
-    def describe() -> int:
-        sys.stdout.write(data.path(folder, "README.md").read_text(encoding="utf-8"))
-        return 0
-
-    describe.__doc__ = f"Describe {what} files field by field."
-    return describe
-
-
-def print_as(format: str, values: object, lines: Iterable[object], *, ordered: bool = True, code: int = 0) -> int:
-    """Print ``values`` as JSON, keys in order, or ``lines``, which are not made before; returns ``code``."""
-    if format == "json":
-        sys.stdout.write(json.dumps(msgspec.to_builtins(values), indent=2, sort_keys=ordered) + "\n")
-    else:
-        say(*lines)
-    return code
-
-
-def put(
-    values: Mapping[str, object], format: str, document: Document, out: Path | None = None, *, full: bool = True
+def agree(
+    models: Iterable[str | None],
+    *,
+    limited: bool,
+    yes: bool,
+    check: Callable[[], object],
+    show: Callable[[], str],
+    limits: str = "--max-calls N, or --max-cost USD",
 ) -> None:
-    """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
-    from auditor.report import html, markdown, terminal
-    from auditor.report.page import Page
-    from auditor.report.run_json import JsonReport
+    """Ask before models are asked that may cost money; without a terminal to ask at, say what is needed.
 
-    if format == "json":
-        text = JsonReport().render(dict(values))
-    elif format == "terminal":
-        text = terminal.write(Page(**screen()), document, full=full or out is not None)
-    else:
-        text = (html if format == "html" else markdown).write(document)
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        out.write_text(text, encoding="utf-8")
-        say(out)
+    Nothing is asked where every model runs on this machine, where a limit of calls or cost is set (``limited``), or
+    where the user said ``--yes``. ``check`` finds slips in what was typed: they are told before the question. ``show``
+    says what will be asked and what it may cost; ``limits`` are the options that set a limit. Raises `ConfigError`
+    where there is nobody to ask, `typer.Abort` where the user does not want to go on.
+    """
+    from auditor.models import may_cost
+
+    asked = [model for model in models if model and may_cost(model)]
+    if not asked or limited or yes:
+        return
+    check()
+    if not _somebody():
+        raise ConfigError(
+            f"{', '.join(asked)} may cost money, no limit is set, and there is no terminal to ask at: nothing "
+            f"was asked. Set a limit ({limits}), or give --yes to go on without one; --dry-run says how many calls it "
+            "would be."
+        )
+    sys.stderr.write(show().rstrip("\n") + "\n")
+    typer.confirm("No limit was set. Go on?", abort=True, err=True)
+
+
+class Consented(TypedDict):
+    """What the command line says of it: see `Named.consent`."""
+
+    yes: bool
+    named: Iterable[str] | None
+    base_url: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """What a folder, which anybody may have written, names: models that run code or say where texts go, and servers."""
+
+    models: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, models: Iterable[str | None], addresses: Iterable[str | None]) -> Self:
+        """Of all models and addresses, those that are asked about."""
+        kinds = RUNS_CODE + REACHES
+        kept = dict.fromkeys(m for m in models if m and m.partition(":")[0] in kinds)
+        return cls(models=tuple(kept), addresses=tuple(dict.fromkeys(a for a in addresses if a)))
+
+    @classmethod
+    def of_texts(cls, plan: Mapping[str, object]) -> Self:
+        """Of the plan of a run over texts."""
+        spec = part(plan, Spec)
+        return cls.of([*spec.models, spec.judge], [spec.base_url])
+
+    def options(self) -> str:
+        """The options that name it all."""
+        models = "".join(f" --model {quoted(spec)}" for spec in self.models)
+        return models + "".join(f" --base-url {quoted(address)}" for address in self.addresses)
+
+    def consent(
+        self, path: Path, *, again: str, yes: bool, named: Iterable[str] | None, base_url: str | None = None
+    ) -> None:
+        """Ask about what the user did not name, of the folder ``path``.
+
+        ``named`` are the models that the command line names, None where the command takes no names; ``base_url`` is the
+        server that it names, beside that of the environment (``OPENAI_BASE_URL``). ``again`` is the command with the
+        folder, for the `ConfigError` where something is left and nobody can be asked.
+        """
+        chosen = {hidden(url) for url in (base_url, os.environ.get("OPENAI_BASE_URL")) if url}
+        left = Named(
+            models=tuple(m for m in self.models if m not in set(named or ())),
+            addresses=tuple(a for a in self.addresses if a not in chosen),
+        )
+        if yes or left == Named():
+            return
+        runs = [m for m in left.models if m.partition(":")[0] in RUNS_CODE]
+        sent = [*(m for m in left.models if m not in runs), *left.addresses]
+        what = [f"{path} names what would run on this machine: {'; '.join(runs)}."] if runs else []
+        what += [f"{path} names where its texts would be sent, with your key: {'; '.join(sent)}."] if sent else []
+        if _somebody():
+            complain(" ".join(what))
+            typer.confirm("Go on?", abort=True, err=True)
+            return
+        how = "with --yes" if named is None else "if you name it too, or with --yes"
+        raise ConfigError(
+            f"{' '.join(what)} It is used only {how}.",
+            below=f"Go on with: audit {again}{' --yes' if named is None else left.options()}",
+        )
 
 
 def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[str, object]:
@@ -168,7 +240,6 @@ def say_where(path: Path) -> None:
 
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
-    from auditor.cli.consent import Named
     from auditor.report import proposed, run_checks
 
     record = with_waivers(result.record)

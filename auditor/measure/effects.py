@@ -1,9 +1,13 @@
-"""How much the effects of words vary: what the answers say of it, and what that leaves open.
+"""What words and edits do to answers, whoever a text is about.
 
-Three things speak about the standard deviation of a word's effect. The *restricted likelihood* of contrasts: do texts
-that share a word differ alike? The *size* of contrasts: words that moved answers far would turn many of them, one way
-or the other. And *placebo edits*, which change words that stand for no group. Labels say little by the first, because
-one label is right or wrong and no more; the second bounds what words can do from above.
+*Words.* How much their effects vary, and what that leaves open. Three things speak about the standard deviation of a
+word's effect. The *restricted likelihood* of contrasts: do texts that share a word differ alike? The *size* of
+contrasts: words that moved answers far would turn many of them, one way or the other. And *placebo edits*, which change
+words that stand for no group. Labels say little by the first, because one label is right or wrong and no more; the
+second bounds what words can do from above.
+
+*Edits.* Being edited, a word more and a character more do something by themselves: estimated from all edits, and taken
+out of contrasts.
 """
 
 from __future__ import annotations
@@ -32,26 +36,19 @@ POINTS = 100  # of the grid that what is known of words is put together on
 APART = 1.0  # standard deviation of the log of how far words for groups and placebo words differ in how much they do
 MEAN_SIZE = math.sqrt(2 / math.pi)  # mean absolute value of a standard normal
 UNEVEN = math.pi / 2 - 1  # its squared coefficient of variation
-LEAST = -700.0
 MANY_TIMES = 3  # as many rows in all as the moved ones: then these are added to the others, taken apart before
 FAR = 1e11  # a ratio beyond those of all shares
 
 
 class Curve(NamedTuple):
-    """Log restricted likelihood of the standard deviation of words.
-
-    Attributes
-    ----------
-    sd, log : (k,) array
-        Rising standard deviations, and the log likelihood of each; the largest is 0.
-    """
+    """Log restricted likelihood, the largest 0, of rising standard deviations of words."""
 
     sd: Floats
     log: Floats
 
     def at(self, sd: Floats) -> Floats:
         """The log likelihood at other standard deviations; above the last, next to nothing is likely."""
-        return np.interp(sd, self.sd, self.log, right=LEAST)
+        return np.interp(sd, self.sd, self.log, right=-700.0)
 
     @property
     def likely(self) -> float:
@@ -64,20 +61,11 @@ class Ceiling(NamedTuple):
 
     Whatever else moves contrasts, their mean size is at least what words alone would give: ``MEAN_SIZE`` times the
     standard deviation of what words do to a row. Where fewer answers changed than that, words do less.
-
-    Attributes
-    ----------
-    changed : float
-        Changes that were seen: as many as changed alike, ``(Σ |y|)² / Σ y²``.
-    each : float
-        Changes that words alone would give, for each unit of their standard deviation.
-    words : float
-        Effective number of words: how sure the size of their effects is.
     """
 
-    changed: float
-    each: float
-    words: float
+    changed: float  # that were seen: as many as changed alike, (Σ |y|)² / Σ y²
+    each: float  # changes that words alone would give, for each unit of their standard deviation
+    words: float  # effective number: how sure the size of their effects is
 
     def at(self, sd: Floats) -> Floats:
         """Log likelihood (Poisson), 0 up to what was seen."""
@@ -150,23 +138,19 @@ class Random:
         self._ratio = SHARES / (1 - SHARES) / unit
         moved = np.any(x != 0, axis=1)
         self._parts: _Whole | _Bordered
-        if not isinstance(z, np.ndarray) and z.shape[1] > len(x) > MANY_TIMES * moved.sum():
-            few = self._rest(z[moved].toarray(), self._fixed[moved])
+        if isinstance(z, np.ndarray):
+            self._parts = _Whole(_outside(z, self._fixed), self._ratio)
+        elif z.shape[1] > len(x) > MANY_TIMES * moved.sum():
+            few = _outside(z[moved].toarray(), self._fixed[moved])
             self._parts = _Bordered(few, z[~moved], moved, self._ratio, FAR / unit)
         else:
-            whole = z if isinstance(z, np.ndarray) else z.toarray()
-            self._parts = _Whole(self._rest(whole, self._fixed), self._ratio)
-
-    @staticmethod
-    def _rest(z: Floats, fixed: Floats) -> Floats:
-        out: Floats = z - fixed @ (fixed.T @ z)
-        return out
+            self._parts = _Whole(_outside(z.toarray(), self._fixed), self._ratio)
 
     def curve(self, y: Floats) -> Curve | None:
         """The restricted likelihood of ``y``; None where nothing varies."""
         if self._left <= 2 or not self._parts.spans:
             return None
-        resid = y - self._fixed @ (self._fixed.T @ y)
+        resid = _outside(y, self._fixed)
         total = float(resid @ resid)
         if total <= 1e-20 * max(1.0, float(y @ y)):
             return None
@@ -174,6 +158,11 @@ class Random:
         quad = max(outside, LEAST_NOISE * total) + within
         log = -0.5 * self._parts.determinant - 0.5 * self._left * np.log(quad)
         return Curve(np.sqrt(self._ratio * quad / self._left), log - log.max())
+
+
+def _outside(z: Floats, fixed: Floats) -> Floats:
+    """What is left of ``z`` beside the space with the orthonormal basis ``fixed``."""
+    return np.asarray(z - fixed @ (fixed.T @ z))
 
 
 class _Whole:
@@ -259,3 +248,142 @@ def ceiling(y: Floats, z: Floats | csr_array, text: Ints) -> Ceiling:
     use = abs(z).sum(axis=0)
     words = float(use.sum() ** 2 / (use @ use)) if use.any() else 0.0
     return Ceiling(changed, MEAN_SIZE * float(size.sum()) / unit, words)
+
+
+# -- edits ----------------------------------------------------------------------------------------------------
+
+
+class Unidentified(ValueError):
+    """The contrast cannot be told from what else differs between the two sides."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adjustment:
+    """What one unit of each covariate does, estimated from every edit of a run.
+
+    Attributes
+    ----------
+    effect, covariance : (k,), (k, k) array
+        Texts and words random.
+    span : (k, k) array
+        Projector onto the combinations of covariates that the edits tell apart from groups.
+    """
+
+    effect: Floats
+    covariance: Floats
+    span: Floats
+
+    def variance(self, mean: Floats) -> float:
+        """What taking out ``mean`` units adds to the variance of a contrast.
+
+        Raises
+        ------
+        Unidentified
+            No edit tells these covariates from the groups.
+        """
+        off = mean - self.span @ mean
+        if np.abs(off).max(initial=0.0) > 1e-6 * max(1.0, float(np.abs(mean).max(initial=0.0))):
+            raise Unidentified(
+                "each change of group comes with the same other change, and no placebo edit tells the two apart"
+            )
+        return float(mean @ self.covariance @ mean)
+
+
+class Edits:
+    """Versions whose outcomes tell the effect of covariates beside groups, worked out once for any number of these.
+
+    Least squares with an effect for each text. Words and characters that come with a group nearly always would make
+    a claim of any size uncertain: what placebo edits did in all bounds what their words and characters can do, and is
+    the prior of these effects (ridge). Where nothing tells the last covariate (length) from the groups and the other
+    covariates, it stays out: a group whose words are all one letter longer is compared all the same.
+
+    Parameters
+    ----------
+    covariates, text
+        Of versions, originals among them.
+    others : (n, g) array
+        Columns that are taken out too: the groups.
+    words : (n, w) sparse array
+        1 for a word that was put in, -1 for one that was taken out.
+    neutral : (n,) array of bool
+        Originals and placebos.
+    unit : (n,) array
+        What is independent of all else: the text, or the source that it shares with others.
+    """
+
+    def __init__(
+        self, covariates: Floats, others: Floats, text: Ints, words: csr_array, neutral: Bools, unit: Ints
+    ) -> None:
+        self._k = k = covariates.shape[1]
+        _, self._text, size = np.unique(text, return_inverse=True, return_counts=True)
+        self._texts, self._words, self._neutral = len(size), words, neutral
+        units, self._unit = np.unique(unit, return_inverse=True)
+        self._units = len(units)
+        x = np.column_stack([covariates, others])
+        self._scale = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1e-12)
+        if not len(x):
+            return
+        self._x = x = within(x / self._scale, self._text)
+        rest, last = np.delete(x, k - 1, axis=1), x[:, k - 1]
+        unseen = bool(last.any()) and np.abs(last - rest @ np.linalg.lstsq(rest, last)[0]).max() < 1e-6
+        if unseen:
+            x[:, k - 1] = 0.0
+        self._inner = x.T @ x
+        self._plain = np.linalg.pinv(self._inner, rcond=1e-8, hermitian=True)
+        self._span = (self._plain @ self._inner)[:k, :k]
+        if unseen:
+            self._span[k - 1, k - 1] = 1.0
+        most = len(size) if len(x) <= MOST_ROWS else MOST_ROWS * len(size) // len(x)
+        self._kept = np.flatnonzero(self._text < most)
+        z = words[self._kept].toarray()
+        own = self._text[self._kept]
+        z = within(z[:, np.any(z != 0, axis=0)], own)
+        self._random = Random(x[self._kept], z, lost=len(np.unique(own)))
+
+    def tell(self, y: Floats) -> Adjustment:
+        """The effect of the covariates on the outcomes ``y``."""
+        k = self._k
+        if not len(y):
+            return Adjustment(effect=np.zeros(k), covariance=np.zeros((k, k)), span=np.zeros((k, k)))
+        x, y = self._x, within(y[:, None], self._text)[:, 0]
+        prior, penalty = self._ridge(y)
+        inverse = np.linalg.pinv(self._inner + np.diag(penalty), rcond=1e-8, hermitian=True)
+        effect = inverse @ (x.T @ y)
+        left = inverse[:k] @ x.T
+        resid = y - x @ effect
+        score = np.column_stack([np.bincount(self._unit, row * resid) for row in left])
+        curve = self._random.curve(y[self._kept])
+        c = self._words.T @ left.T
+        tau2 = 0.0 if curve is None else curve.likely**2
+        covariance = (score.T @ score) * self._units / max(1, self._units - 1) + tau2 * (c.T @ c)
+        covariance += (inverse[:k] * (penalty**2 * prior)) @ inverse[:k].T
+        # An estimable combination has no part in the null space, groups included.
+        unit = self._scale[:k]
+        return Adjustment(
+            effect=effect[:k] / unit,
+            covariance=covariance / np.outer(unit, unit),
+            span=self._span * unit[:, None] / unit[None, :],
+        )
+
+    def _ridge(self, y: Floats) -> tuple[Floats, Floats]:
+        """Prior variance and penalty of each column: of all covariates but the first, being edited."""
+        x = self._x
+        prior, penalty = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+        resid = y - x @ (self._plain @ (x.T @ y))
+        left = max(1, len(y) - self._texts - x.shape[1])
+        done = float((y[self._neutral] ** 2).sum())
+        for column in range(1, self._k):
+            square = float((x[self._neutral, column] ** 2).sum())
+            if square > 0 and done > 0:
+                prior[column] = done / square
+                penalty[column] = float(resid @ resid) / left / prior[column]
+        return prior, penalty
+
+
+def within(table: Floats, text: Ints) -> Floats:
+    """Minus the mean of each text."""
+    from scipy.sparse import csr_array
+
+    size = np.maximum(np.bincount(text), 1)
+    member = csr_array((np.ones(len(text)), (text, np.arange(len(text)))), shape=(len(size), len(text)))
+    return np.asarray(table - ((member @ table) / size[:, None])[text])

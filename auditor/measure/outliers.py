@@ -1,9 +1,12 @@
-"""Mean scores of groups, and which of them stand out (ASTRAEA, Algorithm 4 and its definition 3).
+"""Which of many groups or words stand out (ASTRAEA, Algorithms 3 and 4), and what holds where its index does not.
 
-A group is a value of one attribute (an occupation); its score is a mean over many generated sentences (the
-probability of "his" in a blank). Under the published definition a group violates when the absolute anomaly
-index of its mean is above 2. The index knows nothing of how well the means are known, so a permutation test and
-shrunken means stand beside it.
+The median-deviation index of ASTRAEA (Soremekun et al. 2022, §6) divides a distance from the median by the median of
+such distances. That median is 0 as soon as more than half of the values are equal, which is usual for rates near 0;
+with few values chance alone passes the threshold often; and the index knows nothing of how well values are known. So
+exact tests (of words: `auditor.run.word_rates`) or permutation tests, and shrunken values, stand beside it.
+
+A group is a value of one attribute (an occupation); its score is a mean over many generated sentences (the probability
+of "his" in a blank). Under the published definition a group violates when its absolute index is above 2.
 
 References
 ----------
@@ -16,15 +19,85 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from auditor.measure import anomaly
-from auditor.measure.observations import Arm, Ints, Observations
+from auditor.measure.intervals import t_quantile
+from auditor.measure.observations import Arm, Floats, Ints, Observations
+from auditor.measure.p_values import benjamini_hochberg
 
+THRESHOLD = 2.0  # the published threshold of the absolute index
+MIN_VALUES = 10  # fewer values give no index here
+MIN_UNITS = 30  # a rate of fewer units takes no part in the index here
+LEVEL = 0.95
 DEFAULT_GROUPS = 43  # occupations of the published study
 DEFAULT_CASES = 150  # distinct sentences for each
 ROUNDS = 9_999  # permutations: the smallest p value is 1 / 10,000
 TINY = 1e-12
+
+
+# -- the index --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Indices:
+    """Anomaly indices of several values, or why there are none.
+
+    Attributes
+    ----------
+    values : tuple of float or None
+        One for each value, without unit; None where it has none.
+    median, mad : float or None
+        The median of the values that took part, and the median absolute deviation in the values' unit, scaled
+        as asked; None where there are no indices, except that ``mad`` is 0.0 where that is the reason.
+    reason : str
+        Why there are none; empty where there are.
+    """
+
+    values: tuple[float | None, ...]
+    median: float | None = None
+    mad: float | None = None
+    reason: str = ""
+
+
+def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None, *, normal: bool = True) -> Indices:
+    """Distance of each value from the median, in median absolute deviations, with its sign.
+
+    Parameters
+    ----------
+    values : sequence of float, shape (k,)
+        Rates or mean scores; fewer than `MIN_VALUES` give no index.
+    units : sequence of int, optional
+        Independent units behind each value; one with fewer than `MIN_UNITS` takes no part.
+    normal : bool, default True
+        Scale the deviation so that an index of 2 is two standard deviations of a normal distribution, which is
+        how the paper reads its threshold. False divides by the plain deviation, which is how the paper
+        writes its formula; the same threshold then flags about 18 % of normal values.
+
+    Examples
+    --------
+    >>> anomaly_indices([0.1, 0.2, 0.3, 0.4, 9.0] * 2, normal=False).values[4]
+    87.0
+    >>> anomaly_indices([0.0] * 11 + [0.5]).reason
+    'not computable: more than half of the values are equal, so their median deviation is 0'
+    """
+    from scipy.stats import median_abs_deviation
+
+    enough = [units is None or units[i] >= MIN_UNITS for i in range(len(values))]
+    part = np.asarray([v for v, ok in zip(values, enough, strict=True) if ok], dtype=float)
+    none: tuple[float | None, ...] = (None,) * len(values)
+    if len(part) < MIN_VALUES:
+        what = f" with {MIN_UNITS} or more cases" if units is not None else ""
+        return Indices(values=none, reason=f"not computable: fewer than {MIN_VALUES} values{what}")
+    median = float(np.median(part))
+    mad = float(median_abs_deviation(part, scale="normal" if normal else 1.0))
+    # Equal values can differ in the last bits; such a deviation is none.
+    if mad <= TINY * max(1.0, abs(median)):
+        reason = "not computable: more than half of the values are equal, so their median deviation is 0"
+        return Indices(values=none, median=median, mad=0.0, reason=reason)
+    away = tuple(round((float(v) - median) / mad, 9) if ok else None for v, ok in zip(values, enough, strict=True))
+    return Indices(values=away, median=median, mad=mad)
+
+
+# -- mean scores of groups ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,10 +190,9 @@ def scores_by_group(table: Observations, attribute: str, label: str) -> dict[str
     total = np.bincount(columns.version[asked], columns.score[asked], minlength=size)
     has = np.flatnonzero(answers)
     texts, at = np.unique(np.array(table.texts.values)[columns.version_text[has]], return_inverse=True)
-    cell = at * len(names) + group[has]
-    shape = (len(texts), len(names))
-    count = np.bincount(cell, minlength=len(texts) * len(names)).reshape(shape)
-    sums = np.bincount(cell, total[has] / answers[has], minlength=len(texts) * len(names)).reshape(shape)
+    cell, cells = at * len(names) + group[has], len(texts) * len(names)
+    count = np.bincount(cell, minlength=cells).reshape(-1, len(names))
+    sums = np.bincount(cell, total[has] / answers[has], minlength=cells).reshape(-1, len(names))
     return {
         name: [s / n if n else None for s, n in zip(sums[:, i].tolist(), count[:, i].tolist(), strict=True)]
         for i, name in enumerate(names)
@@ -134,8 +206,6 @@ def group_fairness(
     paired: bool = False,
     rounds: int = ROUNDS,
     seed: int = 7,
-    min_groups: int = anomaly.MIN_VALUES,
-    min_cases: int = anomaly.MIN_UNITS,
 ) -> GroupFairness:
     """Compare the mean scores of groups.
 
@@ -152,8 +222,6 @@ def group_fairness(
         Permutations; the smallest p value is ``1 / (rounds + 1)``.
     seed : int
         Fixes the permutations.
-    min_groups, min_cases : int
-        What the index needs (`auditor.measure.anomaly`).
 
     Raises
     ------
@@ -167,36 +235,35 @@ def group_fairness(
     >>> [g.name for g in made.groups if g.violates and g.stands_out]
     ['nurse']
     """
-    from auditor.measure.p_values import benjamini_hochberg
-
-    table = _paired(scores) if paired else {k: _present(v) for k, v in scores.items()}
-    names = [name for name in scores if len(table[name])]
-    if len(names) < 2:
-        raise ValueError(f"two or more groups with scores, got {len(names)}")
-    means = {name: float(table[name].mean()) for name in names}
-    units = [len(table[name]) for name in names]
-    values = [means[name] for name in names]
-    indices = anomaly.anomaly_indices(values, units, min_values=min_groups, min_units=min_cases)
-    printed = anomaly.anomaly_indices(values, units, normal=False, min_values=min_groups, min_units=min_cases)
-    arrays = [table[name] for name in names]
+    lengths = {len(values) for values in scores.values()}
+    if paired and len(lengths) > 1:
+        raise ValueError(f"paired groups have equally many sentences, got {sorted(lengths)}")
+    known = {name: np.array([np.nan if v is None else v for v in values]) for name, values in scores.items()}
+    whole = ~np.isnan(np.sum([*known.values()], axis=0)) if paired else None
+    known = {name: v[~np.isnan(v) if whole is None else whole] for name, v in known.items()}
+    arrays = {name: v for name, v in known.items() if len(v)}
+    if len(arrays) < 2:
+        raise ValueError(f"two or more groups with scores, got {len(arrays)}")
+    means, units = [float(v.mean()) for v in arrays.values()], [len(v) for v in arrays.values()]
+    indices, printed = (anomaly_indices(means, units, normal=normal) for normal in (True, False))
+    table = list(arrays.values())
     rng = np.random.default_rng([seed, 5])
-    p_values = _paired_p(np.stack(arrays), rounds, rng) if paired else _free_p(arrays, rounds, rng)
-    adjusted = benjamini_hochberg(p_values)
-    pulled = shrunken_means(arrays)
+    p_values = _paired_p(np.stack(table), rounds, rng) if paired else _free_p(table, rounds, rng)
+    adjusted, pulled = benjamini_hochberg(p_values), shrunken_means(table)
     groups = []
-    for i, name in enumerate(names):
+    for i, (name, own) in enumerate(arrays.items()):
         index, q = indices.values[i], adjusted[i]
-        low, high = _limits(arrays[i])
+        low, high = _limits(own)
         groups.append(
             Group(
                 name=name,
                 n=units[i],
-                mean=means[name],
+                mean=means[i],
                 low=low,
                 high=high,
                 index=index,
                 index_printed=printed.values[i],
-                violates=None if index is None else abs(index) > anomaly.THRESHOLD,
+                violates=None if index is None else abs(index) > THRESHOLD,
                 p=p_values[i],
                 q=q,
                 shrunken=pulled[i],
@@ -204,6 +271,7 @@ def group_fairness(
             )
         )
     violating = None if indices.reason else sum(bool(g.violates) for g in groups)
+    within = " within sentences" if paired else ""
     return GroupFairness(
         score=score,
         groups=tuple(groups),
@@ -214,21 +282,17 @@ def group_fairness(
         share_violating=None if violating is None else violating / len(groups),
         standing_out=sum(g.stands_out for g in groups),
         paired=paired,
-        method={
-            "test": "studentised permutation of groups" + (" within sentences" if paired else ""),
-            "rounds": rounds,
-        },
+        method={"test": f"studentised permutation of groups{within}", "rounds": rounds},
     )
 
 
-def shrunken_means(scores: Sequence[NDArray[np.float64]]) -> list[float]:
+def shrunken_means(scores: Sequence[Floats]) -> list[float]:
     """Means pulled towards their average, by the method of DerSimonian and Laird.
 
     Groups that differ no more than their scatter explains get one mean; a group with few sentences or a wide
     scatter moves furthest.
     """
-    means = np.asarray([float(x.mean()) for x in scores])
-    sizes = np.asarray([len(x) for x in scores], dtype=float)
+    means, sizes = np.array([x.mean() for x in scores]), np.array([float(len(x)) for x in scores])
     within = sum(float(((x - x.mean()) ** 2).sum()) for x in scores)
     freedom = sizes.sum() - len(scores)
     # One common variance: a group of few equal scores must not look perfectly known.
@@ -246,27 +310,10 @@ def shrunken_means(scores: Sequence[NDArray[np.float64]]) -> list[float]:
     return [float(centre + k * (m - centre)) for k, m in zip(keep, means, strict=True)]
 
 
-def _present(values: Sequence[float | None]) -> NDArray[np.float64]:
-    return np.asarray([v for v in values if v is not None], dtype=float)
-
-
-def _paired(scores: Mapping[str, Sequence[float | None]]) -> dict[str, NDArray[np.float64]]:
-    lengths = {len(v) for v in scores.values()}
-    if len(lengths) > 1:
-        raise ValueError(f"paired groups have equally many sentences, got {sorted(lengths)}")
-    whole = [all(v is not None for v in row) for row in zip(*scores.values(), strict=True)]
-    return {
-        name: np.asarray([v for v, ok in zip(values, whole, strict=True) if ok], dtype=float)
-        for name, values in scores.items()
-    }
-
-
-def _limits(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
-    from scipy.stats import t
-
+def _limits(values: Floats) -> tuple[float | None, float | None]:
     if len(values) < 2 or float(np.ptp(values)) == 0.0:
         return None, None
-    half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(t_quantile(LEVEL, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return float(values.mean()) - half, float(values.mean()) + half
 
 
@@ -274,7 +321,7 @@ def _limits(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
 # group would move the centre away from all others and make them stand out as well. Distances are in standard errors
 # of their own group and of the centre: permutations give every group the variance of all, so that without it a group
 # whose scores merely vary more stands out (Chung & Romano 2013).
-def _distance(means: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distance(means: Floats, errors: Floats) -> Floats:
     """|mean − centre| over its standard error; ``errors`` are squared standard errors of the means."""
     centre = np.pi / 2 * np.median(errors) / len(errors)  # a median varies pi / 2 times as much as a mean
     spread = np.sqrt(errors + centre)
@@ -282,14 +329,14 @@ def _distance(means: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArra
     return np.asarray(np.divide(away, spread, out=np.where(away > TINY, np.inf, 0.0), where=spread > TINY))
 
 
-def _free_p(scores: Sequence[NDArray[np.float64]], rounds: int, rng: np.random.Generator) -> list[float | None]:
+def _free_p(scores: Sequence[Floats], rounds: int, rng: np.random.Generator) -> list[float | None]:
     """Sentences change groups freely."""
     pooled = np.concatenate(scores)
     pooled = pooled - pooled.mean()  # sums of squares then lose no digits
     sizes = np.asarray([len(x) for x in scores])
     starts = np.cumsum(sizes) - sizes
 
-    def distance(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def distance(values: Floats) -> Floats:
         means = np.add.reduceat(values, starts) / sizes
         within = np.maximum(np.add.reduceat(values**2, starts) - sizes * means**2, 0.0)
         # A group of one sentence, or of equal scores, has no scatter of its own to go by: it takes that of all.
@@ -300,20 +347,18 @@ def _free_p(scores: Sequence[NDArray[np.float64]], rounds: int, rng: np.random.G
     return _p(distance(pooled), (distance(rng.permutation(pooled)) for _ in range(rounds)), rounds)
 
 
-def _paired_p(table: NDArray[np.float64], rounds: int, rng: np.random.Generator) -> list[float | None]:
+def _paired_p(table: Floats, rounds: int, rng: np.random.Generator) -> list[float | None]:
     """Scores change groups within a sentence; ``table`` has shape (groups, sentences)."""
     n = table.shape[1]
     centred = table - table.mean(axis=0)
 
-    def distance(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def distance(values: Floats) -> Floats:
         own = values.var(axis=1, ddof=1) if n > 1 else np.zeros(len(values))
         return _distance(values.mean(axis=1), np.where(own > TINY, own, own.mean()) / n)
 
     return _p(distance(centred), (distance(rng.permuted(centred, axis=0)) for _ in range(rounds)), rounds)
 
 
-def _p(seen: NDArray[np.float64], drawn: Iterable[NDArray[np.float64]], rounds: int) -> list[float | None]:
-    hits = np.zeros(len(seen), dtype=int)
-    for distances in drawn:
-        hits += distances >= seen - TINY
+def _p(seen: Floats, drawn: Iterable[Floats], rounds: int) -> list[float | None]:
+    hits = sum((distances >= seen - TINY for distances in drawn), np.zeros(len(seen), dtype=int))
     return [float((h + 1) / (rounds + 1)) for h in hits]

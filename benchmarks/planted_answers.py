@@ -1,4 +1,4 @@
-"""Answers of a planted model to the versions of texts that a plan has: for power before a run, and for tests of claims.
+"""Answers of a planted model to the versions of texts that a plan has: for benchmarks and tests of claims.
 
 Every text has a margin of its own, drawn from N(0, 1), on the scale of log odds; the favourable answer is given
 where the margin of a version is above 0. What else moves margins is said by `Effects`.
@@ -14,38 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from auditor.measure.observations import STATUS, Arm, Columns, Floats, Observations
+from auditor.measure.power import sides
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
 MODEL, FORMAT, YES, NO = "planted", "simulated", "yes", "no"
-
-
-def shift(share: float) -> float:
-    """The shift of margins between two groups that changes ``share`` of the favourable answers.
-
-    Examples
-    --------
-    >>> round(shift(0.02), 4)
-    0.0501
-    """
-    from scipy.special import ndtri
-
-    return 2 * float(ndtri(0.5 + share / 2))
-
-
-def spread(flips: float) -> float:
-    """The standard deviation of a shift of its own for each version that flips ``flips`` of the answers.
-
-    An original and its version are moved each by itself: the angle between their margins is what flips.
-
-    Examples
-    --------
-    >>> round(spread(0.016), 4), round(spread(0.032), 4)
-    (0.0356, 0.0712)
-    """
-    r = math.cos(math.pi * flips)
-    return math.sqrt(1 / r - 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,18 +106,7 @@ class Simulated(Observations):
             for words, sign in ((s.words_in, 1.0), (s.words_out, -1.0)):
                 for word in words:
                     self._moves[n, known[word]] += sign
-        self._side = self._sides(attribute, worth)
-
-    def _sides(self, attribute: str, worth: Mapping[str, float]) -> Floats:
-        """What an edit moves, in units of the net effect."""
-        return np.array(
-            [
-                sum(worth.get(t, 0.0) - worth.get(s, 0.0) for a, s, t in shape.directions if a == attribute)
-                if shape.arm != Arm.PLACEBO
-                else 0.0
-                for shape in self.shapes.values
-            ]
-        )
+        self._side = sides(shapes, attribute, worth)
 
     def columns(self) -> Columns:
         """The versions, and the answers that were drawn last."""
