@@ -204,8 +204,10 @@ def _title_in_capitals(place: Place) -> bool:
 def _named(place: Place) -> bool:
     """Whether a common noun has a capital inside a sentence (*the Bride of …*, *its Board*), which makes it a name."""
     edit, low = place.edit, place.edit.source.lower()
-    if edit.attribute != "gender" or place.first == 0 or not is_person(low.split()[-1]) or low in listed("addressed"):
+    if edit.attribute != "gender" or place.first == 0 or not is_person(low.split()[-1]):
         return False
+    if low in listed("addressed"):
+        return place.before().text == "The" and place.first > 1  # *her memoir, The Girl at the Back*
     if heading_ahead(place) or low in proper() or in_heading(place):
         return False
     return place.before().text[:1].isalpha()
