@@ -24,6 +24,7 @@ from auditor.perturb.matching import Hit, Matcher, settle
 from auditor.perturb.moves import EVERY
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.neutral_edits import Irrelevant, irrelevant
+from auditor.perturb.persons import touches
 from auditor.text.english import article_for, match_case
 
 WORDS, NAME, STATEMENT = "words", "name", "statement"
@@ -309,7 +310,7 @@ class Lines(Suite):
 
 def _about(seed: SourceText, start: int, end: int) -> bool:
     """Whether a place in the text may speak of its subject."""
-    return seed.subject is None or any(a < end and start < b for a, b in seed.subject)
+    return seed.subject is None or touches(start, end, seed.subject)
 
 
 def _without(seed: SourceText, hits: Sequence[Hit]) -> str:

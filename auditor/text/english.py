@@ -223,6 +223,17 @@ def plural_verb(verb: str) -> str | None:
     return low[:-1]
 
 
+def plural_of(noun: str) -> str:
+    """The regular plural of a ``noun`` in lower case.
+
+    >>> [plural_of(noun) for noun in ("lady", "boy", "coach", "nurse")]
+    ['ladies', 'boys', 'coaches', 'nurses']
+    """
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
+
+
 _TRADE = re.compile(r"\w\w(?:[^e]er|or|ist|eer|ess|man|woman|person|[^l]ian)$")
 _NO_TRADE = word_list("no_trade")
 

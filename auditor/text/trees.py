@@ -99,14 +99,10 @@ def _of_tree(parse: Parse, subject: int) -> Iterator[int]:
     """The verb that the subject hangs on, and those coordinated with it."""
     if parse.deps[subject] not in SUBJECTS:
         return
-    children: dict[int, list[int]] = {}
-    for i, head in enumerate(parse.heads):
-        if head != i:
-            children.setdefault(head, []).append(i)
     todo, first = [parse.heads[subject]], True
     while todo:
         verb = todo.pop()
-        own = children.get(verb, [])
+        own = parse.children(verb)
         if not first and any(parse.deps[i] in SUBJECTS or parse.deps[i] == "expl" for i in own):
             continue
         for i in (verb, *own):

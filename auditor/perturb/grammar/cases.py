@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, draws_of, id_of, names
-from auditor.perturb.dictionaries.files import SYNONYMS
+from auditor.perturb.dictionaries import unknown
 from auditor.perturb.grammar import Grammar, Space, load, space
 from auditor.perturb.grammar.counterparts import Mutator, chosen_swaps, edits_of, same_groups
 from auditor.perturb.grammar.draw import Ranks, Sampler, Shuffle, bandit_weights, error_weights, finite_bound
@@ -64,7 +64,7 @@ def _chosen(space: Space, wanted: str | Sequence[str] | None) -> tuple[str, ...]
         return known
     for name in names(wanted):
         if name not in known:
-            raise UnknownPlugin("attribute", name, known, f"The grammar {grammar} has these.", synonyms=SYNONYMS)
+            raise unknown(name, known, f"The grammar {grammar} has these.")
     return tuple(sorted(set(names(wanted))))
 
 
