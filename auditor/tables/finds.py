@@ -242,9 +242,8 @@ def save_votes(path: Path, evaluator: Evaluator, answers: Answers) -> None:
     """Write finds and how many combinations got which label: ``codes`` (k, d), ``votes`` (k, l), ``labels`` (l,)."""
     judged = answers.judged
     labels = [x for x in np.unique(judged.labels[judged.possible]).tolist() if x != NOT_JUDGED]
-    votes = np.stack([((judged.labels == x) & judged.possible).sum(axis=1) for x in labels], axis=1)
     names = np.array([evaluator.label_name(x) for x in labels], dtype=np.str_)
-    np.savez_compressed(path, codes=answers.codes, votes=votes.astype(np.int32), labels=names)
+    np.savez_compressed(path, codes=answers.codes, votes=judged.votes(labels).astype(np.int32), labels=names)
 
 
 class _Cell(NamedTuple):

@@ -25,6 +25,7 @@ LEAST_CASES = 100  # of the share, however many combinations there are
 POPULATION_DEFAULT = 1000  # cases that a population without a limit judges
 PAPER: Mapping[str, object] = {"neighbourhood": "marginal", "order": "confidence", "seed_share": 0.0, "batch": 1}  # SG
 EXACT_METHOD = "enumeration of the whole domain"
+NOTE = "not valid after stopping: with no change among the first rows the margin is 0"  # of the paper's own rule
 Sampler = Callable[[int], Rows]
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from auditor.core.record.rows import ExpectedRows, Range, SeenEffect
 from auditor.core.shown import plural
-from auditor.measure.intervals import clopper_pearson, confidence_sequence
+from auditor.measure.intervals import beta_limits, confidence_sequence
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import (
     ESTIMATE_SHARE,
@@ -114,10 +114,7 @@ def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     """
 
     def interval(changes: int) -> tuple[float, float]:
-        if always_valid:
-            return confidence_sequence(changes, n, level)
-        exact = clopper_pearson(changes, n, level)
-        return exact.low, exact.high
+        return confidence_sequence(changes, n, level) if always_valid else beta_limits(changes / n, n, level)
 
     low, high = interval(n // 2)
     return SeenEffect(

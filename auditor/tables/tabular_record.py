@@ -19,10 +19,10 @@ from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.coded import bins_note, within
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, answers_of, pairs_csv, plain, save_judged, save_votes
+from auditor.tables.method_options import NOTE
 from auditor.tables.row_data import load_task
 from auditor.tables.row_schema import Schema, dump_schema
 from auditor.tables.tabular_plan import TabularPlan
-from auditor.tables.themis import NOTE
 
 if TYPE_CHECKING:
     from auditor.models.row_models import TableModel

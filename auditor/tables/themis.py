@@ -21,19 +21,18 @@ from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import RowPair, Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
-from auditor.measure.intervals import SEQUENCE, clopper_pearson, confidence_sequence
+from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
 from auditor.tables.coded import Given, Rows, binned, crossed, row_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
-from auditor.tables.method_options import EXACT_METHOD, Sampler, ThemisOptions, sampler, walks
+from auditor.tables.method_options import EXACT_METHOD, NOTE, Sampler, ThemisOptions, sampler, walks
 from auditor.tables.row_schema import Schema, enumerate_rows, uniform
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
 
 GIVEN_METHOD = "clopper-pearson, own rows"
 LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
-NOTE = "not valid after stopping: with no change among the first rows the margin is 0"
 BATCH = 256  # rows between two looks of the paper's rule
 
 
@@ -159,8 +158,7 @@ def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], 
         return (), f"{ended} after {start:,} of {plural(len(rows), 'given row')}: no score of them"
 
     def interval(successes: int, n: int, level: float) -> tuple[float, float]:
-        estimate = clopper_pearson(successes, n, level)
-        return estimate.low, estimate.high
+        return beta_limits(successes / n, n, level)
 
     return tally.scores("given rows", settings.confidence, interval, GIVEN_METHOD, prefix="apparent_"), ""
 
