@@ -79,7 +79,7 @@ async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
 
     try:
         await loop.run()
-        if alone:
+        if alone and any(tally.hidden and not tally.model.deterministic for tally in loop.tallies):
             confirmed = await confirm(loop)
     except asyncio.CancelledError:
         loop.status_reason = "Interrupted."

@@ -100,7 +100,7 @@ def suite_of(plan: Plan) -> Pairs | None:
     ConfigError
         The plan asks for what nobody does to pairs.
     """
-    if not is_pairs(plan.data):
+    if plan.data is None or not is_pairs(plan.data):
         return None
     refused = {
         "--suite": plan.suite != "mutation",
@@ -119,9 +119,9 @@ def suite_of(plan: Plan) -> Pairs | None:
     return Pairs(str(plan.data), limit=plan.limit)
 
 
-def is_pairs(data: str | None) -> bool:
+def is_pairs(data: str) -> bool:
     """Whether a file of texts holds two of them in a row."""
-    if data is None or data.startswith("hf:") or not Path(data).is_file() or Path(data).suffix.lower() == ".txt":
+    if data.startswith("hf:") or not Path(data).is_file() or Path(data).suffix.lower() == ".txt":
         return False
     columns, rows = readers.from_file(Path(data), readers.content(Path(data)), FIRST)
     names = columns if columns is not None else next((list(row) for _, row in rows), [])

@@ -72,8 +72,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "vocabulary": _vocabulary(loop),
         **sections,
     }
-    if frozen := freeze.of_run(loop.folder.plan, plan):
-        record["frozen"] = frozen
+    if loop.folder.plan.get("frozen"):
+        record["frozen"] = freeze.of_run(loop.folder.plan, plan)
     record |= suite.record()
     if figures := loop.figures.rows():
         record["figures"] = figures
@@ -111,8 +111,8 @@ def _conclusions(
     claims: list[Claim] = []
     if plan.protocol == "default" and not loop.parts.task.kind.text:
         claims = all_claims(table, loop.question()) if loop.until is None else loop.until.claims()
-    amounts = free.study(loop, claims)
-    if amounts is not None:
+    if loop.parts.task.kind.by_degrees and plan.oracle != "probability":
+        amounts = free.study(loop, claims)
         return list(amounts.claims), amounts.findings, amounts.sections
     if plan.protocol != "default":
         return claims, [], {}
@@ -250,7 +250,7 @@ def _cost(loop: Loop) -> float | None:
     for tally in loop.tallies:
         if tally.model.costs == "tokens" and loop.parts.budget.price_of(tally.model) is None:
             return None
-    judged = free.judge_cost(loop)
+    judged = 0.0 if loop.judge is None else free.judge_cost(loop, loop.judge)
     return None if judged is None else round(judged + sum(t.cost_usd for t in loop.tallies), 6)
 
 

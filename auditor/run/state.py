@@ -16,7 +16,6 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Verdict, text_of
 from auditor.measure.claims import Question
 from auditor.models.outcome import unanswered
-from auditor.run.judging import Figures, Judge
 from auditor.run.observed import Observed, question, score_of
 from auditor.run.preparation import Parts, formats_for, prompt_of
 from auditor.run.stages import StoredCases
@@ -143,7 +142,6 @@ class State:
         self.counts: Counter[str] = Counter()
         names = [model.name for model in parts.models]
         self.observed = Observed(names, score_of(parts.task), parts=self.plan.protocol == "hinter")
-        self.oracle, self.figures = Judge(parts.oracle, parts.suite), Figures(parts.suite)
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}

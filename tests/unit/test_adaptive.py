@@ -27,7 +27,7 @@ from auditor.measure.observations import shape_of
 from auditor.models.outcome import RetryPolicy
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
-from auditor.run.judging import Judge
+from auditor.run.loop import Judge
 from auditor.run.preparation import prepare
 from auditor.run.result import resume
 from auditor.store.integrity import verify_folder
