@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from auditor.core.types import Case, Edit, Span, Variant, is_beside
+from auditor.perturb.combine import by_turns
 from auditor.perturb.edits import apply, replacing, span_of
 
 Irrelevant = Mapping[str, Sequence[Sequence[str]]]  # kind -> lists of what may be written for each other
@@ -121,8 +122,7 @@ def mixed(sites: Sequence[Sequence[tuple[Edit, ...]]], most: int, rng: Random) -
     """
     rows = [rng.sample(list(site), len(site)) for site in sites]
     rng.shuffle(rows)
-    turns = itertools.zip_longest(*rows)
-    out = [edits for turn in turns for edits in turn if edits is not None][:most]
+    out = list(itertools.islice(by_turns(rows), most))
     pairs = list(itertools.combinations(sites, 2))
     for first, second in rng.sample(pairs, min(len(pairs), most)):
         here, there = rng.choice(first), rng.choice(second)
@@ -173,8 +173,7 @@ def irrelevant(text: str, named: Irrelevant, attribute: str, n: int, rng: Random
         rng.shuffle(made)
         by_kind.append(made)
     rng.shuffle(by_kind)
-    turns = itertools.zip_longest(*by_kind)
-    return [edits for turn in turns for edits in turn if edits is not None][:n]
+    return list(itertools.islice(by_turns(by_kind), n))
 
 
 def _spans(text: str, words: str) -> list[Span]:

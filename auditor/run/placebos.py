@@ -14,6 +14,7 @@ from typing import Any
 
 from auditor.core.protocols import Gate
 from auditor.core.types import Case, Check, Edit, Variant, draws_of
+from auditor.perturb.edits import apply, overlap, span_of
 from auditor.perturb.name_lines import line_end
 from auditor.perturb.neutral_edits import is_irrelevant, unframed, worded
 
@@ -163,9 +164,9 @@ def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], 
                 for name, v in zip(attributes, combination, strict=True)
                 for e in v.edits
             ]
-            edits.sort(key=_where)
-            if not _overlap(edits):
-                text = _apply(case.original.input, edits)
+            edits.sort(key=span_of)
+            if not overlap(edits):
+                text = apply(case.original.input, edits)
                 made[key] = Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits))
                 break
     return list(made.values())
@@ -194,23 +195,6 @@ def _combinations(parts: Sequence[Sequence[Variant]]) -> Iterator[tuple[Variant,
     places = itertools.product(*(range(len(part)) for part in short))
     for picked in itertools.islice(sorted(places, key=sum), TRIED):
         yield tuple(part[i] for part, i in zip(short, picked, strict=True))
-
-
-def _where(edit: Edit) -> tuple[int, int]:
-    return edit.where if isinstance(edit.where, tuple) else (0, 0)
-
-
-def _overlap(edits: Sequence[Edit]) -> bool:
-    return any(_where(a)[1] > _where(b)[0] or _where(a) == _where(b) for a, b in itertools.pairwise(edits))
-
-
-def _apply(text: str, edits: Sequence[Edit]) -> str:
-    parts, at = [], 0
-    for edit in edits:
-        start, end = _where(edit)
-        parts += [text[at:start], edit.target]
-        at = end
-    return "".join((*parts, text[at:]))
 
 
 def with_wordings(

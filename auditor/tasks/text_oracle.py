@@ -17,15 +17,12 @@ from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Edit, Outcome, Variant, Verdict
 from auditor.measure.text_metrics import Measured, splits
 from auditor.tasks.oracles import Judged, verdicts
-from auditor.text.english import plural_of
+from auditor.text.english import plural_of, word_list
 
 Embed = Callable[[Sequence[str]], Any]  # texts -> unit vectors, shape (texts, d)
 MAX_SIDE = 5  # answers of one input that are compared with others: 252 ways to deal them out
 MASK = "□"
-_PERSONAL = frozenset(
-    {"he", "him", "his", "himself", "she", "her", "hers", "herself", "they", "them", "their", "theirs"}
-    | {"themself", "themselves", "mr", "mrs", "ms", "miss", "mx", "sir", "madam", "ma'am"}
-)
+_PERSONAL = word_list("personal")
 _PLURALS = {
     "man": "men",
     "woman": "women",

@@ -39,10 +39,10 @@ def word_list(name: str) -> frozenset[str]:
 
 BE_FORMS = word_set("am is are was were be been being 's 're 'm")
 FUNCTION_WORDS = word_list("function_words")
-ABBREVIATIONS = word_set("mr mrs ms mx dr prof st sr jr rev capt lt sgt col gen gov sen rep vs")
+ABBREVIATIONS = word_list("abbreviations")
 
 _SPELLED_AN = word_list("spelled_an")
-_SPELLED_A = word_set("uk us usa eu un ufo usb uae usc ucla uc url uv ux ui")
+_SPELLED_A = word_list("spelled_a")
 _SILENT_H = ("hour", "honest", "honor", "honour", "heir", "herb")
 _YOU_OR_WONE = re.compile(
     r"(eu|ew|uni(?!n|m|d(?!i)|ro)|unanim|u[bt]iq|util|utop|us(e|u|a[gb])|ur(in|an|ol|ug)|uk(r|$|u)|ugan|utah|ubu"

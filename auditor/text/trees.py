@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.text.english import plural_verb
+from auditor.text.english import plural_verb, word_list
 from auditor.text.parse import Parse
 
 SUBJECT = ("nsubj", "nsubj:pass", "nsubj:outer")
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "nsubj:pass"))
 _AUXILIARIES = frozenset(("aux", "auxpass", "aux:pass", "cop"))
 _MARKS = frozenset("*_")
-_VERBAL = frozenset(
-    ("talks", "works", "runs", "walks", "lives", "helps", "cooks", "reads", "sleeps", "travels", "waits")
-)
+_VERBAL = word_list("verbs_as_nouns")
 _OPENS = frozenset(("IN", "DT", "PRP", "PRP$", "TO", "RB", "WRB", "WP"))
 _STOPS = frozenset(";:.!?")
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.contrib.hinter.mutants import HinterSuite, Pair, apply, replace, replace_again
+from auditor.contrib.hinter.mutants import HinterSuite, Pair, replace, replace_again
 from auditor.core.types import SourceText
 from auditor.perturb import dictionaries
+from auditor.perturb.edits import apply
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
