@@ -96,8 +96,9 @@ def plain(value: object) -> Any:
     return msgspec.to_builtins(value, str_keys=True, enc_hook=lambda array: array.tolist())
 
 
-def lattice(schema: Schema, evaluator: Evaluator, judged: Judged) -> tuple[ColumnSet, ...]:
+def lattice(evaluator: Evaluator, judged: Judged) -> tuple[ColumnSet, ...]:
     """How often each set of protected columns changes a label, and how often no smaller set does."""
+    schema = evaluator.schema
     p, combos = len(schema.protected_index), schema.combos
     if p > LATTICE_COLUMNS:
         return ()

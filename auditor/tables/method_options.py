@@ -99,8 +99,9 @@ class ThemisOptions(OptionSet):
         return values | {"min_samples": self.least}
 
 
-def walks(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> bool:
+def walks(evaluator: Evaluator, settings: ThemisOptions) -> bool:
     """Whether the whole domain is walked through instead of sampled."""
+    schema = evaluator.schema
     if settings.profile is not None or settings.enumerate is False:
         return False
     if settings.enumerate and schema.size > ENUMERABLE:

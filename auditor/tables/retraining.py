@@ -104,7 +104,7 @@ def retrain(
     study = _Study(schema, train, y, frame, estimator, rng, uniform(schema, sample, rng))
     before = study.fit(train, y)
     options = {"trials": 0, "data": binned(train), **(SEARCH if search is None else search)}
-    cases = run(study.evaluator(before), schema, options, rng).finds
+    cases = run(study.evaluator(before), options, rng).finds
     assert cases is not None
     portions, model, stopped = _rounds(study, before, cases, patience)
     fresh = uniform(schema, sample, rng)
