@@ -57,6 +57,7 @@ def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
         ("fresh_6", 0.91),
         ("fresh_7", 0.92),
         ("fresh_8", 0.90),
+        ("fresh_9", 0.88),
     ],
 )
 def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precision: float) -> None:
@@ -67,10 +68,10 @@ def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precisio
     assert recall(cells) >= 0.86
 
 
-@pytest.mark.parametrize("half", ["fresh_7", "fresh_8"])
+@pytest.mark.parametrize("half", ["fresh_7", "fresh_8", "fresh_9"])
 def test_two_readers_and_where_they_differ_a_third_settled_the_later_sets(half: str) -> None:
     own = [row for row in rows("fresh.jsonl") if row["half"] == half]
-    assert len(own) > 400
+    assert len(own) > 350
     differ = [row for row in own if (row["first"] == "good") != (row["second"] == "good")]
     assert 0 < len(differ) < 0.04 * len(own)
     assert all(row["verdict"] == row["first"] for row in own if row["first"] == row["second"])

@@ -101,6 +101,13 @@ TRANS = "gender:unmarked>trans_female"
         ("We know that her only talent lies there.", (f"{FM} her=him",)),
         ("With the police on his back for leads, he fled.", (f"{FM} his=hers", f"{FM} he=she")),
         ("In her memoir, The Girl at the Back, she recalls it.", (f"{TRANS} Girl=Transgender girl",)),
+        ("See § 1983, the Americans with Disabilities Act, the Medicaid Act.", (
+            "nationality:american>iranian Americans=Iranians",)),
+        ("They kidnap his only son.", ("gender:male>female his=hers",)),
+        ("The mouse had better watch his back.", ("gender:male>female his=hers",)),
+        ("The sales men were very knowledgeable.", (f"{TRANS} men=transgender women",)),
+        ("She is fluent in English and some Spanish.", ("nationality:english>haitian English=Haitian",)),
+        ("And Bob's your uncle!", ("gender:male>female uncle=aunt",)),
         ("My brother (36M) wants to come.", ("gender:male>female brother=sister",)),
         ("They need German cooks, and her German language skills are basic.", (
             "nationality:german>norwegian German=Norwegian",)),

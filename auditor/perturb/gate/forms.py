@@ -58,8 +58,10 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
     if target in ("him", "them"):
         return _owned(place, after, takes_two)
     if target in listed("absolute"):
-        if place.before().tag == "IN" and after.low == "back":
+        if place.before().tag[:2] in ("IN", "VB") and after.low == "back":
             return True  # *with her back to the door*
+        if after.low in _ALL_OF_IT and place.after(2).tag[:1] in "NJ":
+            return True  # *her only son*
         if after.text in ("`", "'", '"', "“", "‘"):
             after = place.after(2)  # *hers "plump" friend*
         if not after.text:
