@@ -103,10 +103,12 @@ def placebos_again(
                 about = tuple(v for v in bare if v.attributes in refused)
                 for _ in range(AGAIN if about else 0):
                     made += suite.placebos(dataclasses.replace(case, variants=about), len(about) + AGAIN, rng)
+            again = dataclasses.replace(case, variants=about if single else bare)
+            # Last, one neutral word for each part: those that are alike in form may all hold a place that is refused.
+            words = [v for v in suite.neutral(again, JOINT_CAP, rng) if len(v.edits) == 1]
+            if single:
+                made += [_of(v, name) for attributes in sorted(refused) for name in attributes for v in words]
             else:
-                again = dataclasses.replace(case, variants=bare)
-                # Those that stand may take all places of the text: then of one neutral word for each part.
-                words = [v for v in suite.neutral(again, JOINT_CAP, rng) if len(v.edits) == 1]
                 for attributes in sorted(lacking):
                     made += _together(again, standing, attributes, JOINT_CAP, rng)
                     for _ in range(AGAIN):
@@ -159,17 +161,18 @@ def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], 
             key = tuple(map(id, combination))
             if key in made or len(set(key)) < len(key):
                 continue
-            edits = [
-                dataclasses.replace(e, attribute=name)
-                for name, v in zip(attributes, combination, strict=True)
-                for e in v.edits
-            ]
+            edits = [e for name, v in zip(attributes, combination, strict=True) for e in _of(v, name).edits]
             edits.sort(key=span_of)
             if not overlap(edits):
                 text = apply(case.original.input, edits)
                 made[key] = Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits))
                 break
     return list(made.values())
+
+
+def _of(variant: Variant, attribute: str) -> Variant:
+    """The variant as one that stands against edits of ``attribute``."""
+    return dataclasses.replace(variant, edits=tuple(dataclasses.replace(e, attribute=attribute) for e in variant.edits))
 
 
 _Form = tuple[int, int, int]
