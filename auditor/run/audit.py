@@ -20,7 +20,7 @@ from auditor.run.again import confirm
 from auditor.run.loop import Loop
 from auditor.run.preparation import Parts
 from auditor.run.state import Answered, silent
-from auditor.store.stores import RunStore
+from auditor.store.evidence import RunStore
 
 R = TypeVar("R")
 

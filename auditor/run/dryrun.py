@@ -18,10 +18,10 @@ from auditor.measure.claims import pairs, texts_needed
 from auditor.measure.contrasts import Versions
 from auditor.measure.observations import Observations, attributes_of, carrier_of
 from auditor.run.audit import run_sync
-from auditor.run.loop import Loop
+from auditor.run.loop import Loop, source
 from auditor.run.observed import question
 from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, left_out, prepare, prompt_of
-from auditor.run.rounds import ROUND, source
+from auditor.run.rounds import ROUND
 from auditor.run.run_controls import has_canaries
 from auditor.run.state import Tally, silent
 

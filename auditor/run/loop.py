@@ -21,10 +21,10 @@ from auditor.measure.intervals import mean_interval
 from auditor.measure.observations import Arm, Shape
 from auditor.run import free, run_controls
 from auditor.run.preparation import Parts
-from auditor.run.rounds import source
+from auditor.run.rounds import Source
 from auditor.run.state import Answered, Answers, State, Tally, silent
 from auditor.run.until import Until
-from auditor.store.stores import RunStore
+from auditor.store.evidence import RunStore
 
 KEPT_PAIRS = 10_000  # pairs of answers whose comparison is remembered
 Replicates = tuple[tuple[str, Any], ...]  # status and value of each
@@ -251,6 +251,17 @@ class Loop(State):
 def _present(case: Case, answers: Mapping[str, list[Answer]]) -> dict[str, list[Answer]]:
     """The answers to the versions of ``case`` that there are any of, in its order."""
     return {v.id: answers[v.id] for v in (case.original, *case.variants) if v.id in answers}
+
+
+def source(parts: Parts) -> Source:
+    """The source that the plan's engine names; this process where a case depends on more than its seed."""
+    plan = parts.plan
+    apart = parts.texts and plan.strategy != "adaptive"  # not generated, not stored
+    if not apart or (plan.engine == "local" and plan.jobs == 1):
+        return Source(parts)
+    from auditor.run.workers import actors, processes
+
+    return (actors if plan.engine == "ray" else processes)(parts, plan.jobs)
 
 
 class Comparison(NamedTuple):

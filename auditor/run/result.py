@@ -169,7 +169,7 @@ async def run_plan(
 ) -> Result:
     """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
     from auditor.store.disk import write_texts
-    from auditor.store.stores import MemoryFolder
+    from auditor.store.evidence import MemoryFolder
 
     parts = planned(plan, models=models, seeds=seeds, observe=observe)
     if not write:

@@ -16,7 +16,7 @@ from typing import Literal
 import jsonpath
 
 from auditor.contrib.imports.known import Json
-from auditor.core import csvfile, reading
+from auditor.core import reading, row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
@@ -192,7 +192,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
     logged = ""
-    lines = ((n, line) for n, line in enumerate(csvfile.lines(csvfile.decode(path, raw)), 1) if line.strip())
+    lines = ((n, line) for n, line in enumerate(row_files.lines(row_files.decode(path, raw)), 1) if line.strip())
     for number, line in itertools.islice(lines, plan.limit):
         rows += 1
         row = _row(f"{path}, line {number}", line)

@@ -20,9 +20,9 @@ from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Progress, Prompt, Request, Response, Sampling, Variant, digest, id_of
 from auditor.models.adapter import scalar
+from auditor.models.attempts import Key, unanswered
 from auditor.models.budget import BOOK, Budget
 from auditor.models.client import Client, definitive
-from auditor.models.outcome import Key, unanswered
 from auditor.models.reply_cache import Cache
 from auditor.models.row_models import TableModel
 from auditor.store.folder import RunFolder

@@ -24,7 +24,7 @@ from auditor.core.record import read
 from auditor.core.types import Answer, Case, SourceText, Verdict
 from auditor.measure.interactions import mark_hidden
 from auditor.measure.observations import shape_of
-from auditor.models.outcome import RetryPolicy
+from auditor.models.attempts import RetryPolicy
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
 from auditor.run.loop import Judge

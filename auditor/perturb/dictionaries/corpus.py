@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from auditor.core import csvfile
+from auditor.core import row_files
 from auditor.core.errors import DataFileError
 from auditor.core.reading import from_json
 from auditor.core.shown import plural
@@ -99,7 +99,7 @@ def count(paths: Iterable[Path]) -> Counts:
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
-    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS, delimiters=(",",))
+    table = row_files.parse(path, row_files.decode(path, row_files.content(path)), wanted=COLUMNS, delimiters=(",",))
     if missing := [c for c in (GROUPS, CATEGORIES) if c not in table.columns]:
         raise DataFileError(
             f"{path}: no column {missing[0]!r}; found: {', '.join(table.columns)}. "
