@@ -15,7 +15,7 @@ from random import Random
 from typing import NamedTuple, TypeVar
 
 from auditor.core.types import Edit, EditKind
-from auditor.perturb.combine import by_turns, numbered, with_parts
+from auditor.perturb.combine import by_turns, grouped, numbered, with_parts
 from auditor.perturb.dictionaries import Dictionary, Term
 from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, overlap, span_of
 from auditor.perturb.gate.lexicon import listed
@@ -179,10 +179,7 @@ class Insertion:
 
 def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str, _T]]:
     """Yield ``plans`` in random order, one of each target group by turns."""
-    strata: dict[str, list[tuple[str, _T]]] = {}
-    for plan in plans:
-        strata.setdefault(plan[0], []).append(plan)
-    rows = list(strata.values())
+    rows = list(grouped((plan[0], plan) for plan in plans).values())
     rng.shuffle(rows)
     for row in rows:
         if len(row) > 1:
@@ -222,12 +219,7 @@ def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) ->
     if limit is None:
         yield from (joint for joint in itertools.product(*lists) if fits(joint))
         return
-    by_target: list[list[list[Choice]]] = []
-    for row in lists:
-        strata: dict[str, list[Choice]] = {}
-        for choice in row:
-            strata.setdefault(choice.target, []).append(choice)
-        by_target.append(list(strata.values()))
+    by_target = [grouped((choice.target, choice) for choice in row).values() for row in lists]
     cells = list(itertools.product(*by_target))
     rng.shuffle(cells)
     waiting = [_draw(cell, limit, rng) for cell in cells]
@@ -274,4 +266,4 @@ def _apart(joint: Sequence[Choice]) -> bool:
         starts = {span_of(e)[0] for e in choice.edits if e.kind == "insertion"}
         if starts and any(e.kind == "agreement" and span_of(e)[1] + 1 in starts for e in other.edits):
             return False
-    return not overlap(sorted((e for choice in joint for e in choice.edits), key=span_of))
+    return not overlap(sorted(span_of(e) for choice in joint for e in choice.edits))

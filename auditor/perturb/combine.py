@@ -1,12 +1,21 @@
-"""Choices put together: by turns, by number, and joint ones with all their parts."""
+"""Things put together: in groups, by turns, by number, and joint choices with all their parts."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+_K = TypeVar("_K", bound=Hashable)
 _T = TypeVar("_T")
+
+
+def grouped(rows: Iterable[tuple[_K, _T]]) -> dict[_K, list[_T]]:
+    """The values of each key, keys in the order of their first row."""
+    out: dict[_K, list[_T]] = {}
+    for key, value in rows:
+        out.setdefault(key, []).append(value)
+    return out
 
 
 def by_turns(rows: Iterable[Iterable[_T]]) -> Iterator[_T]:

@@ -70,10 +70,9 @@ def apply(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = No
     return "".join(parts)
 
 
-def overlap(edits: Iterable[Edit]) -> bool:
-    """Whether two neighbours of ``edits``, which are in order, overlap or stand at one place."""
-    spans = itertools.pairwise(map(span_of, edits))
-    return any(one[1] > other[0] or one == other for one, other in spans)
+def overlap(spans: Iterable[Span]) -> bool:
+    """Whether two neighbours of ``spans``, which are in order, overlap or are one."""
+    return any(one[1] > other[0] or one == other for one, other in itertools.pairwise(spans))
 
 
 def replacing(text: str, span: Span, target: str, attribute: str, kind: EditKind, groups: tuple[str, str]) -> Edit:

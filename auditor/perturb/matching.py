@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from auditor.perturb.combine import grouped
 from auditor.perturb.context import DETERMINERS, Context, closes
 from auditor.perturb.dictionaries import Dictionary, Term, persons
 from auditor.perturb.gate.lexicon import listed
@@ -137,11 +138,8 @@ def _alone(text: str, start: int, end: int) -> bool:
 
 
 def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:
-    by_keys: dict[tuple[str, ...], list[Term]] = {}
-    for term in terms:
-        by_keys.setdefault(_keys(term.text), []).append(term)
     index: dict[str, list[_Entry]] = {}
-    for keys, same in by_keys.items():
+    for keys, same in grouped((_keys(term.text), term) for term in terms).items():
         # A noun reading is the narrower one: it is asked before the adjective.
         same.sort(key=lambda t: "as:noun" not in t.tags)
         index.setdefault(keys[0], []).append((keys, tuple(same)))

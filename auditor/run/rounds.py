@@ -232,7 +232,7 @@ def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], 
                 continue
             edits = [e for name, v in zip(attributes, combination, strict=True) for e in _of(v, name).edits]
             edits.sort(key=span_of)
-            if not overlap(edits):
+            if not overlap(map(span_of, edits)):
                 text = apply(case.original.input, edits)
                 made[key] = Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits))
                 break

@@ -15,6 +15,7 @@ from typing import Any
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.shown import plural
+from auditor.perturb.combine import grouped
 from auditor.perturb.dictionaries.entries import Dictionary, Group, Term, parse_dictionary
 from auditor.text.english import plural_of
 
@@ -220,11 +221,8 @@ def load_options(options: Sequence[str]) -> list[Dictionary]:
         if attribute and attribute != one.attribute:
             raise ConfigError(f"--dictionary {option!r}: the file says attribute: {one.attribute}")
         _add(chosen, one)
-    by_name: dict[str, list[Path]] = {}
-    for attribute, files in raw.items():
-        for path in _expand(files):
-            by_name.setdefault(attribute or path.resolve().parent.name, []).append(path)
-    for name, paths in by_name.items():
+    every = [(attribute, path) for attribute, files in raw.items() for path in _expand(files)]
+    for name, paths in grouped((attribute or path.resolve().parent.name, path) for attribute, path in every).items():
         _add(chosen, _from_pairs(name, paths))
     return [chosen[name] for name in sorted(chosen)]
 
@@ -265,10 +263,8 @@ def persons() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 @lru_cache(maxsize=1)
 def titles() -> dict[str, tuple[str, ...]]:
     """Return titles of films, books and the like, in lower case, by their longest words."""
-    out: dict[str, list[str]] = {}
-    for title in _shared("titles")["titles"].splitlines():
-        out.setdefault(max(title.split(), key=len), []).append(title)
-    return {word: tuple(titles) for word, titles in out.items()}
+    rows = ((max(title.split(), key=len), title) for title in _shared("titles")["titles"].splitlines())
+    return {word: tuple(titles) for word, titles in grouped(rows).items()}
 
 
 @lru_cache(maxsize=1)
