@@ -13,6 +13,7 @@ from random import Random
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
+from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import Case, SourceText, Variant, draws_of, id_of, names
 from auditor.perturb.choices import Choice, Insertion, Offer, named, sample
 from auditor.perturb.dictionaries import Dictionary, unknown
@@ -21,7 +22,6 @@ from auditor.perturb.matching import Hit, Matcher, Scan, settle
 from auditor.perturb.moves import EVERY, Crowd, Wanted, split
 from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser, parsed
 from auditor.text.english import word_list
-from auditor.text.people import NOT_CLEAR
 from auditor.text.split import sentences
 
 SCOPES = ("text", "term", "occurrence")

@@ -13,9 +13,8 @@ from auditor.text.mentions import PRONOUNS, SEVERAL, WRITER, Lexicon, Person, Re
 from auditor.text.parse import Parse
 from auditor.text.trees import SUBJECT, Tokens
 
-__all__ = ["NOT_CLEAR", "People", "Person", "people"]
+__all__ = ["People", "Person", "people"]
 
-NOT_CLEAR = "not clear whose words to change"  # why a text makes no case
 LEAD = 2.0  # and the subject of the text by so much
 LEAST = 4.0  # and it needs as much to be the subject at all
 
