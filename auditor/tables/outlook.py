@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from auditor.core.record.rows import ExpectedRows, Range, SeenEffect
+from auditor.core.record.rows import METHODS, ExpectedRows, Range, SeenEffect
 from auditor.core.shown import plural
 from auditor.measure.intervals import beta_limits, confidence_sequence
 from auditor.tables.evaluate import Evaluator
@@ -21,7 +21,7 @@ from auditor.tables.method_options import (
     ThemisOptions,
     walks,
 )
-from auditor.tables.tabular_plan import TITLES, TabularPlan
+from auditor.tables.tabular_plan import TabularPlan
 
 if TYPE_CHECKING:
     from auditor.tables.tabular_record import Opened
@@ -85,7 +85,7 @@ def expected(opened: Opened) -> ExpectedRows:
 
 def announced(plan: TabularPlan, outlook: ExpectedRows) -> list[str]:
     """What a run says before it asks: the method, and what an estimate of the share costs beforehand."""
-    lines = [f"{TITLES[plan.method]} on {plan.model}"]
+    lines = [f"{METHODS[plan.method]} on {plan.model}"]
     if drawn := outlook.estimate_cases:
         rows = drawn * outlook.combinations
         lines.append(

@@ -66,12 +66,11 @@ def spans(text: str, word: str) -> list[tuple[int, int]]:
 
 def replace(text: str, pair: Pair) -> list[Edit]:
     """The edits that write ``pair.target`` for every ``pair.source`` in ``text``."""
-    return [_edit(pair, text, where) for where in spans(text, pair.source)]
+    return [_edit(pair, text, where, pair.target) for where in spans(text, pair.source)]
 
 
-def _edit(pair: Pair, text: str, where: tuple[int, int], target: str | None = None) -> Edit:
-    groups = pair.source_group, pair.target_group
-    return replacing(text, where, pair.target if target is None else target, pair.attribute, "swap", groups)
+def _edit(pair: Pair, text: str, where: tuple[int, int], target: str) -> Edit:
+    return replacing(text, where, target, pair.attribute, "swap", (pair.source_group, pair.target_group))
 
 
 def replace_again(text: str, first: Sequence[Edit], second: Pair) -> list[Edit]:
