@@ -85,20 +85,17 @@ class Mutator:
                 out[rows] = entries[rng.integers(len(entries), size=len(rows))]
         return out
 
-    def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, tuple[int, ...]]]:
-        """(group, entries) for every other group of ``attribute``; the entries are those of its first cell."""
+    def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, int]]:
+        """(group, terminals) for every other group of ``attribute``; counted are those of its first cell."""
         cell = self.cells[attribute][0]
-        own = int(self._group[cell][index[cell]])
-        return [
-            (name, tuple(int(e) for e in self._of[cell][number]))
-            for number, name in enumerate(self.groups[attribute])
-            if number != own
-        ]
+        own, sizes = int(self._group[cell][index[cell]]), map(len, self._of[cell])
+        groups = zip(self.groups[attribute], sizes, strict=True)
+        return [group for number, group in enumerate(groups) if number != own]
 
     def same_group(self, cell: int, entry: int) -> list[int]:
         """The other entries of a cell that name the same group."""
-        of = self._of[cell][int(self._group[cell][entry])]
-        return [int(e) for e in of if e != entry]
+        own = self._of[cell][self._group[cell][entry]]
+        return [int(e) for e in own if e != entry]
 
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""
@@ -210,8 +207,8 @@ def _offers(
 ) -> list[Swap]:
     """Swaps of one attribute, spread over the groups; at most ``limit``."""
     queues = []
-    for group, entries in mutator.others(index, attribute):
-        picks = list(range(max(1, len(entries))))
+    for group, size in mutator.others(index, attribute):
+        picks = list(range(max(1, size)))
         rng.shuffle(picks)
         cells = dict.fromkeys(
             tuple(sorted(mutator.toward(index, attribute, group, pick).items()))
