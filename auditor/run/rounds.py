@@ -173,10 +173,11 @@ def placebos_again(
                 for _ in range(AGAIN if about else 0):
                     made += suite.placebos(dataclasses.replace(case, variants=about), len(about) + AGAIN, rng)
             again = dataclasses.replace(case, variants=about if single else bare)
-            # Last, one neutral word for each part: those that are alike in form may all hold a place that is refused.
+            # Last, one neutral word for each part: those that are alike in form may all hold a place that is refused. A
+            # joint one may have a sentence about the text for a part, where the text has no second place.
             words = [v for v in suite.neutral(again, JOINT_CAP, rng) if len(v.edits) == 1]
             if single:
-                made += [_of(v, name) for attributes in sorted(refused) for name in attributes for v in words]
+                made += [_of(v, name) for names in sorted(refused) for name in names for v in words if is_placebo(v)]
             else:
                 for attributes in sorted(lacking):
                     made += _together(again, standing, attributes, JOINT_CAP, rng)
