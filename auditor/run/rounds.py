@@ -168,16 +168,19 @@ def placebos_again(
                 continue
             rng = Random(f"{seed}:{draws_of(case.id)}:placebo again")
             made: list[Variant] = []
-            if single:
-                about = tuple(v for v in bare if v.attributes in refused)
-                for _ in range(AGAIN if about else 0):
-                    made += suite.placebos(dataclasses.replace(case, variants=about), len(about) + AGAIN, rng)
-            again = dataclasses.replace(case, variants=about if single else bare)
+            about = tuple(v for v in bare if v.attributes in refused) if single else bare
+            if not about:
+                continue
+            again = dataclasses.replace(case, variants=about)
+            for _ in range(AGAIN if single else 0):
+                made += suite.placebos(again, len(about) + AGAIN, rng)
             # Last, one neutral word for each part: those that are alike in form may all hold a place that is refused. A
             # joint one may have a sentence about the text for a part, where the text has no second place.
             words = [v for v in suite.neutral(again, JOINT_CAP, rng) if len(v.edits) == 1]
             if single:
-                made += [_of(v, name) for names in sorted(refused) for name in names for v in words if is_placebo(v)]
+                one = [v for v in words if is_placebo(v)]
+                names = [name for attributes in sorted(refused) for name in attributes]
+                made += [dataclasses.replace(v, edits=_of(v, name)) for name in names for v in one]
             else:
                 for attributes in sorted(lacking):
                     made += _together(again, standing, attributes, JOINT_CAP, rng)
@@ -231,18 +234,18 @@ def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], 
             key = tuple(map(id, combination))
             if key in made or len(set(key)) < len(key):
                 continue
-            edits = [e for name, v in zip(attributes, combination, strict=True) for e in _of(v, name).edits]
-            edits.sort(key=span_of)
-            if not overlap(map(span_of, edits)):
+            if not overlap(sorted(span_of(e) for v in combination for e in v.edits)):
+                edits = [e for name, v in zip(attributes, combination, strict=True) for e in _of(v, name)]
+                edits.sort(key=span_of)
                 text = apply(case.original.input, edits)
                 made[key] = Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits))
                 break
     return list(made.values())
 
 
-def _of(variant: Variant, attribute: str) -> Variant:
-    """The variant as one that stands against edits of ``attribute``."""
-    return dataclasses.replace(variant, edits=tuple(dataclasses.replace(e, attribute=attribute) for e in variant.edits))
+def _of(variant: Variant, attribute: str) -> tuple[Edit, ...]:
+    """The edits of a variant as those that stand against edits of ``attribute``."""
+    return tuple(e if e.attribute == attribute else dataclasses.replace(e, attribute=attribute) for e in variant.edits)
 
 
 _Form = tuple[int, int, int]
