@@ -25,9 +25,10 @@ from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.power import shift, spread
 from auditor.run.audit import run_sync
-from auditor.run.panels import CHOICE, FIRST, RANKING, SECOND, Panel, Seen, _of, _take, panels, task_of
+from auditor.run.choose import Seen, _of, _take
+from auditor.run.loop import source
+from auditor.run.panels import CHOICE, FIRST, RANKING, SECOND, Panel, panels, task_of
 from auditor.run.preparation import Parts, prepare
-from auditor.run.rounds import source
 
 PAIR = {"female": 0.5, "male": -0.5}
 CALLS = (200, 400, 800, 1600)  # at most: a plan may have fewer

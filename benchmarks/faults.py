@@ -20,10 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from common import Row
 
 from auditor.core.types import Message, Prompt, Request, Response
+from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
-from auditor.models.outcome import RetryPolicy
 
 SERVER = Path(__file__).resolve().parents[1] / "tests" / "e2e" / "fault_server.py"
 CHUNK = 1000  # requests per `Client.ask`, as a round of an audit has

@@ -68,7 +68,7 @@ def literal(what: Subject, seed: int, seconds: float, search: Any = aequitas, **
 def ours(what: Subject, seed: int, limit: Limit | None = None, **options: Any) -> TabularResult:
     """One run without the separate share estimate."""
     evaluator = Evaluator(what.model.predict, what.schema, budget=limit)
-    return run(evaluator, what.schema, {"trials": 0, **options}, np.random.default_rng(seed))
+    return run(evaluator, {"trials": 0, **options}, np.random.default_rng(seed))
 
 
 def percent(result: TabularResult) -> float:

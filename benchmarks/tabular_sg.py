@@ -96,7 +96,6 @@ def ours(
     began = time.process_time()
     result = run(
         Evaluator(predict, schema),
-        schema,
         {"data": codes, "limit": limit, "coverage": False, **options},
         np.random.default_rng(seed),
     )
@@ -157,7 +156,7 @@ def coverage(name: str, limit: int, held_out: bool = False) -> Row:
     predict = train(kind, x, y).predict
     evaluator, rng = Evaluator(predict, schema), np.random.default_rng(0)
     given, held = (codes[::2], codes[1::2]) if held_out else (codes, codes)
-    search = Search(evaluator, schema, SgOptions(limit=limit, local_search=False), given, np.random.default_rng(0))
+    search = Search(evaluator, SgOptions(limit=limit, local_search=False), given, np.random.default_rng(0))
     search.go()
     surrogate = Surrogate.of(held, evaluator.labels(held), rng)
     plain = surrogate.coverage(uniform(schema, limit, rng))["paths"]

@@ -62,7 +62,7 @@ def judged(what: Subject, calls: int, rows: Any) -> Outcome:
 def searched(method: Callable[..., Any], what: Subject, calls: int, seed: int, **options: Any) -> Outcome:
     """A search that stops at the limit."""
     evaluator = Evaluator(what.model.predict, what.schema, cache=True, budget=Limit(evaluations=calls))
-    result = method(evaluator, what.schema, {"data": what.train, **options}, np.random.default_rng(seed))
+    result = method(evaluator, {"data": what.train, **options}, np.random.default_rng(seed))
     return calls, int(result.counts["discriminatory"])
 
 

@@ -72,7 +72,7 @@ def throughput(kind: str) -> list[Row]:
     ours, bare = [], []
     for run in range(RUNS + 1):
         start = time.process_time()
-        result = themis.run(Evaluator(one.model.predict, one.schema), one.schema, options, np.random.default_rng(run))
+        result = themis.run(Evaluator(one.model.predict, one.schema), options, np.random.default_rng(run))
         middle = time.process_time()
         for at in range(0, len(rows), 65536):
             one.model.predict(rows[at : at + 65536])
@@ -115,7 +115,7 @@ def memory() -> Row:
     for cases in (500_000, 5_000_000):
         options = {"max_samples": cases, "min_samples": cases, "enumerate": False}
         evaluator = Evaluator(one.model.predict, one.schema)
-        themis.run(evaluator, one.schema, options, np.random.default_rng(7))
+        themis.run(evaluator, options, np.random.default_rng(7))
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return Row(
         name="themis peak memory, 10^7 rows",
@@ -135,7 +135,7 @@ def tests_needed(kind: str) -> Row:
     for prune in (True, False):
         evaluator = Evaluator(one.model.predict, one.schema)
         options = {"mode": "search", "columns": SEARCHED, "prune": prune}
-        result = themis.run(evaluator, one.schema, options, np.random.default_rng(7))
+        result = themis.run(evaluator, options, np.random.default_rng(7))
         asked[prune] = evaluator.evaluations
         sets[prune] = {s.columns for s in result.minimal_sets}
     return Row(

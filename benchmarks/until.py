@@ -35,9 +35,10 @@ from auditor.measure.p_values import Look
 from auditor.measure.power import shift, spread
 from auditor.run import observed
 from auditor.run.audit import run_sync
+from auditor.run.loop import source
 from auditor.run.observed import Observed, score_of
 from auditor.run.preparation import Parts, prepare
-from auditor.run.rounds import FEW, source
+from auditor.run.rounds import FEW
 from auditor.run.state import State
 from auditor.run.until import DECIDED, Until
 

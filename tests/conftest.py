@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from auditor.core.errors import CallError
-from auditor.models.outcome import RetryPolicy
+from auditor.models.attempts import RetryPolicy
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from auditor.perturb import dictionaries
 from auditor.perturb.gate.constructs import Constructs
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
-from auditor.run.placebos import with_placebos
+from auditor.run.rounds import with_placebos
 from auditor.text.parse import Parser
 from auditor.text.split import sentences
 

@@ -4,7 +4,7 @@
     python tools/passes.py tabular --data F --target C --model SPEC --protected sex --method themis
 
 Runs the command line with these arguments, under ``sys.setprofile``, and counts files and functions of ``auditor`` that
-were called; what runs when a module is imported (class bodies, constants) is left out.
+were called; what runs when a module is imported (class bodies, constants, what makes them) is left out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,25 @@ from auditor.cli.main import main
 ROOT = Path(auditor.__file__).parent
 
 
+def importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported that made this call, such as a constant made by a comprehension."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def passed(arguments: list[str]) -> dict[str, set[str]]:
     """File of the package → names of its functions that the command calls."""
     called: dict[str, set[str]] = defaultdict(set)
 
     def look(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(str(ROOT)):
+        own = code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(str(ROOT))
+        if event != "call" or not own or code.co_qualname in called.get(code.co_filename, ()):
+            return
+        if not importing(frame):
             called[code.co_filename].add(code.co_qualname)
 
     sys.argv = ["audit", *arguments]

@@ -154,7 +154,7 @@ ALPHA = 0.05
 RANK = VERDICTS
 
 
-def level(number: int, alpha: float = ALPHA) -> float:
+def level(number: int) -> float:
     """Significance level of the ``number``-th fresh run of a session, counted from 1.
 
     Examples
@@ -164,7 +164,7 @@ def level(number: int, alpha: float = ALPHA) -> float:
     >>> sum(level(j) for j in range(1, 50)) <= ALPHA
     True
     """
-    return float(alpha / 2**number)
+    return float(ALPHA / 2**number)
 
 
 def settled(row: Row, alpha: float) -> ClaimVerdict:

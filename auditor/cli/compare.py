@@ -156,7 +156,7 @@ def _only(run: Path, own: Mapping[str, object]) -> Path:
 def _ask(model: str | None, attribute: str, own: Mapping[str, object], *, yes: bool) -> Path:
     """Make the run: every sentence with a term of every group."""
     from auditor.cli.run import agreed
-    from auditor.measure.outliers import DEFAULT_CASES
+    from auditor.measure.group_scores import DEFAULT_CASES
     from auditor.run.result import audit_plan
 
     if model is None:

@@ -32,7 +32,7 @@ def _freeze(output: Output, by: By = "", reason: Reason = "", config: frame.Conf
     """
     from auditor import run as pipeline
     from auditor.run import freeze
-    from auditor.run.dryrun import planned
+    from auditor.run.result import planned
 
     _require_new(output)
     parts = planned(resolve(options, config))

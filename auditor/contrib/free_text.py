@@ -22,8 +22,7 @@ from auditor.measure.told_apart import Bag, Pair, ToldApart, told_apart
 from auditor.perturb import dictionaries
 from auditor.tasks import text_oracle as wording
 from auditor.tasks.phrases import is_refusal, normalise
-from auditor.text.english import FUNCTION_WORDS
-from auditor.text.registers import FIGURES, words
+from auditor.text.english import FIGURES, FUNCTION_WORDS, plain_words
 
 IDENTITY = ("gender", "gender_identity", "names", "race", "nationality", "religion", "family")
 TITLED = re.compile(rf"{wording.MASK}\.?\s+[A-Z][\w'\u2019-]*(?:\s+[A-Z][\w'\u2019-]*)?")
@@ -145,7 +144,7 @@ def _names(table: Observations, columns: Columns) -> set[str]:
 
 
 def _bag(text: str) -> Bag:
-    return frozenset(word.removesuffix("'s") for word in words(text)) - FUNCTION_WORDS
+    return frozenset(word.removesuffix("'s") for word in plain_words(text)) - FUNCTION_WORDS
 
 
 def _claims(table: Observations, columns: Columns, question: Question, texts: Sequence[str]) -> Iterator[Claim]:

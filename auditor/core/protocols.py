@@ -7,8 +7,10 @@ A package offers its classes as entry points, one group for each kind: ``auditor
 
 from __future__ import annotations
 
+import asyncio
 import math
 import operator
+import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
-from auditor.core.errors import CallError, ConfigError
-from auditor.core.types import Answer, Case, Check, Progress, Request, Usage, Variant, Verdict
+from auditor.core.errors import BadRequest, CallError, ConfigError
+from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Usage, Variant, Verdict
 
 Costs = Literal["nothing", "unseen", "tokens"]
 
@@ -212,6 +214,45 @@ class Model(ABC):
     def left_before(self, request: Request) -> bool:
         """Whether ``request`` is with the provider already, and was counted when it left."""
         return False
+
+
+def bare_text(prompt: Prompt) -> str | BadRequest:
+    """Give the bare input, or the error for a prompt that was rendered as messages."""
+    if prompt.text is not None:
+        return prompt.text
+    return BadRequest("this model reads the bare text; it was sent chat messages")
+
+
+class LocalClassifier(Model):
+    """A quick function of the bare text; a batch is answered in a worker thread."""
+
+    costs: ClassVar[Costs] = "nothing"
+    deterministic = True
+    cacheable = False
+    max_batch = 256
+    at_once = 1
+
+    @abstractmethod
+    def answer(self, text: str) -> Reply | CallError:
+        """The label of one text."""
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        """Label every text; an interrupt does not wait for the rest of the batch."""
+        stop = threading.Event()
+
+        def work() -> list[Reply | CallError]:
+            replies: list[Reply | CallError] = []
+            for request in batch:
+                if stop.is_set():
+                    break
+                text = bare_text(request.prompt)
+                replies.append(text if isinstance(text, BadRequest) else self.answer(text))
+            return replies
+
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            stop.set()
 
 
 class Oracle(ABC):

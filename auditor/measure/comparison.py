@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from auditor.core import waivers
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
+from auditor.measure.claims import MIN_TEXTS
 from auditor.measure.intervals import apart, difference_of_rates, korn_graubard
 from auditor.measure.observations import Arm, Bools, Codes, Floats, Ints, Judged, Observations, Place
 from auditor.measure.p_values import CHUNK, fine_enough, holm, resamples_for, sign_flip
@@ -34,7 +35,6 @@ from auditor.measure.run_changes import Change, Comparison, Fate, FindingChange,
 
 ALPHA = 0.05
 LEVEL = 1 - ALPHA
-MIN_SEEDS = 6  # of two models: with fewer, no sign pattern of the exact test has a p value below 0.05
 BY_TEXT = "sign flips, by text"
 TWO_SAMPLES = "two samples, permutation of texts"
 METHOD = "difference of two rates on the same variants, by text; sign-flip test, Holm"
@@ -134,7 +134,7 @@ def two_models(table: Observations, *, seed: int = 7) -> dict[str, object]:
     """Compare every two models of a run, overall and by attribute set, as ``comparison`` of the run record has it.
 
     ``seed`` is for the sign patterns that are drawn where they are too many to enumerate; more of them where there are
-    so many comparisons that a test could else show nothing. P values are None with fewer than `MIN_SEEDS` texts.
+    so many comparisons that a test could else show nothing. P values are None with fewer than `MIN_TEXTS` texts.
     """
     pairs = list(_model_pairs(table))
     wanted = resamples_for(len(pairs))
@@ -142,7 +142,7 @@ def two_models(table: Observations, *, seed: int = 7) -> dict[str, object]:
     p_values: list[float | None] = []
     for number, (first, second, attributes, (x, y, n)) in enumerate(pairs):
         value, low, high = difference_of_rates(x, y, n)
-        p = _sign_flip(x - y, np.random.default_rng([seed, number]), wanted) if len(n) >= MIN_SEEDS else None
+        p = _sign_flip(x - y, np.random.default_rng([seed, number]), wanted) if len(n) >= MIN_TEXTS else None
         p_values.append(p)
         rows.append(
             {"first": first._asdict(), "second": second._asdict(), "attributes": list(attributes)}

@@ -1,40 +1,36 @@
-"""Which of many groups or words stand out (ASTRAEA, Algorithms 3 and 4), and what holds where its index does not.
+"""Which of many words or groups stand out (ASTRAEA, Algorithms 3 and 4): the index, and error rates of words.
 
 The median-deviation index of ASTRAEA (Soremekun et al. 2022, §6) divides a distance from the median by the median of
 such distances. That median is 0 as soon as more than half of the values are equal, which is usual for rates near 0;
 with few values chance alone passes the threshold often; and the index knows nothing of how well values are known. So
-exact tests (of words: `auditor.run.word_rates`) or permutation tests, and shrunken values, stand beside it.
+exact tests (of words) or permutation tests (of groups: `auditor.measure.group_scores`), and shrunken values, stand
+beside it.
 
-A group is a value of one attribute (an occupation); its score is a mean over many generated sentences (the probability
-of "his" in a blank). Under the published definition a group violates when its absolute index is above 2.
-
-References
-----------
-E. Chung and J. P. Romano, Exact and asymptotically robust permutation tests, Annals of Statistics 41 (2013).
+In mutation runs a token is a term that was put in and its family the attribute; in runs from a grammar it is a terminal
+(`auditor.run.terminal_rates`). The unit is the case (one seed text, one generated sentence): several variants of one
+case count once, with an error if any of them violates, so that units are independent and the intervals are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from auditor.measure.intervals import t_quantile
-from auditor.measure.observations import Arm, Floats, Ints, Observations
+from auditor.measure.intervals import clopper_pearson
+from auditor.measure.observations import Arm, Observations, Place, Shape
 from auditor.measure.p_values import benjamini_hochberg
+from auditor.measure.rates import tabulate
 
 THRESHOLD = 2.0  # the published threshold of the absolute index
 MIN_VALUES = 10  # fewer values give no index here
 MIN_UNITS = 30  # a rate of fewer units takes no part in the index here
 LEVEL = 0.95
-DEFAULT_GROUPS = 43  # occupations of the published study
-DEFAULT_CASES = 150  # distinct sentences for each
-ROUNDS = 9_999  # permutations: the smallest p value is 1 / 10,000
 TINY = 1e-12
-
-
-# -- the index --------------------------------------------------------------------------------------------------
+MIN_WORTH, MAX_WORTH = 0.5, 1e6  # units of evidence that a prior is worth; beyond, all rates are equal
+SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,268 +93,225 @@ def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None,
     return Indices(values=away, median=median, mad=mad)
 
 
-# -- mean scores of groups ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prior:
+    """A beta distribution of rates; ``alpha + beta`` is how many units of evidence it is worth."""
+
+    alpha: float
+    beta: float
+
+
+def fit_prior(errors: Sequence[int], totals: Sequence[int]) -> Prior | None:
+    """Beta distribution that the rates of a family come from, by maximum marginal likelihood.
+
+    Parameters
+    ----------
+    errors, totals : sequence of int, shape (k,)
+        Events and units of each member; members without units say nothing.
+
+    Returns
+    -------
+    Prior or None
+        None where there are fewer than two members with units, or where no unit or every unit has the event.
+    """
+    from scipy.special import betaln
+
+    x, n = np.array([errors, totals], dtype=float)
+    x, n = x[n > 0], n[n > 0]
+    if len(n) < 2 or x.sum() in (0, n.sum()):
+        return None
+    centre = math.log(x.sum() / (n.sum() - x.sum()))
+    low, high = math.log(MIN_WORTH), math.log(MAX_WORTH)
+    spans = ((centre - 2.0, centre + 2.0), (low, high))
+    alpha = beta = 1.0
+    # The likelihood is smooth with one top: a grid, then a finer one around its best point, is exact enough
+    # and cannot wander off along the flat ridge of equal rates.
+    for _ in range(3):
+        logits = np.linspace(*spans[0], 21)
+        worths = np.linspace(*spans[1], 41)
+        mean, worth = (1 / (1 + np.exp(-logits)))[:, None], np.exp(worths)[None, :]
+        a, b = (mean * worth)[..., None], ((1 - mean) * worth)[..., None]
+        gain = (betaln(a + x, b + n - x) - betaln(a, b)).sum(axis=-1)
+        i, j = np.unravel_index(int(np.argmax(gain)), gain.shape)
+        alpha, beta = float(a[i, j, 0]), float(b[i, j, 0])
+        step = (float(logits[1] - logits[0]), float(worths[1] - worths[0]))
+        spans = (
+            (float(logits[i]) - step[0], float(logits[i]) + step[0]),
+            (max(low, float(worths[j]) - step[1]), min(high, float(worths[j]) + step[1])),
+        )
+    return Prior(alpha=alpha, beta=beta)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
-    """One group's line.
+class Shrunken:
+    """A rate pulled towards those of its family, with the limits of its 95 % credible interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def shrink(prior: Prior, errors: int, total: int) -> Shrunken:
+    """Posterior mean and credible interval of one rate under ``prior``."""
+    from scipy.stats import beta
+
+    a, b = prior.alpha + errors, prior.beta + total - errors
+    tail = (1 - LEVEL) / 2
+    return Shrunken(value=a / (a + b), low=float(beta.ppf(tail, a, b)), high=float(beta.ppf(1 - tail, a, b)))
+
+
+def funnel_p(errors: int, total: int, family_errors: int, family_total: int) -> float | None:
+    """Exact two-sided binomial p value of one rate against the pooled rate of its family, itself included.
+
+    Including it keeps the pooled rate from being 0 where the member has the only events; the p value is on the
+    safe side for it. None where the member is the whole family.
+    """
+    from scipy.stats import binomtest
+
+    if not total or family_total <= total:
+        return None
+    return float(binomtest(errors, total, family_errors / family_total).pvalue)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """What one token came to: ``errors`` of ``n`` cases."""
+
+    family: str
+    token: str
+    group: str
+    n: int
+    errors: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Token(Tally):
+    """One line of the diagnosis.
 
     Attributes
     ----------
-    n : int
-        Distinct sentences with a score.
-    mean, low, high : float
-        Mean score and its 95 % interval, in the unit of the scores; the limits are None with one sentence, or
-        where all scores are equal.
+    rate, low, high : float
+        Share of cases with a violation and its exact 95 % interval (Clopper–Pearson), in [0, 1].
     index : float or None
-        Anomaly index of the mean on the normal scale.
-    index_printed : float or None
-        The same without the normal constant, as the paper's formula is written.
-    violates : bool or None
-        ``|index| > 2``: the published definition of a violation of group fairness; None without an index.
+        Anomaly index within the family; None where it is not computable.
     p, q : float or None
-        Permutation p value of the distance of this group's mean from the median of the groups' means, in standard
-        errors, and after Benjamini–Hochberg.
-    shrunken : float
-        The mean pulled towards the mean of the groups, by how well it is known.
+        Exact binomial p value against the pooled rate of the family, and after Benjamini–Hochberg over all
+        tokens of the model.
+    shrunken : Shrunken or None
+        The rate under the family's beta distribution.
+    anomalous : bool or None
+        ``|index| > 2``, as published; None without an index.
     stands_out : bool
-        ``q`` is at most 0.05.
+        ``q`` is at most 0.05 and the rate is above the family's.
     """
 
-    name: str
-    n: int
-    mean: float
-    low: float | None
-    high: float | None
+    rate: float
+    low: float
+    high: float
     index: float | None
-    index_printed: float | None
-    violates: bool | None
     p: float | None
     q: float | None
-    shrunken: float
+    shrunken: Shrunken | None
+    anomalous: bool | None
     stands_out: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GroupFairness:
-    """All groups on one score.
+class Family:
+    """What was compared with each other, and why there are no indices where there are none."""
 
-    ``violating`` and ``standing_out`` count groups; ``share_violating`` is of all groups and None where there
-    are no indices (``reason`` says why). ``paired`` says whether the groups shared their sentences.
-    """
-
-    score: str
-    groups: tuple[Group, ...]
+    name: str
+    tokens: int
     median: float | None
     mad: float | None
     reason: str
-    violating: int | None
-    share_violating: float | None
-    standing_out: int
-    paired: bool
-    method: Mapping[str, object] = field(default_factory=dict)
 
 
-def groups_of(table: Observations, attribute: str) -> list[str]:
-    """The groups of ``attribute`` that versions name which change nothing else, sorted; placebos name none."""
-    codes = np.unique(_group_of(table, attribute))
-    return sorted({dict(table.groups.values[code])[attribute] for code in codes[codes >= 0].tolist()})
+def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
+    """Error rates of tokens with everything that says how far they may be read.
 
-
-def _group_of(table: Observations, attribute: str) -> Ints:
-    """Of each version the code of the groups that it names; −1 where it takes no part."""
-    part = [s.arm in (Arm.ORIGINAL, Arm.EDITED) and not {*s.attributes} - {attribute} for s in table.shapes.values]
-    named = [attribute in dict(groups) for groups in table.groups.values]
-    shape, groups = table.columns().version_shape, table.version_groups()
-    here = np.array(part, dtype=bool)[shape] & np.array(named, dtype=bool)[groups]
-    return np.where(here, groups, -1)
-
-
-def scores_by_group(table: Observations, attribute: str, label: str) -> dict[str, list[float | None]]:
-    """The score of ``label`` by group and text: a mean over versions, each a mean over its answers.
-
-    Texts are sorted by name; those without any score of the label are left out.
-    """
-    columns, of = table.columns(), _group_of(table, attribute)
-    names = groups_of(table, attribute)
-    number = {name: n for n, name in enumerate(names)}
-    group = np.array([number.get(dict(g).get(attribute, ""), -1) for g in table.groups.values])[of]
-    asked = (columns.label == table.labels.get(label)) & (of >= 0)[columns.version]
-    size = len(columns.version_text)
-    answers = np.bincount(columns.version[asked], minlength=size)
-    total = np.bincount(columns.version[asked], columns.score[asked], minlength=size)
-    has = np.flatnonzero(answers)
-    texts, at = np.unique(np.array(table.texts.values)[columns.version_text[has]], return_inverse=True)
-    cell, cells = at * len(names) + group[has], len(texts) * len(names)
-    count = np.bincount(cell, minlength=cells).reshape(-1, len(names))
-    sums = np.bincount(cell, total[has] / answers[has], minlength=cells).reshape(-1, len(names))
-    return {
-        name: [s / n if n else None for s, n in zip(sums[:, i].tolist(), count[:, i].tolist(), strict=True)]
-        for i, name in enumerate(names)
-    }
-
-
-def group_fairness(
-    scores: Mapping[str, Sequence[float | None]],
-    *,
-    score: str = "score",
-    paired: bool = False,
-    rounds: int = ROUNDS,
-    seed: int = 7,
-) -> GroupFairness:
-    """Compare the mean scores of groups.
-
-    Parameters
-    ----------
-    scores : mapping of str to sequence of float or None
-        Group → scores of its distinct sentences; None where there is no score.
-    score : str
-        What was scored ("p(his)").
-    paired : bool, default False
-        The i-th sentences of all groups are the same but for the group (Algorithm 4 changes one terminal of
-        each input); the permutations then stay within a sentence, and sentences with a missing score are left out.
-    rounds : int
-        Permutations; the smallest p value is ``1 / (rounds + 1)``.
-    seed : int
-        Fixes the permutations.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two groups have scores, or paired groups differ in length.
+    Returns
+    -------
+    tokens : list of Token
+        Highest shrunken rate first (the plain rate where there is none).
+    families : list of Family
+        In alphabetical order.
 
     Examples
     --------
-    >>> flat = {f"job {i:02d}": [0.5 + 0.001 * ((7 * i + j) % 11) for j in range(40)] for i in range(12)}
-    >>> made = group_fairness(flat | {"nurse": [0.1 + 0.001 * (j % 11) for j in range(40)]}, rounds=999)
-    >>> [g.name for g in made.groups if g.violates and g.stands_out]
-    ['nurse']
+    >>> rows = [Tally(family="job", token="nurse", group="", n=100, errors=30)]
+    >>> rows += [Tally(family="job", token=str(i), group="", n=100, errors=4 + i % 3) for i in range(12)]
+    >>> tokens, _ = diagnose(rows)
+    >>> tokens[0].token, tokens[0].stands_out
+    ('nurse', True)
     """
-    lengths = {len(values) for values in scores.values()}
-    if paired and len(lengths) > 1:
-        raise ValueError(f"paired groups have equally many sentences, got {sorted(lengths)}")
-    known = {name: np.array([np.nan if v is None else v for v in values]) for name, values in scores.items()}
-    whole = ~np.isnan(np.sum([*known.values()], axis=0)) if paired else None
-    known = {name: v[~np.isnan(v) if whole is None else whole] for name, v in known.items()}
-    arrays = {name: v for name, v in known.items() if len(v)}
-    if len(arrays) < 2:
-        raise ValueError(f"two or more groups with scores, got {len(arrays)}")
-    means, units = [float(v.mean()) for v in arrays.values()], [len(v) for v in arrays.values()]
-    indices, printed = (anomaly_indices(means, units, normal=normal) for normal in (True, False))
-    table = list(arrays.values())
-    rng = np.random.default_rng([seed, 5])
-    p_values = _paired_p(np.stack(table), rounds, rng) if paired else _free_p(table, rounds, rng)
-    adjusted, pulled = benjamini_hochberg(p_values), shrunken_means(table)
-    groups = []
-    for i, (name, own) in enumerate(arrays.items()):
-        index, q = indices.values[i], adjusted[i]
-        low, high = _limits(own)
-        groups.append(
-            Group(
-                name=name,
-                n=units[i],
-                mean=means[i],
-                low=low,
-                high=high,
+    by_family: dict[str, list[Tally]] = {}
+    for tally in tallies:
+        if tally.n:
+            by_family.setdefault(tally.family, []).append(tally)
+    rows, families = [], []
+    for name, own in sorted(by_family.items()):
+        own.sort(key=lambda t: (t.token, t.group))
+        errors, numbers = [t.errors for t in own], [t.n for t in own]
+        indices = anomaly_indices([t.errors / t.n for t in own], numbers)
+        prior, pool = fit_prior(errors, numbers), (sum(errors), sum(numbers))
+        families.append(
+            Family(name=name, tokens=len(own), median=indices.median, mad=indices.mad, reason=indices.reason)
+        )
+        rows += [(t, index, prior, pool) for t, index in zip(own, indices.values, strict=True)]
+    p_values = [funnel_p(t.errors, t.n, *pool) for t, _, _, pool in rows]
+    tokens = []
+    for (t, index, prior, pool), p, q in zip(rows, p_values, benjamini_hochberg(p_values), strict=True):
+        rate = clopper_pearson(t.errors, t.n)
+        tokens.append(
+            Token(
+                **asdict(t),
+                rate=rate.value,
+                low=rate.low,
+                high=rate.high,
                 index=index,
-                index_printed=printed.values[i],
-                violates=None if index is None else abs(index) > THRESHOLD,
-                p=p_values[i],
+                p=p,
                 q=q,
-                shrunken=pulled[i],
-                stands_out=q is not None and q <= 0.05,
+                shrunken=None if prior is None else shrink(prior, t.errors, t.n),
+                anomalous=None if index is None else abs(index) > THRESHOLD,
+                stands_out=q is not None and q <= SIGNIFICANT and t.errors * pool[1] > pool[0] * t.n,
             )
         )
-    violating = None if indices.reason else sum(bool(g.violates) for g in groups)
-    within = " within sentences" if paired else ""
-    return GroupFairness(
-        score=score,
-        groups=tuple(groups),
-        median=indices.median,
-        mad=indices.mad,
-        reason=indices.reason,
-        violating=violating,
-        share_violating=None if violating is None else violating / len(groups),
-        standing_out=sum(g.stands_out for g in groups),
-        paired=paired,
-        method={"test": f"studentised permutation of groups{within}", "rounds": rounds},
-    )
+    return sorted(tokens, key=_rank), families
 
 
-def shrunken_means(scores: Sequence[Floats]) -> list[float]:
-    """Means pulled towards their average, by the method of DerSimonian and Laird.
-
-    Groups that differ no more than their scatter explains get one mean; a group with few sentences or a wide
-    scatter moves furthest.
-    """
-    means, sizes = np.array([x.mean() for x in scores]), np.array([float(len(x)) for x in scores])
-    within = sum(float(((x - x.mean()) ** 2).sum()) for x in scores)
-    freedom = sizes.sum() - len(scores)
-    # One common variance: a group of few equal scores must not look perfectly known.
-    variance = within / freedom if freedom > 0 else 0.0
-    if variance <= 0:
-        return [float(m) for m in means]
-    weights = sizes / variance
-    centre = float((weights * means).sum() / weights.sum())
-    spread = float((weights * (means - centre) ** 2).sum())
-    scale = float(weights.sum() - (weights**2).sum() / weights.sum())
-    between = max(0.0, (spread - (len(scores) - 1)) / scale) if scale > 0 else 0.0
-    keep = between / (between + variance / sizes)
-    joint = 1 / (between + variance / sizes)
-    centre = float((joint * means).sum() / joint.sum())
-    return [float(centre + k * (m - centre)) for k, m in zip(keep, means, strict=True)]
+def _rank(token: Token) -> tuple[float, float, str, str]:
+    value = token.shrunken.value if token.shrunken is not None else token.rate
+    return (-value, -token.rate, token.family, token.token)
 
 
-def _limits(values: Floats) -> tuple[float | None, float | None]:
-    if len(values) < 2 or float(np.ptp(values)) == 0.0:
-        return None, None
-    half = float(t_quantile(LEVEL, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return float(values.mean()) - half, float(values.mean()) + half
+def of_terms(table: Observations) -> dict[Place, list[Tally]]:
+    """Count the terms that were put in, over variants that change one attribute, by model and format."""
+    return {
+        place: [
+            Tally(family=family, token=term, group=group, n=n, errors=int((counts.violations > 0).sum()))
+            for (family, term, group), counts in sorted(terms.items())
+            if (n := int((counts.judged > 0).sum()))
+        ]
+        for place, terms in tabulate(table, _terms).items()
+    }
 
 
-# The centre is the median of the group means, in the data and in every permutation: with the mean, one far
-# group would move the centre away from all others and make them stand out as well. Distances are in standard errors
-# of their own group and of the centre: permutations give every group the variance of all, so that without it a group
-# whose scores merely vary more stands out (Chung & Romano 2013).
-def _distance(means: Floats, errors: Floats) -> Floats:
-    """|mean − centre| over its standard error; ``errors`` are squared standard errors of the means."""
-    centre = np.pi / 2 * np.median(errors) / len(errors)  # a median varies pi / 2 times as much as a mean
-    spread = np.sqrt(errors + centre)
-    away = np.abs(means - np.median(means))
-    return np.asarray(np.divide(away, spread, out=np.where(away > TINY, np.inf, 0.0), where=spread > TINY))
+def _terms(shape: Shape) -> list[tuple[str, str, str]]:
+    if shape.arm != Arm.EDITED or len(shape.attributes) > 1:
+        return []
+    groups = ", ".join(sorted({target for _, _, target in shape.directions}))
+    return [(shape.attributes[0], word, groups) for word in shape.words_in]
 
 
-def _free_p(scores: Sequence[Floats], rounds: int, rng: np.random.Generator) -> list[float | None]:
-    """Sentences change groups freely."""
-    pooled = np.concatenate(scores)
-    pooled = pooled - pooled.mean()  # sums of squares then lose no digits
-    sizes = np.asarray([len(x) for x in scores])
-    starts = np.cumsum(sizes) - sizes
-
-    def distance(values: Floats) -> Floats:
-        means = np.add.reduceat(values, starts) / sizes
-        within = np.maximum(np.add.reduceat(values**2, starts) - sizes * means**2, 0.0)
-        # A group of one sentence, or of equal scores, has no scatter of its own to go by: it takes that of all.
-        shared = within.sum() / max(1, len(values) - len(sizes))
-        own = np.where(within > TINY, within / np.maximum(sizes - 1, 1), shared)
-        return _distance(means, own / sizes)
-
-    return _p(distance(pooled), (distance(rng.permutation(pooled)) for _ in range(rounds)), rounds)
+def as_record(model: str, format: str, unit: str, tallies: Iterable[Tally]) -> dict[str, object]:
+    """The diagnosis of one model as plain data, for the run record."""
+    tokens, families = diagnose(tallies)
+    row: dict[str, object] = {"model": model, "format": format, "unit": unit}
+    return row | {"families": list(map(asdict, families)), "tokens": list(map(asdict, tokens))}
 
 
-def _paired_p(table: Floats, rounds: int, rng: np.random.Generator) -> list[float | None]:
-    """Scores change groups within a sentence; ``table`` has shape (groups, sentences)."""
-    n = table.shape[1]
-    centred = table - table.mean(axis=0)
-
-    def distance(values: Floats) -> Floats:
-        own = values.var(axis=1, ddof=1) if n > 1 else np.zeros(len(values))
-        return _distance(values.mean(axis=1), np.where(own > TINY, own, own.mean()) / n)
-
-    return _p(distance(centred), (distance(rng.permuted(centred, axis=0)) for _ in range(rounds)), rounds)
-
-
-def _p(seen: Floats, drawn: Iterable[Floats], rounds: int) -> list[float | None]:
-    hits = sum((distances >= seen - TINY for distances in drawn), np.zeros(len(seen), dtype=int))
-    return [float((h + 1) / (rounds + 1)) for h in hits]
+def of_words(table: Observations, places: Iterable[Place]) -> list[dict[str, object]]:
+    """The diagnosis of each model and format for the run record: the terms that were put in."""
+    terms = of_terms(table)
+    return [as_record(*place, "term", terms[place]) for place in places if terms.get(place)]

@@ -25,11 +25,11 @@ import numpy as np
 
 from auditor.core.shown import plural
 from auditor.core.types import ClaimVerdict, Finding
+from auditor.measure.claims import MIN_TEXTS
 from auditor.measure.intervals import mean_interval
 from auditor.measure.p_values import holm, resamples_for, sign_flip
 from auditor.measure.text_metrics import About, Metrics, Pair
 
-MIN_SEEDS = 6  # a two-sided sign-flip test of five differences cannot reach 0.05
 ALPHA = 0.05
 EXEMPLARS = 5
 PAIR = "GEN140"
@@ -137,7 +137,7 @@ def differences(
     """One mean difference for each direction, or distance for each attribute set, sorted; p values not yet adjusted.
 
     Variants with several source groups of one attribute have no one direction and are left out of signed metrics. The
-    mean is over texts, of all variants of the text. With fewer than `MIN_SEEDS` texts it is described and not tested.
+    mean is over texts, of all variants of the text. With fewer than `MIN_TEXTS` texts it is described and not tested.
     ``silent`` are models declared deterministic: there is no noise in a distance, and placebo edits alone decide.
     """
     distance = metric in UNSIGNED
@@ -161,9 +161,9 @@ def differences(
             out.append(replace(blank, notes=(note,)))
             continue
         row = _row(blank, d, texts)
-        if len(d) < MIN_SEEDS:
+        if len(d) < MIN_TEXTS:
             few = plural(len(d), "seed" if distance else "text")
-            out.append(replace(row, notes=(f"not tested: {few}, at least {MIN_SEEDS} are needed",)))
+            out.append(replace(row, notes=(f"not tested: {few}, at least {MIN_TEXTS} are needed",)))
             continue
         p_own: float | None = None
         if not distance:
@@ -244,7 +244,7 @@ def _beside_placebo(
     resamples: int,
 ) -> Difference:
     distance = row.metric in UNSIGNED
-    if len(other) < MIN_SEEDS:
+    if len(other) < MIN_TEXTS:
         moved = "change" if distance else "move"
         note = f"without placebo edits: any other change of wording may {moved} the answers as much"
         if p_own is None:

@@ -1,52 +1,16 @@
-"""What adapters share: reading a request, limits of answers, what came back, and leaving the event loop free."""
+"""What adapters share: reading a request, limits of answers, and what came back."""
 
 from __future__ import annotations
 
-import asyncio
 import math
-import threading
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
-from auditor.core.errors import BadRequest, BadResponse, CallError
-from auditor.core.protocols import Costs, Model, Reply
-from auditor.core.types import Prompt, Request, Usage
+from auditor.core.errors import BadResponse
+from auditor.core.types import Prompt, Usage
 
 MAX_TOKENS = 256  # of an answer, where the task does not say
-
-
-class LocalClassifier(Model):
-    """A quick function of the text; a batch is answered in a worker thread."""
-
-    costs: ClassVar[Costs] = "nothing"
-    deterministic = True
-    cacheable = False
-    max_batch = 256
-    at_once = 1
-
-    @abstractmethod
-    def answer(self, text: str) -> Reply | CallError:
-        """The label of one text."""
-
-    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-        """Label every text; an interrupt does not wait for the rest of the batch."""
-        stop = threading.Event()
-
-        def work() -> list[Reply | CallError]:
-            replies: list[Reply | CallError] = []
-            for request in batch:
-                if stop.is_set():
-                    break
-                text = bare_text(request.prompt)
-                replies.append(text if isinstance(text, BadRequest) else self.answer(text))
-            return replies
-
-        try:
-            return await asyncio.to_thread(work)
-        finally:
-            stop.set()
 
 
 def user_text(prompt: Prompt) -> str:
@@ -60,13 +24,6 @@ def user_text(prompt: Prompt) -> str:
     if prompt.text is not None:
         return prompt.text
     return next((m.content for m in reversed(prompt.messages or ()) if m.role == "user"), "")
-
-
-def bare_text(prompt: Prompt) -> str | BadRequest:
-    """Give the bare input, or the error for a prompt that was rendered as messages."""
-    if prompt.text is not None:
-        return prompt.text
-    return BadRequest("this model reads the bare text; it was sent chat messages")
 
 
 def read_scores(value: Mapping[Any, object], where: str) -> dict[str, float]:

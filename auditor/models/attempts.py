@@ -1,4 +1,4 @@
-"""Attempt by attempt: limiter, budget, adapter, and when to ask again.
+"""Attempt by attempt: limiter, budget, adapter, when to ask again, and what calls come to.
 
 The limiter comes before the budget so that the limits are checked at the moment a call is sent and not when it queues.
 """
@@ -10,8 +10,9 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from auditor.core.errors import (
     AuthFailed,
@@ -20,18 +21,182 @@ from auditor.core.errors import (
     BudgetExceeded,
     CallError,
     CallTimeout,
+    ConfigError,
+    ContentFiltered,
     PluginError,
     RateLimited,
     ServerFault,
+    Unreadable,
 )
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Request, Usage
+from auditor.core.secrets import scrub_text
+from auditor.core.types import Answer, Request, Response, Usage
 from auditor.models.budget import Budget, TokenCounter
 from auditor.models.limiter import Limiter
-from auditor.models.outcome import Counts, RetryPolicy
 
+BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
+FIRST, HOPELESS = 40, 30  # answers of a model that are looked at, and how many may be lost of them
+DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
 UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
 _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
+Key = tuple[str, int]  # (prompt sha256, replicate)
+
+
+class Known(Protocol):
+    """Answers by (prompt sha256, replicate), such as a mapping of them."""
+
+    def get(self, key: Key, /) -> Response | None:
+        """The answer to a question, if there is one."""
+        ...
+
+
+def definitive(response: Response) -> bool:
+    """Whether asking again would be a waste: an answer, or a refusal that is about this prompt.
+
+    A journal hands the client only these as ``answered``; what failed in passing is asked again.
+    """
+    return response.output is not None or response.error in DEFINITIVE
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a client did. Money and tokens are those of this process; cached answers cost nothing.
+
+    Sum these rather than responses: one answer may serve many requests.
+    """
+
+    calls: int = 0  # attempts that reached the adapter
+    answered: int = 0  # by the adapter
+    cached: int = 0
+    replayed: int = 0  # from the journal
+    failed: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(kw_only=True, slots=True)
+class First:
+    """What became of the first answers of a model; where most cannot be read, it is not worth asking further."""
+
+    answers: int = 0
+    lost: int = 0  # of these, refused or unreadable
+
+    def add(self, readable: bool) -> None:
+        """Take note of one answer, as long as not enough were looked at."""
+        if not self.over:
+            self.answers += 1
+            self.lost += not readable
+
+    @property
+    def over(self) -> bool:
+        """Whether enough answers were looked at."""
+        return self.answers >= FIRST or self.hopeless
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether most of them could not be read, or were refusals."""
+        return self.lost >= HOPELESS
+
+    def unreadable(self, what: str) -> Unreadable:
+        """The error for that."""
+        return Unreadable(f"{self.lost} of the first {self.answers} {what} could not be read")
+
+
+def clean(reply: Reply) -> Reply:
+    """``reply`` without the secrets that are known: a server may echo the key that it was sent."""
+    text, scores, reported = reply.text, reply.scores, reply.model_reported
+    return reply._replace(
+        text=scrub_text(text),
+        scores=None if scores is None else {scrub_text(label): score for label, score in scores.items()},
+        model_reported=None if reported is None else scrub_text(reported),
+    )
+
+
+def unanswered(error: str) -> Answer:
+    """What a response without an output comes to: kept back by a provider's filter, or a call that failed."""
+    return Answer(status="filtered" if error == ContentFiltered.code else "failed", reason=error)
+
+
+def answer(
+    model: str,
+    request: Request,
+    reply: Reply,
+    *,
+    cached: bool = False,
+    cost_usd: float | None = None,
+    latency_s: float = 0.0,
+) -> Response:
+    """Make the response of a request that was answered."""
+    reply = clean(reply)
+    return Response(
+        output=reply.text,
+        scores=reply.scores,
+        cached=cached,
+        latency_s=latency_s,
+        usage=reply.usage,
+        cost_usd=cost_usd,
+        model_reported=reply.model_reported,
+        cut_off=reply.cut_off,
+        **_question(model, request),
+    )
+
+
+def failure(model: str, request: Request, code: str, detail: str) -> Response:
+    """Make the response of a request that has no answer."""
+    return Response(error=code, detail=detail, **_question(model, request))
+
+
+def _question(model: str, request: Request) -> dict[str, Any]:
+    return {
+        "variant_id": request.variant_id,
+        "prompt_sha256": request.prompt.sha256,
+        "format": request.prompt.format,
+        "replicate": request.replicate,
+        "model": model,
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicy:
+    """Bounded retries with exponential backoff and full jitter.
+
+    The wait after attempt *a* is uniform in [0, min(``cap_s``, ``base_s`` · 2^(a−1))]. Where the server
+    names a time (``Retry-After``), that time is kept in full, with jitter of at most ``base_s`` on top so
+    that workers do not return together.
+    """
+
+    attempts: int = 5  # in all
+    base_s: float = 0.5
+    cap_s: float = 60.0
+    ceiling_s: float = 300.0  # no wait may end later than this many seconds after the first attempt
+    seed: int = 7  # of the jitter
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or min(self.base_s, self.cap_s, self.ceiling_s) < 0:
+            raise ConfigError(f"a retry policy needs 1 attempt or more and no negative times, got {self!r}")
+
+    def delay(self, attempt: int, error: CallError, elapsed_s: float, rng: Random) -> float | None:
+        """Seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up.
+
+        ``elapsed_s`` are the seconds since the first attempt began; ``rng`` is the source of the jitter.
+
+        Examples
+        --------
+        >>> from auditor.core.errors import BadRequest, RateLimited
+        >>> RetryPolicy().delay(1, BadRequest("too long"), 0.0, Random(7)) is None
+        True
+        >>> RetryPolicy(base_s=0).delay(1, RateLimited(retry_after_s=3.0), 0.0, Random(7))
+        3.0
+        """
+        if not error.transient or attempt >= self.attempts:
+            return None
+        if error.retry_after_s is not None:
+            wait = error.retry_after_s + rng.uniform(0.0, self.base_s)
+        else:
+            wait = rng.uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** (attempt - 1)))
+        return wait if elapsed_s + wait <= self.ceiling_s else None
 
 
 class Waiting(Protocol):

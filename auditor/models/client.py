@@ -19,9 +19,8 @@ from auditor.core.errors import BadRequest, CallError, ContentFiltered
 from auditor.core.protocols import Model, Reply
 from auditor.core.shown import plural
 from auditor.core.types import Request, Response
-from auditor.models.attempts import Attempts
-from auditor.models.outcome import BUDGET, First, Key, Known, answer, clean, failure
-from auditor.models.outcome import definitive as definitive
+from auditor.models.attempts import BUDGET, Attempts, First, Key, Known, answer, clean, failure
+from auditor.models.attempts import definitive as definitive
 from auditor.models.reply_cache import Cache, Shelf
 
 CHUNK = 256

@@ -11,9 +11,8 @@ import threading
 from functools import cache
 
 from auditor.core.errors import BadRequest, CallError
-from auditor.core.protocols import Reply
+from auditor.core.protocols import LocalClassifier, Reply
 from auditor.core.types import digest
-from auditor.models.adapter import LocalClassifier
 
 PRONOUNS = {
     "female": frozenset({"she", "her", "hers", "herself"}),

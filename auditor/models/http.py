@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.core.errors import AuthFailed, BadRequest, BadResponse, CallError, CallTimeout, ServerFault
-from auditor.core.protocols import Model, Reply
+from auditor.core.protocols import Model, Reply, bare_text
 from auditor.core.reading import from_json
 from auditor.core.shown import plural
 from auditor.core.types import Request, digest
 from auditor.models import http_file, json_places, transport
-from auditor.models.adapter import bare_text, best_label, read_scores, token_limits, usage
+from auditor.models.adapter import best_label, read_scores, token_limits, usage
 from auditor.models.budget import Price
 
 if TYPE_CHECKING:

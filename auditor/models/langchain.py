@@ -28,10 +28,10 @@ from auditor.core.errors import (
     MissingDependency,
     ParameterChanged,
 )
-from auditor.core.protocols import Model, Reply
+from auditor.core.protocols import Model, Reply, bare_text
 from auditor.core.types import Request, Usage, digest
 from auditor.models import langchain_objects as objects
-from auditor.models.adapter import bare_text, token_limits, usage
+from auditor.models.adapter import token_limits, usage
 from auditor.models.budget import Price, lookup
 from auditor.models.transport import brief, kind_of
 

@@ -12,7 +12,7 @@ from typing import Any
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.protocols import Model
 from auditor.core.types import Prompt, Request, Response
-from auditor.models.outcome import definitive
+from auditor.models.attempts import definitive
 
 TRUSTED = 0.75  # share of control pairs that the judge must get right
 FIRST, SECOND, EQUAL = "first", "second", "equal"

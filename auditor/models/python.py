@@ -43,10 +43,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from auditor.core import reading, talk
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
-from auditor.core.protocols import Costs, Model, Reply
+from auditor.core.protocols import Costs, Model, Reply, bare_text
 from auditor.core.shown import plural
 from auditor.core.types import Prompt, Request, digest
-from auditor.models.adapter import bare_text, best_label, read_scores
+from auditor.models.adapter import best_label, read_scores
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

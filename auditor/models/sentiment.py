@@ -34,9 +34,8 @@ from typing import Any
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, MissingDependency
-from auditor.core.protocols import Reply
+from auditor.core.protocols import LocalClassifier, Reply
 from auditor.core.types import digest
-from auditor.models.adapter import LocalClassifier
 
 WEIGHTS_FORMAT = "auditor-reviews-1"
 WORD = r"[^\W_]+(?:'[^\W_]+)*"  # a run of letters and digits, with apostrophes inside (doesn't)

@@ -17,8 +17,8 @@ from auditor.core.errors import BudgetExceeded, CallError, ContentFiltered
 from auditor.core.protocols import Model
 from auditor.core.talk import Call, Message, Said, Tool
 from auditor.core.types import Prompt, Request, Response, Usage
+from auditor.models.attempts import First, Key, Known, failure
 from auditor.models.client import Client
-from auditor.models.outcome import First, Key, Known, failure
 
 NO_TOOL = "error: there is no tool of this name"
 NO_JSON = "error: the arguments are no JSON object"
@@ -226,8 +226,3 @@ class Talks:
         self._forgotten ^= again
         if again:
             self._client.keep([got[key] for key in again], cached=readable)
-
-
-def client_of(task: Any) -> type[Client] | type[Talks]:
-    """What asks the questions of ``task``."""
-    return Talks if task.turns else Client

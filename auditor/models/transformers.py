@@ -28,9 +28,9 @@ from typing import Any, ClassVar, Literal
 
 from auditor.core import reading
 from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDependency
-from auditor.core.protocols import Costs, Model, Reply
+from auditor.core.protocols import Costs, Model, Reply, bare_text
 from auditor.core.types import Message, Prompt, Request, Usage, digest
-from auditor.models.adapter import MAX_TOKENS, bare_text, best_label, token_limits
+from auditor.models.adapter import MAX_TOKENS, best_label, token_limits
 
 KINDS = {
     "ForSequenceClassification": ("classify", "AutoModelForSequenceClassification"),

@@ -15,8 +15,9 @@ from random import Random
 from typing import NamedTuple, TypeVar
 
 from auditor.core.types import Edit, EditKind
+from auditor.perturb.combine import by_turns, grouped, numbered, with_parts
 from auditor.perturb.dictionaries import Dictionary, Term
-from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, span_of
+from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, overlap, span_of
 from auditor.perturb.gate.lexicon import listed
 from auditor.perturb.matching import Place, Scan
 from auditor.perturb.moves import EVERY, Crowd, Move, Moves, Plan, Wanted
@@ -178,16 +179,12 @@ class Insertion:
 
 def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str, _T]]:
     """Yield ``plans`` in random order, one of each target group by turns."""
-    strata: dict[str, list[tuple[str, _T]]] = {}
-    for plan in plans:
-        strata.setdefault(plan[0], []).append(plan)
-    rows = list(strata.values())
+    rows = list(grouped((plan[0], plan) for plan in plans).values())
     rng.shuffle(rows)
     for row in rows:
         if len(row) > 1:
             rng.shuffle(row)
-    for turn in itertools.zip_longest(*rows):
-        yield from (plan for plan in turn if plan is not None)
+    yield from by_turns(rows)
 
 
 def ends_of(moves: Iterable[tuple[str, str]], wanted: Collection[str]) -> frozenset[str] | None:
@@ -210,18 +207,11 @@ def sample(
     attribute in the plan does not change what the others draw.
     """
     atomic = {a: taken for a in sorted(offers) if (taken := offers[a].take(per_seed, Random(f"{key}:{a}")))}
-    result: dict[tuple[int, ...], tuple[Choice, ...]] = {
-        (id(choice),): (choice,) for taken in atomic.values() for choice in taken
-    }
-    for size in range(2, min(order, len(atomic)) + 1):
-        for members in itertools.combinations(atomic, size):
-            rng = Random(f"{key}:{'+'.join(members)}")
-            for joint in _joint([atomic[a] for a in members], per_seed, rng):
-                for smaller in range(2, size):
-                    for subset in itertools.combinations(joint, smaller):
-                        result.setdefault(tuple(map(id, subset)), subset)
-                result.setdefault(tuple(map(id, joint)), joint)
-    return sorted(result.values(), key=len)
+
+    def joint(members: tuple[str, ...]) -> Iterator[tuple[Choice, ...]]:
+        return _joint([atomic[a] for a in members], per_seed, Random(f"{key}:{'+'.join(members)}"))
+
+    return with_parts(atomic, order, joint)
 
 
 def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) -> Iterator[tuple[Choice, ...]]:
@@ -229,12 +219,7 @@ def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) ->
     if limit is None:
         yield from (joint for joint in itertools.product(*lists) if fits(joint))
         return
-    by_target: list[list[list[Choice]]] = []
-    for row in lists:
-        strata: dict[str, list[Choice]] = {}
-        for choice in row:
-            strata.setdefault(choice.target, []).append(choice)
-        by_target.append(list(strata.values()))
+    by_target = [grouped((choice.target, choice) for choice in row).values() for row in lists]
     cells = list(itertools.product(*by_target))
     rng.shuffle(cells)
     waiting = [_draw(cell, limit, rng) for cell in cells]
@@ -259,11 +244,7 @@ def _draw(cell: Sequence[Sequence[Choice]], limit: int, rng: Random) -> Iterator
     size = math.prod(map(len, cell))
     numbers = [0] if size == 1 else rng.sample(range(size), min(size, limit))
     for number in numbers:
-        out = []
-        for row in cell:
-            number, at = divmod(number, len(row))
-            out.append(row[at])
-        yield tuple(out)
+        yield numbered(number, cell)
 
 
 def fits(joint: Sequence[Choice]) -> bool:
@@ -285,5 +266,4 @@ def _apart(joint: Sequence[Choice]) -> bool:
         starts = {span_of(e)[0] for e in choice.edits if e.kind == "insertion"}
         if starts and any(e.kind == "agreement" and span_of(e)[1] + 1 in starts for e in other.edits):
             return False
-    spans = sorted(span_of(e) for choice in joint for e in choice.edits)
-    return all(a[1] <= b[0] and a != b for a, b in itertools.pairwise(spans))
+    return not overlap(sorted(span_of(e) for choice in joint for e in choice.edits))

@@ -8,6 +8,7 @@ the validity gate to judge.
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -39,9 +40,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _MARKUP = re.compile(r"(?:\s|[*_]|</?[A-Za-z][^<>]*>)+")
 _SAME_TAG = frozenset(("a", "an", "was", "wasn"))
 _PERFECT = frozenset(("been", "got", "had"))
-_ASKS = frozenset(
-    ("what", "where", "when", "why", "how", "who", "whom", "which", "and", "but", "or", "so", "then", "nor", ",", ";")
-)
+_ASKS = word_list("before_a_question")
 _AROUND = 60  # characters on each side in which an edit may be misread
 _BLANK_LINE = re.compile(r"\n\s*\n")  # no term reaches over one
 _STEPS = 4  # words on each side that may belong to one noun phrase
@@ -69,6 +68,11 @@ def apply(text: str, edits: Iterable[Edit], start: int = 0, end: int | None = No
         start = last
     parts.append(text[start:end])
     return "".join(parts)
+
+
+def overlap(spans: Iterable[Span]) -> bool:
+    """Whether two neighbours of ``spans``, which are in order, overlap or are one."""
+    return any(one[1] > other[0] or one == other for one, other in itertools.pairwise(spans))
 
 
 def replacing(text: str, span: Span, target: str, attribute: str, kind: EditKind, groups: tuple[str, str]) -> Edit:

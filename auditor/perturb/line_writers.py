@@ -98,14 +98,12 @@ class NameLine:
 
 
 class Statement:
-    """A sentence that says who it is; its placebos are those of any text."""
+    """A sentence that says who it is, without ``race`` or ``gender`` where they are ""; any text has its placebos."""
 
-    def __init__(
-        self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str | None, gender: str | None
-    ) -> None:
+    def __init__(self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str, gender: str) -> None:
         self._rng, self._known = rng, known
-        self._adjective = "" if race is None else rng.choice(adjectives(known[RACE], race)).text
-        self._noun = "person" if gender is None else _noun(known[GENDER], gender)
+        self._adjective = rng.choice(adjectives(known[RACE], race)).text if race else ""
+        self._noun = _noun(known[GENDER], gender) if gender else "person"
         phrase = f"{self._adjective} {self._noun}".strip()
         start = f"{subject.capitalize()} is "
         self._article, self._at = article_for(phrase), len(start)

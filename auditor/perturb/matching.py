@@ -11,18 +11,18 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from auditor.perturb.combine import grouped
 from auditor.perturb.context import DETERMINERS, Context, closes
 from auditor.perturb.dictionaries import Dictionary, Term, persons
 from auditor.perturb.gate.lexicon import listed
 from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, word_list, words
 
-_BEFORE_NOUN = DETERMINERS | frozenset(
-    ("these", "those", "my", "your", "his", "their", "our", "its", "some", "two", "three", "many", "several")
-)
+_BEFORE_NOUN = DETERMINERS | word_list("before_a_noun")
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
 _OWNED = frozenset(("own", "other", "mere", "many"))
 _WHOSE = frozenset(("own", "whole", "entire", "next", "last", "latest", "former"))  # and no object before them
 _TIMES = word_list("times")
+_VERBS = word_list("verbs_behind_her")
 _TIES = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, joiners
 
 
@@ -138,11 +138,8 @@ def _alone(text: str, start: int, end: int) -> bool:
 
 
 def _index(terms: Sequence[Term]) -> dict[str, list[_Entry]]:
-    by_keys: dict[tuple[str, ...], list[Term]] = {}
-    for term in terms:
-        by_keys.setdefault(_keys(term.text), []).append(term)
     index: dict[str, list[_Entry]] = {}
-    for keys, same in by_keys.items():
+    for keys, same in grouped((_keys(term.text), term) for term in terms).items():
         # A noun reading is the narrower one: it is asked before the adjective.
         same.sort(key=lambda t: "as:noun" not in t.tags)
         index.setdefault(keys[0], []).append((keys, tuple(same)))
@@ -189,12 +186,6 @@ def _after_pair(scan: Scan, hit: Hit) -> Word | None:
     if len(glued) == 2 and glued[0].key == "/" and hit.end == glued[0].start and glued[0].end == glued[1].start:
         j += 2
     return tokens[j] if j < len(tokens) else None
-
-
-# Verbs that end as nouns do, and are none: *the man who taught her sits down*.
-_VERBS = frozenset(
-    ("asks", "begins", "comes", "gets", "gives", "goes", "keeps", "knows", "says", "seems", "sits", "takes", "tells")
-)
 
 
 def _owned(scan: Scan, hit: Hit, following: Word) -> bool:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from auditor.perturb.combine import grouped
 from auditor.perturb.context import DETERMINERS
 from auditor.perturb.dictionaries import Dictionary, Term, gendered
 from auditor.perturb.matching import Hit, Scan
@@ -184,18 +185,13 @@ class Moves:
         pairs = [(term, hit) for hit in self._crowd.own for term in hit.terms]
         if scope == "occurrence":
             return self._by_pair([(term, [hit]) for term, hit in pairs], {})
-        places: dict[Term, list[Hit]] = {}
-        for term, hit in pairs:
-            places.setdefault(term, []).append(hit)
+        places = grouped(pairs)
         return self._by_pair(list(places.items()), places)
 
     def _by_text(self) -> Iterator[Plan]:
         """Change every term of the source group; exchange the two where the text names the target too."""
         dictionary, passed = self._dictionary, self._passed
-        present: dict[str, list[tuple[Hit, Term]]] = {}
-        for hit in self._crowd.own:
-            for term in hit.terms:
-                present.setdefault(term.group, []).append((hit, term))
+        present = grouped((term.group, (hit, term)) for hit in self._crowd.own for term in hit.terms)
         for source in self._sources(present):
             for target in self._targets(source):
                 if target in present and self._crowd.words is not None:

@@ -13,16 +13,15 @@ from random import Random
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
+from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import Case, SourceText, Variant, draws_of, id_of, names
 from auditor.perturb.choices import Choice, Insertion, Offer, named, sample
-from auditor.perturb.dictionaries import Dictionary
-from auditor.perturb.dictionaries.files import SYNONYMS
+from auditor.perturb.dictionaries import Dictionary, unknown
 from auditor.perturb.edits import apply, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan, settle
 from auditor.perturb.moves import EVERY, Crowd, Wanted, split
 from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser, parsed
 from auditor.text.english import word_list
-from auditor.text.people import NOT_CLEAR
 from auditor.text.split import sentences
 
 SCOPES = ("text", "term", "occurrence")
@@ -123,10 +122,8 @@ class MutationSuite(Suite):
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
         """Return up to ``n`` further cases, in the order of the seeds; ``rng`` is not used."""
         out: list[Case] = []
-        while len(out) < n:
-            if not self._ready and not self._fill(min(_BATCH, n - len(out))):
-                break
-            while self._ready and len(out) < n:
+        while len(out) < n and (self._ready or self._fill(min(_BATCH, n - len(out)))):
+            if self._ready:
                 out.append(self._ready.popleft())
         return out
 
@@ -269,7 +266,7 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] 
         wanted = sorted(set(names(attributes)))
         for name in wanted:
             if name not in by_name:
-                raise UnknownPlugin("attribute", name, by_name, "List them: audit dictionary list.", synonyms=SYNONYMS)
+                raise unknown(name, by_name, "List them: audit dictionary list.")
     if not wanted:
         raise ConfigError("no attribute to change. Name one: --attributes gender")
     return {name: by_name[name] for name in wanted}
@@ -280,8 +277,7 @@ def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dict
     out: dict[str, Wanted] = {}
     for attribute, listed in groups.items():
         if attribute not in dictionaries:
-            hint = "Groups belong to an attribute of --attributes."
-            raise UnknownPlugin("attribute", attribute, dictionaries, hint, synonyms=SYNONYMS)
+            raise unknown(attribute, dictionaries, "Groups belong to an attribute of --attributes.")
         known = dictionaries[attribute].groups
         entries = [split(name, known) for name in listed]
         for name in (name for entry in entries for name in entry):

@@ -24,6 +24,7 @@ from auditor.perturb.matching import Hit, Matcher, settle
 from auditor.perturb.moves import EVERY
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.neutral_edits import Irrelevant, irrelevant
+from auditor.perturb.persons import touches
 from auditor.text.english import article_for, match_case
 
 WORDS, NAME, STATEMENT = "words", "name", "statement"
@@ -243,31 +244,27 @@ class Lines(Suite):
         if gender not in _GENDERS:
             raise _Unfit("the text is about a gender that no line names")
         groups = self._groups(carrier)
-        race: str | None
-        own = seed.text
+        race, own = "", seed.text
         if RACE in varied:
             if stated.race:
                 own = _without(seed, stated.races)
             open_ = [g for g in groups if self._targets(RACE, g, groups)]
-            race = rng.choice(open_) if open_ else None
-        else:  # a name says it all the same, and must not contradict the text
+            race = rng.choice(open_) if open_ else ""
+        elif carrier == NAME:  # a name says it all the same, and must not contradict the text
             said = {hit.terms[0].group for hit in stated.races}
-            race = next(iter(said)) if len(said) == 1 else None
-            race = rng.choice(groups) if not said and carrier == NAME else race
+            race = "+".join(said) if said else rng.choice(groups)
         if race not in groups and (RACE in varied or carrier == NAME):
             raise _Unfit("no line names the race that the text states")
-        if RACE not in varied and carrier == STATEMENT:
-            race = None
         writer: NameLine | Statement
         if carrier == NAME:
-            writer = NameLine(self._subject, rng, race or "", gender)
+            writer = NameLine(self._subject, rng, race, gender)
         else:
             free = GENDER not in varied and not stated.genders
-            writer = Statement(self._subject, rng, self._known, race, None if free else gender)
+            writer = Statement(self._subject, rng, self._known, race, "" if free else gender)
         text = writer.line + END + own
         if self._limit is not None and self._limit(text) < len(text):
             raise _Unfit("the text would be cut")
-        named = {a: {RACE: race or "", GENDER: gender}[a] for a in varied}
+        named = {a: {RACE: race, GENDER: gender}[a] for a in varied}
 
         def variant(mark: str, edits: tuple[Edit, ...], groups: Mapping[str, str]) -> Variant:
             return Variant(id=f"{case_id}.{mark}", input=apply(text, edits), groups=groups, edits=edits)
@@ -309,7 +306,7 @@ class Lines(Suite):
 
 def _about(seed: SourceText, start: int, end: int) -> bool:
     """Whether a place in the text may speak of its subject."""
-    return seed.subject is None or any(a < end and start < b for a, b in seed.subject)
+    return seed.subject is None or touches(start, end, seed.subject)
 
 
 def _without(seed: SourceText, hits: Sequence[Hit]) -> str:

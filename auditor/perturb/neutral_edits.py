@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from auditor.core.types import Case, Edit, Span, Variant, is_beside
+from auditor.perturb.combine import by_turns, grouped
 from auditor.perturb.edits import apply, replacing, span_of
 
 Irrelevant = Mapping[str, Sequence[Sequence[str]]]  # kind -> lists of what may be written for each other
@@ -46,14 +47,11 @@ def worded(
     words, other groups) gives them by turns. Neutral edits are of kind ``wording``. A placebo variant that is the
     original in the same words stands for it, and is not made twice.
     """
-    single: dict[str, list[Variant]] = {}
     placebos = {(v.attributes, v.input) for v in case.variants if is_beside(v)}
-    for v in case.variants:
-        if v.order == 1 and len(v.directions) == 1 and not is_beside(v):
-            single.setdefault(v.attributes[0], []).append(v)
+    changing = (v for v in case.variants if v.order == 1 and len(v.directions) == 1 and not is_beside(v))
     standing = {v.input for v in case.variants if not is_beside(v)} | {case.original.input}
     out: list[Variant] = []
-    for attribute, own in sorted(single.items()):
+    for attribute, own in sorted(grouped((v.attributes[0], v) for v in changing).items()):
         sides = _sides(case.original, own, (primary or {}).get(attribute))
         changed = [edit for side in sides for v in side for edit in v.edits]
         taken, made = set(standing), 0
@@ -121,8 +119,7 @@ def mixed(sites: Sequence[Sequence[tuple[Edit, ...]]], most: int, rng: Random) -
     """
     rows = [rng.sample(list(site), len(site)) for site in sites]
     rng.shuffle(rows)
-    turns = itertools.zip_longest(*rows)
-    out = [edits for turn in turns for edits in turn if edits is not None][:most]
+    out = list(itertools.islice(by_turns(rows), most))
     pairs = list(itertools.combinations(sites, 2))
     for first, second in rng.sample(pairs, min(len(pairs), most)):
         here, there = rng.choice(first), rng.choice(second)
@@ -173,8 +170,7 @@ def irrelevant(text: str, named: Irrelevant, attribute: str, n: int, rng: Random
         rng.shuffle(made)
         by_kind.append(made)
     rng.shuffle(by_kind)
-    turns = itertools.zip_longest(*by_kind)
-    return [edits for turn in turns for edits in turn if edits is not None][:n]
+    return list(itertools.islice(by_turns(by_kind), n))
 
 
 def _spans(text: str, words: str) -> list[Span]:

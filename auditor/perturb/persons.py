@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -105,7 +105,7 @@ class Persons:
         spans = seed.subject
         if spans is None or self.who in (EACH, ONE_WAY):
             return True
-        return any(not touches(h, spans) and h.surface.lower() not in PRONOUNS for h in hits)
+        return any(not touches(h.start, h.end, spans) and h.surface.lower() not in PRONOUNS for h in hits)
 
     def _shares(self, seed: SourceText, hits: Sequence[Hit], rows: Parsed) -> list[Share]:
         if self.who in (EACH, ONE_WAY):
@@ -134,7 +134,7 @@ def says_of(hit: Hit, spans: Sequence[Span], rows: Parsed) -> bool:
     It does where it is a mention, modifies one (a **Black** nurse), is said of one (she is **deaf**), or tells what one
     has of oneself (of **Kenyan** descent).
     """
-    if touches(hit, spans):
+    if touches(hit.start, hit.end, spans):
         return True
     if hit.surface.lower() in PRONOUNS:
         return False
@@ -175,12 +175,12 @@ class _Tree(NamedTuple):
 
     def _own(self, i: int) -> bool:
         start = self.offset + self.parse.starts[i]
-        return _touches((start, start + len(self.parse.words[i])), self.spans)
+        return touches(start, start + len(self.parse.words[i]), self.spans)
 
     def _said(self, at: int) -> bool:
         """Whether ``at`` is the predicate of a mention."""
         parse = self.parse
-        below = [i for i, h in enumerate(parse.heads) if h == at and i != at]
+        below = parse.children(at)
         if not any(parse.deps[i] == "cop" for i in below):
             return False
         return any(parse.deps[i].startswith("nsubj") and self._own(i) for i in below)
@@ -188,16 +188,12 @@ class _Tree(NamedTuple):
     def _held(self, at: int) -> bool:
         """Whether a mention has what ``at`` names."""
         parse = self.parse
-        holders = [i for i, h in enumerate(parse.heads) if h == at and parse.deps[i] == "nmod:poss"]
+        holders = [i for i in parse.children(at) if parse.deps[i] == "nmod:poss"]
         if parse.deps[at] == "nmod":
             holders.append(parse.heads[at])
         return any(map(self._own, holders)) or self._said(at)
 
 
-def touches(hit: Hit, spans: Sequence[Span]) -> bool:
-    """Whether a term overlaps one of ``spans``."""
-    return _touches((hit.start, hit.end), spans)
-
-
-def _touches(span: Span, spans: Sequence[Span]) -> bool:
-    return any(start < span[1] and span[0] < end for start, end in spans)
+def touches(start: int, end: int, spans: Iterable[Span]) -> bool:
+    """Whether ``[start, end)`` overlaps one of ``spans``."""
+    return any(first < end and start < last for first, last in spans)

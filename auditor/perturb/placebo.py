@@ -17,6 +17,7 @@ from random import Random
 from typing import NamedTuple
 
 from auditor.core.types import Case, Edit, Variant, is_beside
+from auditor.perturb.combine import grouped
 from auditor.perturb.dictionaries import Dictionary, Term, neutral
 from auditor.perturb.edits import apply, edits_of, misread, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan, settle
@@ -90,13 +91,9 @@ class Placebos:
         standing = frozenset(h.surface.lower() for h in (*hits, *(site.hit for site in free)))
         free = [site._replace(words=words) for site in free if (words := _unlike(site.words, standing))]
         out: list[Variant] = []
-        arms: dict[str, list[Variant]] = {}
-        for variant in case.variants:
-            if variant.order == 1:
-                arms.setdefault(variant.attributes[0], []).append(variant)
-        for attribute in sorted(arms):
+        arms = grouped((variant.attributes[0], variant) for variant in case.variants if variant.order == 1)
+        for attribute, arm in sorted(arms.items()):
             sites = _Sites(scan, self._within(hits, attribute, standing), free, rng)
-            arm = arms[attribute]
             models = [(model, len(model.edits)) for model in arm]
             models += [(model, 1) for model in islice(cycle(arm), max(0, _LEAST - len(arm)))]
             models = models[:n]

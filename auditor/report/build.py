@@ -10,7 +10,7 @@ from auditor.core.errors import PluginError
 from auditor.core.record import Plain, RunRecord, head, read
 from auditor.core.record.base import GroupAnswers
 from auditor.core.types import SHOWN
-from auditor.measure.comparison import MIN_SEEDS
+from auditor.measure.claims import MIN_TEXTS
 from auditor.report import (
     also_measured,
     cards,
@@ -262,7 +262,7 @@ def models(record: RunRecord) -> Iterator[Section]:
             words.verdict("not_tested" if p is None else "shown" if p <= ALPHA else "not_determined"),
         )
         for pair in pairs
-        if pair.n >= MIN_SEEDS
+        if pair.n >= MIN_TEXTS
     )
     columns = "Attributes | First | Second | #Texts | Difference | p, adjusted | Verdict"
     compared = table("Two models on the variants that both answered", columns, lines)
@@ -288,7 +288,7 @@ def discarded(record: RunRecord) -> Iterator[Section]:
             else f"{words.percent(share)} ({words.count(r.changes)} of {words.count(r.changes + r.changes_valid)})",
         )
         for r in rows
-        if r.estimate.n >= MIN_SEEDS
+        if r.estimate.n >= MIN_TEXTS
     )
     columns = "Model | Attributes | #Texts | Discarded ones changed | Valid ones changed | Share of all changes"
     shown = [f"Examples: audit show {words.run_name(record)} {examples[0]}"] if examples else []

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import Asked, Claim, RunRecord
+from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS
 from auditor.report import claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
-from auditor.text.people import NOT_CLEAR
 
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first

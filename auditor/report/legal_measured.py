@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from auditor.measure.claims import MIN_TEXTS
 from auditor.report import charts, tabular_report, view, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said
 from auditor.report.compliance_page import Page
 from auditor.report.document import Block, Cell, Chart, Facts, Fold, Items, Table, Text, table
-from auditor.report.view import MIN_SEEDS
 
 MAX_LISTED = 200
 FIRST_HIDDEN = 6  # that stand in the open
@@ -58,7 +58,7 @@ def claims(page: Page) -> Iterator[Block]:
         further = words.plural(len(page.more_claims), "further claim")
         yield Text(f"{further} about one group and another: in the statistical appendix.")
     if page.few:
-        yield Text(f"{words.plural(page.few, 'claim')} of fewer than {MIN_SEEDS} texts: in report.csv.", "meta")
+        yield Text(f"{words.plural(page.few, 'claim')} of fewer than {MIN_TEXTS} texts: in report.csv.", "meta")
 
 
 def claim_table(page: Page, claims: Sequence[facts.Claim], caption: str) -> Table:
@@ -218,7 +218,7 @@ def _rates(
         yield chart
     if few:
         labels = words.listing([r.label for r in few])
-        yield Text(f"In report.csv alone, with fewer than {MIN_SEEDS} texts: {labels}.", "meta")
+        yield Text(f"In report.csv alone, with fewer than {MIN_TEXTS} texts: {labels}.", "meta")
     if rows:
         lines = (
             (

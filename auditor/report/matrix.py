@@ -160,7 +160,7 @@ def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Na
 def rates(shown: view.View, *, folded: bool) -> Section:
     """How often answers changed at all, whoever got the better one."""
     blocks: list[Block] = [Text(f"{name} {said}", "plain" if folded else "lead") for name, said in view.answer(shown)]
-    rows = [r for r in shown.rows if r.seeds is None or r.seeds >= view.MIN_SEEDS] or list(shown.rows)
+    rows = [r for r in shown.rows if r.seeds is None or r.seeds >= MIN_TEXTS] or list(shown.rows)
     if rows:
         blocks += [_rates(shown, rows), *_forest(shown, rows, "rates", f"How often the {shown.noun} changed")]
         if any(c.placebo for r in rows for c in r.cells):

@@ -8,12 +8,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import asdict
 
 from auditor.core.record import RunRecord, head
-from auditor.core.record.rows import Details, GroupRate, Retraining, RowAnswers, RowPair, Score, Slices, Tabular
+from auditor.core.record.rows import (
+    METHODS,
+    Details,
+    GroupRate,
+    Retraining,
+    RowAnswers,
+    RowPair,
+    Score,
+    Slices,
+    Tabular,
+)
 from auditor.core.types import Estimate
 from auditor.report import claimed, words
 from auditor.report import document as doc
 
-TITLES = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
 SCORES = {
     "causal": "Causal score",
     "group": "Group score",
@@ -34,7 +43,7 @@ def build(record: RunRecord, conditional: Iterable[doc.Section] = ()) -> doc.Doc
         banners.append("Cases were searched for; their number is not a rate.")
     started = record.provenance.started
     return doc.Document(
-        title=f"Tabular search: {TITLES.get(search.method, search.method)}",
+        title=f"Tabular search: {METHODS.get(search.method, search.method)}",
         name=f"Run {record.id or '–'}",
         meta=f"status: {record.status} · {started} · version {record.tool_version} · {claimed.summary(record)}",
         banners=tuple(banners),

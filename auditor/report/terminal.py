@@ -60,7 +60,7 @@ class TerminalReport(Renderer):
 
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
         record = read(record)
-        first = None if self.full else first_screen.build(record, evidence)
+        first = None if self.full or record.claims is None else first_screen.build(record, evidence)
         if first is not None:  # the rest of the document is not needed
             answer_screen(page, first)
             return page.value()

@@ -12,7 +12,7 @@ from auditor.core.record import NamedEstimate, RunRecord
 from auditor.core.record.base import Control
 from auditor.core.record.measured import Probability
 from auditor.core.types import Estimate, Finding
-from auditor.measure.comparison import MIN_SEEDS as MIN_SEEDS
+from auditor.measure.claims import MIN_TEXTS
 from auditor.report import run_checks, words
 
 
@@ -88,8 +88,8 @@ def build(record: RunRecord) -> View:
 
 
 def split(rows: Sequence[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Part rows into those of at least `MIN_SEEDS` seeds and the others; few others stay where they are."""
-    few = tuple(r for r in rows if r.attributes and (r.seeds or 0) < MIN_SEEDS)
+    """Part rows into those of at least `MIN_TEXTS` seeds and the others; few others stay where they are."""
+    few = tuple(r for r in rows if r.attributes and (r.seeds or 0) < MIN_TEXTS)
     if len(few) < 2 or not any(r.attributes and r not in few for r in rows):
         return tuple(rows), ()
     return tuple(r for r in rows if r not in few), few

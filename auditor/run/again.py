@@ -13,7 +13,7 @@ from auditor.core.plan import CONFIRM_REPLICATES
 from auditor.core.protocols import Oracle
 from auditor.core.record import read
 from auditor.core.types import Answer, Case, Progress, Request, Variant
-from auditor.models.outcome import unanswered
+from auditor.models.attempts import unanswered
 from auditor.run.preparation import plan_of, prepare, prompt_of
 from auditor.run.state import State, Tally
 from auditor.store.folder import RunFolder

@@ -17,7 +17,7 @@ from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
 from auditor.measure.observations import Shape, log_odds, shape_of
-from auditor.models.outcome import unanswered
+from auditor.models.attempts import unanswered
 from auditor.run.observed import question, score_of
 from auditor.run.preparation import plan_of
 from auditor.run.stages import dictionaries_of

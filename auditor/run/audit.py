@@ -20,7 +20,7 @@ from auditor.run.again import confirm
 from auditor.run.loop import Loop
 from auditor.run.preparation import Parts
 from auditor.run.state import Answered, silent
-from auditor.store.stores import RunStore
+from auditor.store.evidence import RunStore
 
 R = TypeVar("R")
 
@@ -79,7 +79,7 @@ async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
 
     try:
         await loop.run()
-        if alone:
+        if alone and any(tally.hidden and not tally.model.deterministic for tally in loop.tallies):
             confirmed = await confirm(loop)
     except asyncio.CancelledError:
         loop.status_reason = "Interrupted."

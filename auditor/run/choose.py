@@ -24,10 +24,10 @@ from auditor.measure.families import claims
 from auditor.measure.observations import Observations, shape_of
 from auditor.models.client import Client, definitive
 from auditor.run.audit import plan_record, require_same_inputs, run_sync
+from auditor.run.loop import source
 from auditor.run.observed import question
 from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
 from auditor.run.preparation import Parts, prepare
-from auditor.run.rounds import source
 from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 from auditor.tasks import Task

@@ -20,7 +20,8 @@ from auditor.core.protocols import Model
 from auditor.core.shown import cut_off, plural
 from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.budget import Budget, Price, TokenCounter
-from auditor.models.talks import client_of
+from auditor.models.client import Client
+from auditor.models.talks import Talks
 from auditor.run.preparation import prompt_of
 from auditor.tasks.task import Task
 
@@ -166,7 +167,7 @@ class _Examination:
         )
 
     async def _ask(self, model: Model, budget: Budget, asked: Sequence[tuple[Prompt, int]]) -> list[Response]:
-        client = client_of(self.task)(model, cache=None, budget=budget, concurrency=1)
+        client = (Talks if self.task.turns else Client)(model, cache=None, budget=budget, concurrency=1)
         requests = [Request(prompt=p, replicate=r, variant_id=f"doctor.{i}") for i, (p, r) in enumerate(asked)]
         responses = await client.ask(requests)
         self.calls += client.counts.calls

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts, Power
-from auditor.core.types import Case, Check, Progress, Prompt, SourceText, Usage, Variant, is_beside, is_wording
+from auditor.core.types import Case, Check, Prompt, Usage, Variant, is_beside, is_wording
 from auditor.measure.claims import pairs, texts_needed
 from auditor.measure.contrasts import Versions
 from auditor.measure.observations import Observations, attributes_of, carrier_of
-from auditor.report import words
 from auditor.run.audit import run_sync
-from auditor.run.loop import Loop
+from auditor.run.loop import Loop, source
 from auditor.run.observed import question
-from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, prepare, prompt_of
-from auditor.run.rounds import ROUND, source
+from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, left_out, prepare, prompt_of
+from auditor.run.rounds import ROUND
 from auditor.run.run_controls import has_canaries
 from auditor.run.state import Tally, silent
 
 if TYPE_CHECKING:
     from auditor.models.budget import Price
 
-FEW = "too_few_texts"  # in the inputs of a plan: attributes that are left out for want of texts
 MOST = 500  # texts that are looked at to tell whether there are enough; of more, a sample
 COUNTED = (
     "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
@@ -146,25 +143,6 @@ def _walk(loop: Loop, take: Callable[[Case, Sequence[Variant], Mapping[str, Chec
     run_sync(go)
 
 
-def left_out(parts: Parts) -> list[str]:
-    """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
-    plan, few = parts.plan, parts.facts.get(FEW, {})
-    said = [left] if (left := plan.left_out()) else []
-    if few:
-        named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in few.items()])
-        said.append(
-            f"Left out, since they have too few texts to decide anything: {named}. --attributes asks about them."
-        )
-    needed, texts = texts_needed(), parts.seeds
-    plain = (plan.suite, plan.protocol) == ("mutation", "default")
-    if plain and parts.task.labels and texts is not None and texts * (plan.wordings or 1) < needed:
-        said.append(
-            f"This plan can decide little: {texts} texts show no difference of 30 points between labels, and {needed} "
-            "would; only what changes nearly all answers can be shown."
-        )
-    return said
-
-
 def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> Power:
     """What the net claims of the plan can show; none are made of free text or under another protocol."""
     from auditor.measure.power import reach
@@ -242,29 +220,6 @@ def _tokens(prompt: Prompt) -> int:
     tools = sum(round(len(str(tool.plain())) / 3.5) for tool in prompt.tools)
     users = [n for n, m in enumerate(prompt.messages) if m.role == "user"]
     return sum(sum(sizes[: n + 1]) + tools for n in users)
-
-
-def planned(
-    plan: Plan,
-    *,
-    models: Sequence[Model] | None = None,
-    seeds: Iterable[SourceText] | None = None,
-    observe: Observer = silent,
-) -> Parts:
-    """`prepare`, without the attributes of which a hosted model would be asked in vain, where the plan names none.
-
-    What is left out, and a plan that can decide nothing, is told to ``observe``.
-    """
-    parts = prepare(plan, models=models, seeds=seeds)
-    if plan.small and plan.attributes is None and not plan.groups and parts.texts:
-        lacking, others = count(parts)
-        if lacking and others:
-            seen = parts.facts["seeds"]
-            parts = prepare(plan.but(attributes=others), models=parts.models, seeds=parts.texts)
-            parts.facts |= {"seeds": seen, FEW: lacking}
-    for line in left_out(parts):
-        observe(Progress(phase="plan", done=0, message=line))
-    return parts
 
 
 def count(parts: Parts) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from auditor.core.protocols import Model
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check, Finding, Prompt, Response, is_wording
 from auditor.report.finding import Opinion, Question
@@ -25,14 +26,12 @@ NOT_CONFIRMED = (
 
 
 async def prefer(
-    loop: State, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Answers
+    loop: State, judge: PairJudge, tally: Tally, cases: Sequence[Case], checks: Mapping[str, Check], answers: Answers
 ) -> None:
     """Let the judge compare the first answer for each variant with the first one for its original."""
-    if loop.judge is None:
-        return
     from auditor.tasks.text_oracle import mask, masked_terms
 
-    await loop.judge.calibrate()
+    await judge.calibrate()
     keys: list[tuple[str, str]] = []
     pairs: list[tuple[str, str]] = []
     for case in cases:
@@ -49,10 +48,10 @@ async def prefer(
                 keys.append((name, variant.id))
                 pairs.append((mask(first, terms), mask(text, terms)))
     names = [about(variant_id, tally.model.name, name) for name, variant_id in keys]
-    for (name, variant_id), value in zip(keys, await loop.judge.prefer(pairs, names), strict=True):
+    for (name, variant_id), value in zip(keys, await judge.prefer(pairs, names), strict=True):
         if value is not None:
             loop.observed.prefer(variant_id, value, model=tally.model.name, format=name)
-    loop.stop(loop.judge.client, what=f"The judge {loop.judge.model.name} was stopped: ")
+    loop.stop(judge.client, what=f"The judge {judge.model.name} was stopped: ")
 
 
 def about(variant_id: str, model: str, format: str) -> str:
@@ -72,25 +71,16 @@ class FreeText(NamedTuple):
     sections: dict[str, object]
 
 
-def study(loop: State, claims: Sequence[Claim]) -> FreeText | None:
-    """Findings and the section of the record; None where answers are labels, or are compared by their probability.
-
-    Under other protocols than the default one there are figures, and no findings.
-    """
-    kind = loop.parts.task.kind
-    if not kind.by_degrees or loop.plan.oracle == "probability":
-        return None
-    made = _scores(loop, claims) if kind.number else _texts(loop)
+def study(loop: State, claims: Sequence[Claim]) -> FreeText:
+    """Findings and the section of the record; under other protocols than the default one figures, and no findings."""
+    made = _scores(loop, claims) if loop.parts.task.kind.number else _texts(loop)
     seen = made.findings if loop.plan.protocol == "default" else []
     return made._replace(findings=[dataclasses.replace(f, id=f"F{n:03d}") for n, f in enumerate(seen, 1)])
 
 
-def pair_judge(loop: State) -> PairJudge | None:
+def pair_judge(loop: State, model: Model) -> PairJudge:
     """The judge of a run with its client: it shares budget, cache and journal with the models that are audited."""
     parts, folder = loop.parts, loop.folder
-    model = parts.judge
-    if model is None:
-        return None
     from auditor.models.client import Client
     from auditor.models.pair_judge import PairJudge
     from auditor.models.reply_cache import Cache
@@ -113,11 +103,8 @@ def pair_judge(loop: State) -> PairJudge | None:
     return judge
 
 
-def judge_cost(loop: State) -> float | None:
-    """Dollars that the judge cost; None where its price is not known, 0 without a judge."""
-    judge = loop.judge
-    if judge is None:
-        return 0.0
+def judge_cost(loop: State, judge: PairJudge) -> float | None:
+    """Dollars that the judge cost; None where its price is not known."""
     known = judge.model.costs != "tokens" or loop.parts.budget.price_of(judge.model) is not None
     return float(judge.cost_usd) if known else None
 
@@ -176,7 +163,7 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
         "embedding": loop.plan.embedding,
         "judge": {"status": "not_tested", "reason": "no judge was named (--judge)"}
         if judge is None
-        else judge.as_record(priced=judge_cost(loop) is not None),
+        else judge.as_record(priced=judge_cost(loop, judge) is not None),
         "rows": [row.as_record() for row in rows],
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }

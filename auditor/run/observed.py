@@ -18,8 +18,8 @@ from auditor.core.record import read
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
 from auditor.measure.comparison import Asked, Side
+from auditor.measure.group_scores import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
 from auditor.measure.observations import Arm, Observations, Shape, shape_of
-from auditor.measure.outliers import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
 from auditor.perturb.dictionaries import Dictionary
@@ -265,7 +265,7 @@ def group_report(
     model : str or None
         None means the first model of the run.
     rounds, seed : int
-        As in `auditor.measure.outliers.group_fairness`.
+        As in `auditor.measure.group_scores.group_fairness`.
 
     Raises
     ------

@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Figure, Gate, Suite
 from auditor.core.types import Answer, Case, Check, Edit, Variant, id_of
-from auditor.tasks import readers
 
 FIRST, SECOND = "text_a", "text_b"
 WITHOUT = "group"  # what the attribute is called where no column says it
@@ -100,7 +100,7 @@ def suite_of(plan: Plan) -> Pairs | None:
     ConfigError
         The plan asks for what nobody does to pairs.
     """
-    if not is_pairs(plan.data):
+    if plan.data is None or not is_pairs(plan.data):
         return None
     refused = {
         "--suite": plan.suite != "mutation",
@@ -119,11 +119,11 @@ def suite_of(plan: Plan) -> Pairs | None:
     return Pairs(str(plan.data), limit=plan.limit)
 
 
-def is_pairs(data: str | None) -> bool:
+def is_pairs(data: str) -> bool:
     """Whether a file of texts holds two of them in a row."""
-    if data is None or data.startswith("hf:") or not Path(data).is_file() or Path(data).suffix.lower() == ".txt":
+    if data.startswith("hf:") or not Path(data).is_file() or Path(data).suffix.lower() == ".txt":
         return False
-    columns, rows = readers.from_file(Path(data), readers.content(Path(data)), FIRST)
+    columns, rows = row_files.from_file(Path(data), row_files.text_file(Path(data)), FIRST)
     names = columns if columns is not None else next((list(row) for _, row in rows), [])
     return FIRST in names and SECOND in names
 
@@ -147,9 +147,9 @@ class Pairs(Suite):
 
     def __init__(self, source: str, *, limit: int | None = None) -> None:
         path = Path(source)
-        raw = readers.content(path)
+        raw = row_files.text_file(path)
         self.sha256, self.source = hashlib.sha256(raw).hexdigest(), source
-        _, rows = readers.from_file(path, raw, FIRST)
+        _, rows = row_files.from_file(path, raw, FIRST)
         by_text: dict[str, list[Pair]] = {}
         self.rows = 0
         for where, row in rows:

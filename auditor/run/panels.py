@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import Case, Check, Message, Prompt, Response, Variant
-from auditor.models.outcome import unanswered
-from auditor.run.placebos import is_placebo
+from auditor.models.attempts import unanswered
+from auditor.run.rounds import is_placebo
 from auditor.tasks import Reader, Task, load
 from auditor.tasks.answers import after_reasoning
 from auditor.tasks.phrases import normalise

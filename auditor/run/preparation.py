@@ -13,9 +13,11 @@ from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
 from auditor.core.registry import CHECKS, MODELS, ORACLES
 from auditor.core.shared_plan import SharedPlan
 from auditor.core.types import Case, Check, Prompt, SourceText
+from auditor.measure.claims import texts_needed
 from auditor.models.budget import Budget
 from auditor.models.reply_cache import Cache
 from auditor.perturb.dictionaries import Dictionary
+from auditor.report import words
 from auditor.run import cluster, own_pairs, traffic
 from auditor.run.observed import outcomes
 from auditor.run.stages import (
@@ -34,6 +36,7 @@ from auditor.tasks.task import Task
 BARE = "bare"  # the format name of an input that is sent as it is
 CANARIES = 8  # prompts that are asked again in the middle and at the end
 CANARY_REPLICATES = 3
+FEW = "too_few_texts"  # in the inputs of a plan: attributes that are left out for want of texts
 
 
 @dataclass(kw_only=True)
@@ -82,7 +85,8 @@ def prepare(
     from auditor import tasks
 
     task = tasks.load(plan.task) if task is None else task
-    if seeds is None and traffic.is_traffic(plan.data):
+    brings = seeds is None and plan.data is not None  # a file, which may hold requests or pairs
+    if brings and traffic.is_traffic(str(plan.data)):
         task, seeds = traffic.read(plan, task)
     elif plan.messages or plan.answer_path is not None:
         raise ConfigError(
@@ -91,7 +95,7 @@ def prepare(
     _require_sense(plan, task)
     facts: dict[str, Any] = {"task_sha256": task.sha256}
     texts: list[SourceText] = []
-    brought = own_pairs.suite_of(plan) if cases is None and seeds is None else None
+    brought = own_pairs.suite_of(plan) if brings and cases is None and seeds is None else None
     if cases is not None:
         made = Stages(StoredCases(cases), None, None, None)
     elif brought is not None:
@@ -106,8 +110,10 @@ def prepare(
         _require_claims(plan, task, made.seeds)
     if models is None:
         models = _models(plan, task) if need_models else []
-    traffic.require_models(task, models)
-    _require_talks(plan, task, models)
+    if isinstance(task, traffic.Traffic):
+        traffic.require_models(models)
+    if task.turns:
+        _require_talks(plan, task, models)
     oracle = _oracle(plan, task)
     if made.suite.listens:
         _leave_calls(plan, task, made.suite, models)
@@ -132,6 +138,25 @@ def prepare(
         placebos=made.placebos,
         facts=facts,
     )
+
+
+def left_out(parts: Parts) -> list[str]:
+    """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
+    plan, few = parts.plan, parts.facts.get(FEW, {})
+    said = [left] if (left := plan.left_out()) else []
+    if few:
+        named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in few.items()])
+        said.append(
+            f"Left out, since they have too few texts to decide anything: {named}. --attributes asks about them."
+        )
+    needed, texts = texts_needed(), parts.seeds
+    plain = (plan.suite, plan.protocol) == ("mutation", "default")
+    if plain and parts.task.labels and texts is not None and texts * (plan.wordings or 1) < needed:
+        said.append(
+            f"This plan can decide little: {texts} texts show no difference of 30 points between labels, and {needed} "
+            "would; only what changes nearly all answers can be shown."
+        )
+    return said
 
 
 def budget_of(plan: Plan) -> Budget:
@@ -204,8 +229,6 @@ def _require_claims(plan: Plan, task: Task, n_seeds: int | None) -> None:
 
 def _require_talks(plan: Plan, task: Task, models: Sequence[Model]) -> None:
     """Refuse models that cannot hold a conversation."""
-    if not task.turns:
-        return
     if plan.batch:
         raise ConfigError("--batch: each turn of a conversation waits for the one before. Leave --batch out.")
     for model in models:

@@ -17,12 +17,11 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.record import RunRecord
 from auditor.core.record.rows import ExpectedTexts
 from auditor.core.shown import plural
-from auditor.core.types import Finding, SourceText
-from auditor.run import again
+from auditor.core.types import Finding, Progress, SourceText
+from auditor.run import again, dryrun
 from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
-from auditor.run.dryrun import FEW, estimate, planned
 from auditor.run.loop import Loop
-from auditor.run.preparation import Parts, prepare
+from auditor.run.preparation import FEW, Parts, left_out, prepare
 from auditor.run.state import Answered, silent
 from auditor.store.folder import REPORT, RunFolder
 
@@ -142,12 +141,35 @@ class Result:
         )
 
 
+def planned(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[SourceText] | None = None,
+    observe: Observer = silent,
+) -> Parts:
+    """`prepare`, without the attributes of which a hosted model would be asked in vain, where the plan names none.
+
+    What is left out, and a plan that can decide nothing, is told to ``observe``.
+    """
+    parts = prepare(plan, models=models, seeds=seeds)
+    if plan.small and plan.attributes is None and not plan.groups and parts.texts:
+        lacking, others = dryrun.count(parts)
+        if lacking and others:
+            seen = parts.facts["seeds"]
+            parts = prepare(plan.but(attributes=others), models=parts.models, seeds=parts.texts)
+            parts.facts |= {"seeds": seen, FEW: lacking}
+    for line in left_out(parts):
+        observe(Progress(phase="plan", done=0, message=line))
+    return parts
+
+
 async def run_plan(
     plan: Plan, *, models: Sequence[Model] | None, seeds: Iterable[SourceText] | None, observe: Observer, write: bool
 ) -> Result:
     """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
     from auditor.store.disk import write_texts
-    from auditor.store.stores import MemoryFolder
+    from auditor.store.evidence import MemoryFolder
 
     parts = planned(plan, models=models, seeds=seeds, observe=observe)
     if not write:
@@ -212,7 +234,7 @@ def audit_plan(
 
 def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:
     """What ``plan`` would ask and what it would cost, without asking."""
-    return estimate(planned(plan), observe=observe)
+    return dryrun.estimate(planned(plan), observe=observe)
 
 
 def generate(plan: Plan, *, observe: Observer = silent) -> Path:

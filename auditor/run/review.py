@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from auditor.core import csvfile, reading
+from auditor.core import reading, row_files
 from auditor.core.errors import ConfigError, DataFileError, UserError
 from auditor.core.shown import cell, csv_text, plural
 from auditor.core.types import FORMAT_VERSION, Estimate, is_beside
@@ -221,7 +221,7 @@ def _plain(text: str) -> str:
 
 def _records(path: Path) -> Iterable[tuple[int, dict[str, str]]]:
     """Line number and cells of each row that is not blank."""
-    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS)
+    table = row_files.parse(path, row_files.decode(path, row_files.content(path)), wanted=COLUMNS)
     header = [name.casefold() for name in table.columns]
     if lost := [column for column in COLUMNS if header.count(column) != 1]:
         raise DataFileError(

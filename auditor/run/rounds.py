@@ -1,36 +1,35 @@
-"""Where the rounds of a run come from: one process, several processes, or a Ray cluster.
+"""Rounds of cases, made and checked: beside the edits stand placebo variants and further wordings, checked like edits.
 
-A case depends on its seed text and the plan alone, so seeds can be spread over workers in chunks. The chunks
-come back in their order, and a run has the same cases, checks and figures whatever made them.
+A rate says little alone. Placebo edits show how often *any* edit of that form changes the answer.
 """
 
 from __future__ import annotations
 
-import asyncio
+import dataclasses
 import itertools
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
-from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Gate, PlaceboMaker
-from auditor.core.types import Case, Check, SourceText
-from auditor.perturb.name_lines import Feed
-from auditor.run.placebos import checked, placebos_again, with_placebos, with_wordings
+from auditor.core.types import Case, Check, Edit, Variant, draws_of
+from auditor.perturb.edits import apply, overlap, span_of
+from auditor.perturb.name_lines import line_end
+from auditor.perturb.neutral_edits import is_irrelevant, unframed, worded
 from auditor.run.preparation import Parts
-from auditor.run.stages import StoredCases, stages
-from auditor.store.journal import decoded
-from auditor.store.lines import CASE, case_line
+from auditor.run.stages import StoredCases
 
 ROUND = 64  # seeds per round
 FEW = 8  # seeds per round where the answers are looked at between rounds
 BATCH_ROUND = 2048  # where a round becomes batches of a provider, which takes a day for each
-CHUNK = 128  # seeds that a worker gets at once
-AHEAD = 3  # chunks in flight for each worker
-
+PLACEBO_CAP = 24  # placebo variants of one seed where the plan sets no number
+TRIED = 40  # combinations of placebo edits that are tried for one joint edit
+AGAIN = 3  # times that placebos are drawn again where the gate refused all
+JOINT_CAP = 8  # of them, those that copy joint edits, for each set of attributes
+TRIED_WORDINGS = 8  # neutral edits that are checked for each wording wanted, and pairs of them
 Round = tuple[Sequence[Case], dict[str, Check]]
 
 
@@ -95,179 +94,213 @@ def gated(
     return cases, checks
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
-    """What a worker made of one chunk of seeds, and what its suite counted."""
+def checked(gate: Gate, cases: Sequence[Case]) -> dict[str, Check]:
+    """The check of every variant of ``cases``.
 
-    lines: Sequence[bytes]  # cases with their checks, as in ``cases.jsonl``
-    skipped: Mapping[str, int]
-    passed_over: Mapping[str, int]
-
-
-class Worker:
-    """The stages before the model, for chunks of seeds; built once in each worker process."""
-
-    def __init__(self, plan: Mapping[str, object]) -> None:
-        from auditor import tasks
-
-        self._plan = Plan.from_dict(plan)
-        self._feed = Feed()
-        made = stages(self._plan, tasks.load(self._plan.task), self._feed, {})
-        self._suite, self._gate, self._placebos = made.suite, made.gate, made.placebos
-        self._rng = Random(self._plan.seed)
-
-    def make(self, seeds: Sequence[SourceText]) -> Made:
-        """Cases of ``seeds`` with placebos and checks."""
-        before = Counter(self._suite.skipped), Counter(self._suite.passed_over)
-        self._feed.waiting.extend(seeds)
-        asked: list[Case] = []  # a text may make more than one
-        while more := self._suite.ask(len(seeds), self._rng):
-            asked += more
-        cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
-        return Made(
-            lines=[case_line(case, checks) for case in cases],
-            skipped=self._suite.skipped - before[0],
-            passed_over=self._suite.passed_over - before[1],
-        )
-
-
-_WORKERS: dict[str, Worker] = {}
-
-
-def make_chunk(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
-    """`Worker.make` in a worker process, which keeps its worker for the next chunk."""
-    key = repr(sorted(plan.items()))
-    if key not in _WORKERS:
-        _WORKERS[key] = Worker(plan)
-    return _WORKERS[key].make(seeds)
-
-
-class Spread(Source):
-    """Cases made by workers, chunk by chunk, in the order of the seeds.
-
-    ``submit`` has a chunk made, ``workers`` chunks are worked on at once, and ``close`` is called once at the end. What
-    workers skipped is counted into the suite of ``parts``.
+    What lies in a line in front of a text alone, and what the task names as irrelevant, needs no parse.
     """
+    fine: dict[str, Check] = {}
+    for case in cases:
+        end = line_end(case)
+        for v in case.variants:
+            inside = all(isinstance(e.where, tuple) and e.where[1] < end for e in v.edits)
+            if inside or is_irrelevant(v.edits):
+                fine[v.id] = Check(variant_id=v.id, check=case.suite, status="valid")
+    left = [dataclasses.replace(case, variants=tuple(v for v in case.variants if v.id not in fine)) for case in cases]
+    return fine | {check.variant_id: check for one in gate.check_many(left) for check in one}
 
-    def __init__(
-        self,
-        parts: Parts,
-        submit: Callable[[Mapping[str, object], Sequence[SourceText]], Awaitable[Made]],  # of a plan and seeds
-        *,
-        workers: int,
-        close: Callable[[], None],
-    ) -> None:
-        super().__init__(parts)
-        self._submit, self._close = submit, close
-        self._plan = parts.plan.as_dict()
-        self._ahead = AHEAD * workers
-        self._chunks = iter(range(0, len(parts.texts), CHUNK))
-        self._flying: deque[Awaitable[Made]] = deque()
-        self._ready: deque[bytes] = deque()
 
-    async def next(self, rng: Random) -> Round:
-        """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
-        size = round_size(self._parts.plan)
-        while len(self._ready) < size:
-            self._fill()
-            if not self._flying:
+def is_placebo(variant: Variant) -> bool:
+    """Whether the variant changes no group: all its edits, repairs aside, are placebo edits."""
+    kinds = {edit.kind for edit in variant.edits if edit.kind != "agreement"}
+    return kinds == {"placebo"}
+
+
+def with_placebos(case: Case, suite: Any, *, per_seed: int | None, seed: int) -> Case:
+    """Add placebo variants to a case: for each attribute as many as it has variants, at most ``per_seed``.
+
+    The placebos are those of the suite, then joint ones put together from them, as variants ``<case>.p0 …``. ``seed``
+    and the case id determine every choice.
+    """
+    if not case.variants or any(is_placebo(v) for v in case.variants):
+        return case
+    wanted = min(len(case.variants), per_seed or PLACEBO_CAP)
+    rng = Random(f"{seed}:{draws_of(case.id)}:placebo")
+    made = list(suite.placebos(case, wanted, rng))
+    joint = sorted({v.attributes for v in case.variants if v.order > 1})
+    for attributes in joint:
+        number = sum(v.attributes == attributes for v in case.variants)
+        if not any(v.attributes == attributes for v in made):
+            made += _together(case, made, attributes, min(number, wanted, JOINT_CAP), rng)
+    taken = {v.input for v in case.variants} | {case.original.input}
+    # One text may stand against edits of two attributes; its prompt is asked once all the same.
+    kept: dict[object, Variant] = {}
+    for variant in made:
+        if variant.input not in taken:
+            kept.setdefault((variant.attributes, variant.input), variant)
+    added = [
+        dataclasses.replace(v, id=f"{case.id}.p{n}", groups=v.groups or case.original.groups)
+        for n, v in enumerate(kept.values())
+    ]
+    return dataclasses.replace(case, variants=(*case.variants, *added)) if added else case
+
+
+def placebos_again(
+    cases: Sequence[Case], checks: Mapping[str, Check], suite: Any, gate: Gate, *, seed: int
+) -> tuple[list[Case], dict[str, Check]]:
+    """Other placebos where the gate refused all that stood beside valid edits, and the checks of these.
+
+    As many as were refused, of single attributes first; joint ones are then put together from what passed.
+
+    ``seed`` and the case id determine every choice.
+    """
+    out, verified = list(cases), dict(checks)
+    for single in (True, False):
+        drawn: dict[int, tuple[list[Variant], Counter[tuple[str, ...]]]] = {}
+        for place, case in enumerate(out):
+            bare = tuple(v for v in case.variants if not is_placebo(v))
+            beside = [v for v in case.variants if is_placebo(v)]
+            standing = [v for v in beside if verified[v.id].status == "valid"]
+            lacking = {v.attributes for v in bare if verified[v.id].status == "valid" and (v.order == 1) == single}
+            lacking -= {v.attributes for v in standing}
+            refused = Counter(v.attributes for v in beside if v.attributes in lacking)
+            if not (lacking and beside):
+                continue
+            rng = Random(f"{seed}:{draws_of(case.id)}:placebo again")
+            made: list[Variant] = []
+            about = tuple(v for v in bare if v.attributes in refused) if single else bare
+            if not about:
+                continue
+            again = dataclasses.replace(case, variants=about)
+            for _ in range(AGAIN if single else 0):
+                made += suite.placebos(again, len(about) + AGAIN, rng)
+            # Last, one neutral word for each part: those that are alike in form may all hold a place that is refused. A
+            # joint one may have a sentence about the text for a part, where the text has no second place.
+            words = [v for v in suite.neutral(again, JOINT_CAP, rng) if len(v.edits) == 1]
+            if single:
+                one = [v for v in words if is_placebo(v)]
+                names = [name for attributes in sorted(refused) for name in attributes]
+                made += [dataclasses.replace(v, edits=_of(v, name)) for name in names for v in one]
+            else:
+                for attributes in sorted(lacking):
+                    made += _together(again, standing, attributes, JOINT_CAP, rng)
+                    for _ in range(AGAIN):
+                        rng.shuffle(words)
+                        made += _together(again, words, attributes, JOINT_CAP, rng)
+            known = {v.input for v in case.variants} | {case.original.input}
+            new = {v.input: v for v in made if v.input not in known}
+            if new:
+                drawn[place] = list(new.values()), refused
+        tried = {
+            place: dataclasses.replace(
+                out[place],
+                variants=tuple(dataclasses.replace(v, id=f"{out[place].id}.a{n}") for n, v in enumerate(variants)),
+            )
+            for place, (variants, _) in drawn.items()
+        }
+        fine = checked(gate, list(tried.values()))
+        for place, case in tried.items():
+            left = +drawn[place][1] or Counter({v.attributes: 1 for v in case.variants})
+            number = sum(map(is_placebo, out[place].variants))
+            added: list[Variant] = []
+            for variant in case.variants:
+                if fine[variant.id].status == "valid" and left[variant.attributes] > 0:
+                    left[variant.attributes] -= 1
+                    name = f"{case.id}.p{number + len(added)}"
+                    groups = variant.groups or case.original.groups
+                    added.append(dataclasses.replace(variant, id=name, groups=groups))
+                    verified[name] = dataclasses.replace(fine[variant.id], variant_id=name)
+            out[place] = dataclasses.replace(out[place], variants=(*out[place].variants, *added))
+    return out, verified
+
+
+def _together(case: Case, single: Sequence[Variant], attributes: Sequence[str], n: int, rng: Random) -> list[Variant]:
+    """Joint placebo variants for ``n`` joint edits: for each attribute a placebo like its part, or a neutral one."""
+    if not isinstance(case.original.input, str):
+        return []
+    changed = {name for v in case.variants for name in v.attributes}
+    neutral = [v for v in single if not changed & set(v.attributes)]
+    parts = [[v for v in single if v.attributes == (name,)] or neutral for name in attributes]
+    forms = [[(_form(v.edits), v) for v in part] for part in parts]
+    made: dict[tuple[int, ...], Variant] = {}
+    for model in [v for v in case.variants if v.attributes == attributes][:n]:
+        near = []
+        for name, part in zip(attributes, forms, strict=True):
+            wanted = _form([e for e in model.edits if e.attribute == name])
+            rng.shuffle(part)
+            near.append([v for _, v in sorted(part, key=lambda row: _unlike(row[0], wanted))])
+        for combination in _combinations(near):
+            # Not by id: a suite may leave the numbering to this module.
+            key = tuple(map(id, combination))
+            if key in made or len(set(key)) < len(key):
+                continue
+            if not overlap(sorted(span_of(e) for v in combination for e in v.edits)):
+                edits = [e for name, v in zip(attributes, combination, strict=True) for e in _of(v, name)]
+                edits.sort(key=span_of)
+                text = apply(case.original.input, edits)
+                made[key] = Variant(id="", input=text, groups=case.original.groups, edits=tuple(edits))
                 break
-            made = await self._flying.popleft()
-            self._ready.extend(made.lines)
-            self._parts.suite.skipped.update(made.skipped)
-            self._parts.suite.passed_over.update(made.passed_over)
-        cases: list[Case] = []
-        checks: dict[str, Check] = {}
-        lines: dict[str, bytes] = {}
-        for _ in range(min(size, len(self._ready))):
-            line = self._ready.popleft()
-            stored = decoded(line, CASE)
-            cases.append(stored.case())
-            checks.update(stored.checks())
-            lines[stored.id] = line
-        self.lines = lines
-        return cases, checks
-
-    def _fill(self) -> None:
-        while len(self._flying) < self._ahead:
-            start = next(self._chunks, None)
-            if start is None:
-                return
-            seeds = self._parts.texts[start : start + CHUNK]
-            self._flying.append(asyncio.ensure_future(self._submit(self._plan, seeds)))
-
-    def close(self) -> None:
-        """Drop what is under way and let go of the workers."""
-        for future in self._flying:
-            if isinstance(future, asyncio.Future):
-                future.cancel()
-        self._flying.clear()
-        self._close()
+    return list(made.values())
 
 
-def _end_with_parent() -> None:
-    """End this worker process when the one that started it has ended, however it did: nobody waits for the work."""
-    import multiprocessing
-    import os
-    import threading
-    from multiprocessing.connection import wait
-
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def _of(variant: Variant, attribute: str) -> tuple[Edit, ...]:
+    """The edits of a variant as those that stand against edits of ``attribute``."""
+    return tuple(e if e.attribute == attribute else dataclasses.replace(e, attribute=attribute) for e in variant.edits)
 
 
-def processes(parts: Parts, jobs: int) -> Spread:
-    """Cases made by ``jobs`` processes of this machine."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
+_Form = tuple[int, int, int]
 
-    pool = ProcessPoolExecutor(
-        max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
+
+def _form(edits: Sequence[Edit]) -> _Form:
+    """Spans, words and characters that edits change or add."""
+    return (
+        sum(e.kind != "agreement" for e in edits),
+        sum(e.target.count(" ") - e.source.count(" ") for e in edits),
+        sum(len(e.target) - len(e.source) for e in edits),
     )
 
-    async def submit(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
-        except BrokenProcessPool:
-            raise PluginError(
-                "a worker process ended before it was done: for want of memory, or since the script that started the "
-                'run has no `if __name__ == "__main__":` around it, which processes need. Run with jobs=1 (--jobs 1)'
-            ) from None
 
-    return Spread(parts, submit, workers=jobs, close=lambda: pool.shutdown(wait=False, cancel_futures=True))
+def _unlike(one: _Form, other: _Form) -> int:
+    """How far apart two forms are, in characters."""
+    return sum(weight * abs(a - b) for weight, a, b in zip((12, 8, 1), one, other, strict=True))
 
 
-def actors(parts: Parts, jobs: int) -> Spread:
-    """Cases made by ``jobs`` actors of a Ray cluster."""
-    from auditor.run import cluster
-
-    ray = cluster.connect(jobs)
-    workers = [ray.remote(num_cpus=cluster.SHARE)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
-    turn = itertools.cycle(workers)
-
-    async def submit(_: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
-        made: Made = await asyncio.wrap_future(next(turn).make.remote(list(seeds)).future())
-        return made
-
-    def close() -> None:
-        for worker in workers:
-            ray.kill(worker)
-        cluster.disconnect()
-
-    return Spread(parts, submit, workers=jobs, close=close)
+def _combinations(parts: Sequence[Sequence[Variant]]) -> Iterator[tuple[Variant, ...]]:
+    """Combinations of one variant of each part, those of the first ones of all parts first, at most `TRIED`."""
+    short = [part[:TRIED] for part in parts]
+    places = itertools.product(*(range(len(part)) for part in short))
+    for picked in itertools.islice(sorted(places, key=sum), TRIED):
+        yield tuple(part[i] for part, i in zip(short, picked, strict=True))
 
 
-def source(parts: Parts) -> Source:
-    """The source that the plan's engine names; this process where a case depends on more than its seed."""
-    plan = parts.plan
-    apart = parts.texts and plan.strategy != "adaptive"  # not generated, not stored
-    if not apart or (plan.engine == "local" and plan.jobs == 1):
-        return Source(parts)
-    return (actors if plan.engine == "ray" else processes)(parts, plan.jobs)
+def with_wordings(
+    cases: Sequence[Case], checks: Mapping[str, Check], gate: Gate, placebos: Any, *, n: int, seed: int
+) -> tuple[list[Case], dict[str, Check]]:
+    """Cases with ``n`` further wordings of both sides, and the checks of these.
+
+    Cases stand with their placebo variants; those of a search stay as they are, and a variant that failed gets no
+    further wording. ``placebos.neutral(case, most, rng)`` gives the original in other neutral words. ``seed`` and the
+    case id determine every choice.
+    """
+    tried: dict[str, Case] = {}
+    for case in cases:
+        if case.sampling == "iid" and not line_end(case):  # the names of a line are its wordings
+            rng = Random(f"{seed}:{draws_of(case.id)}:wording")
+            tried[case.id] = dataclasses.replace(case, variants=placebos.neutral(case, TRIED_WORDINGS * n, rng))
+    fine = checked(gate, _bare(tried.values()))
+    added: dict[str, Case] = {}
+    for case in cases:
+        if case.id in tried:
+            neutral = [v.edits for v in tried[case.id].variants if fine[v.id].status != "invalid"]
+            good = [v for v in case.variants if checks[v.id].status != "invalid"]
+            new = worded(dataclasses.replace(case, variants=tuple(good)), n, neutral, placebos.primary)
+            added[case.id] = dataclasses.replace(case, variants=new)
+    wider = [
+        dataclasses.replace(c, variants=(*c.variants, *added[c.id].variants)) if c.id in added else c for c in cases
+    ]
+    return wider, checked(gate, _bare(added.values()))
+
+
+def _bare(cases: Iterable[Case]) -> list[Case]:
+    """Cases as they are checked: a sentence before or after a text changes no other sentence."""
+    return [dataclasses.replace(c, variants=tuple(unframed(v, c.original) for v in c.variants)) for c in cases]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,12 +15,12 @@ from auditor.core.record import Caution, of_inputs, surroundings
 from auditor.core.record.base import Unread
 from auditor.core.record.measured import Claim
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
-from auditor.measure import answer_quality, findings, rates
+from auditor.measure import answer_quality, findings, outliers, rates
 from auditor.measure.families import claims as all_claims
 from auditor.measure.hidden import Settings, hidden_variants, interactions
 from auditor.measure.observations import Place, attributes_of
 from auditor.report import run_checks as sentences
-from auditor.run import free, freeze, run_controls, word_rates
+from auditor.run import free, freeze, run_controls
 from auditor.run.loop import Loop
 from auditor.run.state import Tally
 from auditor.tasks.oracles import label_text
@@ -72,8 +72,8 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "vocabulary": _vocabulary(loop),
         **sections,
     }
-    if frozen := freeze.of_run(loop.folder.plan, plan):
-        record["frozen"] = frozen
+    if loop.folder.plan.get("frozen"):
+        record["frozen"] = freeze.of_run(loop.folder.plan, plan)
     record |= suite.record()
     if figures := loop.figures.rows():
         record["figures"] = figures
@@ -94,7 +94,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         record |= _hinter(loop)
     else:
         places = [Place(t.model.name, name) for t in loop.tallies for name in t.formats]
-        record["tokens"] = word_rates.of_run(observed.table, suite, places)
+        record["tokens"] = _tokens(loop, places)
     if loop.until is not None:
         record["looks"] = loop.until.record()
     return record
@@ -111,8 +111,8 @@ def _conclusions(
     claims: list[Claim] = []
     if plan.protocol == "default" and not loop.parts.task.kind.text:
         claims = all_claims(table, loop.question()) if loop.until is None else loop.until.claims()
-    amounts = free.study(loop, claims)
-    if amounts is not None:
+    if loop.parts.task.kind.by_degrees and plan.oracle != "probability":
+        amounts = free.study(loop, claims)
         return list(amounts.claims), amounts.findings, amounts.sections
     if plan.protocol != "default":
         return claims, [], {}
@@ -250,7 +250,7 @@ def _cost(loop: Loop) -> float | None:
     for tally in loop.tallies:
         if tally.model.costs == "tokens" and loop.parts.budget.price_of(tally.model) is None:
             return None
-    judged = free.judge_cost(loop)
+    judged = 0.0 if loop.judge is None else free.judge_cost(loop, loop.judge)
     return None if judged is None else round(judged + sum(t.cost_usd for t in loop.tallies), 6)
 
 
@@ -330,6 +330,18 @@ def _diagnoses(seen: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
             )
         )
     return rows
+
+
+def _tokens(loop: Loop, places: Sequence[Place]) -> list[dict[str, object]]:
+    """Which terms, or terminals of a grammar, the changes go with."""
+    from auditor.perturb.grammar.cases import GrammarSuite
+
+    suite, table = loop.parts.suite, loop.observed.table
+    if not isinstance(suite, GrammarSuite):
+        return outliers.of_words(table, places)
+    from auditor.run import terminal_rates
+
+    return terminal_rates.of_run(table, suite, places)
 
 
 def _hinter(loop: Loop) -> dict[str, object]:

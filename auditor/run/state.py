@@ -15,17 +15,16 @@ from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Verdict, text_of
 from auditor.measure.claims import Question
-from auditor.models.outcome import unanswered
-from auditor.run.judging import Figures, Judge
+from auditor.models.attempts import unanswered
 from auditor.run.observed import Observed, question, score_of
 from auditor.run.preparation import Parts, formats_for, prompt_of
 from auditor.run.stages import StoredCases
 from auditor.store.compact import KeySet
-from auditor.store.stores import RunStore
+from auditor.store.evidence import RunStore
 
 if TYPE_CHECKING:
+    from auditor.models.attempts import Known
     from auditor.models.client import Client
-    from auditor.models.outcome import Known
     from auditor.models.pair_judge import PairJudge
     from auditor.models.talks import Talks
 
@@ -143,7 +142,6 @@ class State:
         self.counts: Counter[str] = Counter()
         names = [model.name for model in parts.models]
         self.observed = Observed(names, score_of(parts.task), parts=self.plan.protocol == "hinter")
-        self.oracle, self.figures = Judge(parts.oracle, parts.suite), Figures(parts.suite)
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
         self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
@@ -192,8 +190,9 @@ class State:
         return {(style, name): prompt_of(self.parts.task, text, style, name) for style, name in self._styles}
 
     def _client(self, tally: Tally) -> Client | Talks:
-        from auditor.models.outcome import RetryPolicy
-        from auditor.models.talks import client_of
+        from auditor.models.attempts import RetryPolicy
+        from auditor.models.client import Client
+        from auditor.models.talks import Talks
 
         model = tally.model
         answered: Known = self._answered.get(model.name, {})
@@ -202,7 +201,7 @@ class State:
         live = kept is not None and (not answered or answered is kept)
         if kept is not None and live:
             answered = kept
-        return client_of(self.parts.task)(
+        return (Talks if self.parts.task.turns else Client)(
             model,
             retry=None if model.patience_s is None else RetryPolicy(ceiling_s=model.patience_s),
             cache=self.parts.cache if model.cacheable else None,

@@ -16,7 +16,7 @@ from typing import Literal
 import jsonpath
 
 from auditor.contrib.imports.known import Json
-from auditor.core import csvfile, reading
+from auditor.core import reading, row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
@@ -111,7 +111,7 @@ class Traffic(Task):
         return Task.read(self, output, "chat", format)
 
 
-def require_models(task: Task, models: Sequence[Model]) -> None:
+def require_models(models: Sequence[Model]) -> None:
     """Refuse models that cannot be sent a whole request.
 
     Raises
@@ -119,7 +119,7 @@ def require_models(task: Task, models: Sequence[Model]) -> None:
     ConfigError
         The model, and which can.
     """
-    for model in models if isinstance(task, Traffic) else ():
+    for model in models:
         if model.style == "chat" and not isinstance(model, OpenAIChat):
             raise ConfigError(
                 f"{model.name} cannot be sent whole requests. openai: models can; python:, exec: and http: models get "
@@ -127,7 +127,7 @@ def require_models(task: Task, models: Sequence[Model]) -> None:
             )
 
 
-def is_traffic(data: str | None) -> bool:
+def is_traffic(data: str) -> bool:
     """Whether a file of texts holds whole requests.
 
     Raises
@@ -135,7 +135,7 @@ def is_traffic(data: str | None) -> bool:
     DataFileError
         It holds spans of a trace, or requests of a form without messages.
     """
-    if data is None or Path(data).suffix.lower() not in (".jsonl", ".ndjson") or not Path(data).is_file():
+    if Path(data).suffix.lower() not in (".jsonl", ".ndjson") or not Path(data).is_file():
         return False
     with Path(data).open("rb") as file:
         first = next((line for line in iter(lambda: file.readline(LONGEST), b"") if line.strip()), b"")
@@ -192,7 +192,7 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
     logged = ""
-    lines = ((n, line) for n, line in enumerate(csvfile.lines(csvfile.decode(path, raw)), 1) if line.strip())
+    lines = ((n, line) for n, line in enumerate(row_files.lines(row_files.decode(path, raw)), 1) if line.strip())
     for number, line in itertools.islice(lines, plan.limit):
         rows += 1
         row = _row(f"{path}, line {number}", line)

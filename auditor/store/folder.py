@@ -12,13 +12,11 @@ from typing import Any, Self
 from auditor._version import __version__
 from auditor.core.errors import RunFolderError
 from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Verdict, digest
-from auditor.store import disk, lines, redact
+from auditor.store import disk, redact
 from auditor.store.compact import IntMap, short
-from auditor.store.disk import Lock, file_sha256
-from auditor.store.evidence import Answers, Evidence
+from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, Lock, file_sha256
+from auditor.store.evidence import Answers, Evidence, RunStore, ToWrite
 from auditor.store.journal import Head, Journal, genesis, read, records, register, scan
-from auditor.store.lines import CASE, PROMPT, RESPONSE, VERDICT
-from auditor.store.stores import RunStore, ToWrite
 
 PLAN, RUN = "plan.json", "run.json"
 CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses.jsonl", "verdicts.jsonl"
@@ -150,7 +148,7 @@ class RunFolder(RunStore):
         if self.redact:
             case, checks, line = redact.case(case), redact.checks(checks), None
         if line is None:
-            line = lines.case_line(case, checks)
+            line = disk.case_line(case, checks)
         return case.id, short(line), line, f"case {case.id}"
 
     def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
@@ -164,14 +162,14 @@ class RunFolder(RunStore):
         return (
             _asked(variant_id, prompt),
             short(prompt.sha256),
-            lines.prompt_line(variant_id, prompt),
+            disk.prompt_line(variant_id, prompt),
             f"the prompt of {variant_id} (format {prompt.format})",
         )
 
     def add_responses(self, responses: Sequence[Response]) -> None:
         """Write several answers at once."""
         places: list[int] = []
-        self._journal(RESPONSES).extend(map(lines.response_line, responses), places=places)
+        self._journal(RESPONSES).extend(map(disk.response_line, responses), places=places)
         for response, place in zip(responses, places, strict=True):
             if response.model in self._answers:
                 self._answers[response.model].note(response, place)
@@ -183,7 +181,7 @@ class RunFolder(RunStore):
         try:
             beside.unlink(missing_ok=True)
             with Journal(beside, genesis(VERDICTS, self.plan_sha256)) as journal:
-                journal.extend(map(lines.verdict_line, verdicts))
+                journal.extend(map(disk.verdict_line, verdicts))
                 journal.sync()
             self._journals.pop(VERDICTS).close()
             os.replace(beside, target)
@@ -322,7 +320,7 @@ class RunFolder(RunStore):
         for name in GROWING:
             self._journal(name)  # cuts off a torn line first
         for case in records(self.path / CASES, CASE):
-            self._seen[CASES][short(case.id)] = short(lines.encode(case))
+            self._seen[CASES][short(case.id)] = short(disk.encode(case))
         for line in records(self.path / PROMPTS, PROMPT):
             self._seen[PROMPTS][short(_asked(line.variant_id, line.prompt()))] = short(line.prompt_sha256)
 

@@ -25,32 +25,33 @@ from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
-from auditor.tables.row_schema import Schema, enumerate_rows, uniform
+from auditor.tables.row_schema import enumerate_rows, uniform
 
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
 
 
-def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
+def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Search for discriminatory cases and estimate their share.
 
     Examples
     --------
-    >>> from auditor.tables.row_schema import Column
+    >>> from auditor.tables.row_schema import Column, Schema
     >>> columns = (Column(name="sex", kind="integer", codes=2, protected=True),
     ...            Column(name="pay", kind="integer", codes=50, ordered=True))
     >>> schema = Schema(columns=columns)
     >>> model = Evaluator(lambda X: (X[:, 1] + 5 * X[:, 0] > 20).astype(int), schema)
-    >>> result = run(model, schema, {"global_n": 50, "local_n": 50}, np.random.default_rng(7))
+    >>> result = run(model, {"global_n": 50, "local_n": 50}, np.random.default_rng(7))
     >>> result.counts["discriminatory"], result.scores[0].estimate.value
     (5, 0.1)
     """
+    schema = evaluator.schema
     if not len(schema.protected_index):
         raise ConfigError("aequitas needs at least one protected column")
     read = AequitasOptions.read(options, schema)
     asked_before, estimate, notes = evaluator.evaluations, None, []
     if read.trials:
-        estimate = _separate_estimate(evaluator, schema, read, rng)
-    finds = Finds(schema, evaluator, read)
+        estimate = _separate_estimate(evaluator, read, rng)
+    finds = Finds(evaluator, read)
     spent_on_estimate = evaluator.evaluations - asked_before
     details, reason, partial = _search(finds, start_rows(options), rng)
     drawn = finds.phases.get("global", Counter())  # its rows are uniform and independent
@@ -74,7 +75,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
         "estimate_evaluations": spent_on_estimate,
         "seconds": finds.seconds,
     }
-    pairs, subsets = _exemplars(evaluator, schema, cases)
+    pairs, subsets = _exemplars(evaluator, cases)
     if not len(cases):
         notes.append("no discriminatory case was found; the share's upper limit says how many there may be")
     if len(schema.movable_index) == 0:
@@ -121,21 +122,20 @@ def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple
     return details, "all trials were made", False
 
 
-def _exemplars(evaluator: Evaluator, schema: Schema, cases: Codes) -> tuple[tuple[RowPair, ...], tuple[ColumnSet, ...]]:
+def _exemplars(evaluator: Evaluator, cases: Codes) -> tuple[tuple[RowPair, ...], tuple[ColumnSet, ...]]:
     try:
         pairs, some = minimal_pairs(evaluator, cases[:SHOWN]), cases[:LATTICE_CASES]
-        if len(schema.protected_index) < 2:
+        if len(evaluator.schema.protected_index) < 2:
             return pairs, ()
         if evaluator.affordable(len(some)) < len(some):  # those of which every answer is known
             some = some[(evaluator.recall(some).labels != NOT_JUDGED).all(axis=1)]
-        return pairs, lattice(schema, evaluator, evaluator.judge(some)) if len(some) else ()
+        return pairs, lattice(evaluator, evaluator.judge(some)) if len(some) else ()
     except BudgetExceeded:
         return (), ()
 
 
 def share_estimate(
     evaluator: Evaluator,
-    schema: Schema,
     rng: np.random.Generator,
     *,
     trials: int = TRIALS,
@@ -148,6 +148,7 @@ def share_estimate(
     exact binomial one of all rows together; the note gives the paper's, from the mean of the trials. If the
     domain has no more cases than rows would be drawn, all of them are asked instead.
     """
+    schema = evaluator.schema
     exact, hits, silent = schema.cases <= trials * trial_size, list[int](), 0
     drawn = (uniform(schema, trial_size, rng) for _ in range(trials))
     for rows in enumerate_rows(schema, schema.free_index) if exact else drawn:
@@ -174,11 +175,9 @@ def _share(hits: int, judged: int, silent: int, level: float, note: str = "") ->
     return replace(clopper_pearson(hits, judged, level, silent), n_variants=None, note=note)
 
 
-def _separate_estimate(
-    evaluator: Evaluator, schema: Schema, options: AequitasOptions, rng: np.random.Generator
-) -> Estimate | None:
+def _separate_estimate(evaluator: Evaluator, options: AequitasOptions, rng: np.random.Generator) -> Estimate | None:
     """The estimate on rows of its own; None where a limit of evaluations leaves too little for it."""
-    trials, size = options.trials, options.trial_size
+    trials, size, schema = options.trials, options.trial_size, evaluator.schema
     left = evaluator.remaining
     if left is not None:
         rows = int(left * ESTIMATE_SHARE) // len(schema.combos)
@@ -187,6 +186,6 @@ def _separate_estimate(
         size = min(size, rows)
         trials = min(trials, rows // size)
     try:
-        return share_estimate(evaluator, schema, rng, trials=trials, trial_size=size, level=options.level)
+        return share_estimate(evaluator, rng, trials=trials, trial_size=size, level=options.level)
     except BudgetExceeded:
         return None

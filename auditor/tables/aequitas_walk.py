@@ -14,7 +14,7 @@ from auditor.tables.coded import Seen, case_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.method_options import AequitasOptions
-from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.row_schema import uniform
 
 CHUNK = 16384
 WALK = 10_000  # trials of one walk where start rows are so few that a step of all walks is a small batch
@@ -33,10 +33,10 @@ class Finds:
     only on rows that nobody could be, ``patterns`` distinct label vectors among the finds.
     """
 
-    def __init__(self, schema: Schema, evaluator: Evaluator, options: AequitasOptions) -> None:
-        self.schema, self.evaluator, self.options = schema, evaluator, options
+    def __init__(self, evaluator: Evaluator, options: AequitasOptions) -> None:
+        self.schema, self.evaluator, self.options = evaluator.schema, evaluator, options
         self._seen, self._known = Seen(), Seen()
-        self._rows: list[Codes] = [np.empty((0, schema.d), dtype=np.int32)]
+        self._rows: list[Codes] = [np.empty((0, self.schema.d), dtype=np.int32)]
         self._began = time.monotonic()
         self.phases = defaultdict[str, Counter[str]](Counter)
         self.undecided = self.off_manifold = 0

@@ -60,7 +60,7 @@ class Given:
         return replace(self, bins=self.bins[part], codes=self.codes[part])
 
     def crossed(self, index: NDArray[np.intp], combos: Codes) -> Given:
-        """Rows with every combination, all rows with the first one first; as `domain.cross`.
+        """Rows with every combination, all rows with the first one first; as `cross`.
 
         A row keeps its own value where a combination has the bin of that value, and takes the value that represents
         the bin elsewhere.
@@ -94,7 +94,7 @@ Keys = NDArray[np.generic]  # int64, or void of fixed width
 
 
 def crossed(rows: Rows, index: NDArray[np.intp], combos: Codes) -> Rows:
-    """Rows with every combination; see `domain.cross` and `Given.crossed`."""
+    """Rows with every combination; see `cross` and `Given.crossed`."""
     return rows.crossed(index, combos) if isinstance(rows, Given) else cross(rows, index, combos)
 
 

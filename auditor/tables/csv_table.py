@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core import csvfile
+from auditor.core import row_files
 from auditor.core.errors import DataFileError
 from auditor.core.shown import plural
 
@@ -64,8 +64,8 @@ def missing(values: NDArray[np.generic]) -> NDArray[np.bool_]:
 def read_table(path: str | Path) -> Table:
     """A CSV file (comma, semicolon or tab, also ``.csv.gz``) with a header line, by column."""
     path = Path(path)
-    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)))
-    csvfile.distinct(path, table.columns)
+    table = row_files.parse(path, row_files.decode(path, row_files.content(path)))
+    row_files.distinct(path, table.columns)
     rows = [row for _, row in table.rows]
     if not rows:
         raise DataFileError(f"{path}: there is a header and no line below it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,10 @@ class Judged:
     def part(self, cases: NDArray[np.intp]) -> Judged:
         """Some of the cases."""
         return Judged(**{name: getattr(self, name)[cases] for name in self.__slots__})
+
+    def votes(self, labels: Iterable[int]) -> NDArray[np.int64]:
+        """How many possible combinations of each case got which of ``labels``, shape (n, labels)."""
+        return np.stack([((self.labels == label) & self.possible).sum(axis=1) for label in labels], axis=1)
 
     @property
     def undecided(self) -> Mask:

@@ -37,6 +37,7 @@ LATE = 10_000  # the same after a limit was reached
 RANGES = 4  # slices of a column with more values than FEW
 FEW = 12
 LEAST = 50  # cases in a slice
+LEVEL = 0.95  # of all slices together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,8 +97,9 @@ def plain(value: object) -> Any:
     return msgspec.to_builtins(value, str_keys=True, enc_hook=lambda array: array.tolist())
 
 
-def lattice(schema: Schema, evaluator: Evaluator, judged: Judged) -> tuple[ColumnSet, ...]:
+def lattice(evaluator: Evaluator, judged: Judged) -> tuple[ColumnSet, ...]:
     """How often each set of protected columns changes a label, and how often no smaller set does."""
+    schema = evaluator.schema
     p, combos = len(schema.protected_index), schema.combos
     if p > LATTICE_COLUMNS:
         return ()
@@ -242,9 +244,8 @@ def save_votes(path: Path, evaluator: Evaluator, answers: Answers) -> None:
     """Write finds and how many combinations got which label: ``codes`` (k, d), ``votes`` (k, l), ``labels`` (l,)."""
     judged = answers.judged
     labels = [x for x in np.unique(judged.labels[judged.possible]).tolist() if x != NOT_JUDGED]
-    votes = np.stack([((judged.labels == x) & judged.possible).sum(axis=1) for x in labels], axis=1)
     names = np.array([evaluator.label_name(x) for x in labels], dtype=np.str_)
-    np.savez_compressed(path, codes=answers.codes, votes=votes.astype(np.int32), labels=names)
+    np.savez_compressed(path, codes=answers.codes, votes=judged.votes(labels).astype(np.int32), labels=names)
 
 
 class _Cell(NamedTuple):
@@ -255,27 +256,19 @@ class _Cell(NamedTuple):
 
 
 def slices(
-    schema: Schema,
-    codes: Codes,
-    changed: NDArray[np.bool_],
-    *,
-    population: str,
-    show: int = 10,
-    level: float = 0.95,
-    least: int = LEAST,
-    evaluations: int = 0,
+    schema: Schema, codes: Codes, changed: NDArray[np.bool_], *, population: str, show: int = 10, evaluations: int = 0
 ) -> Slices:
     """Find the slices in which labels change most often."""
     total, hits = len(codes), int(changed.sum())
     columns = [j for j in schema.free_index.tolist() if schema.columns[j].codes > 1]
     parts, names = _parts(schema, codes, columns)
-    cells = [cell for size in (1, 2) for cell in _cells(parts, columns, changed, size, least)]
+    cells = [cell for size in (1, 2) for cell in _cells(parts, columns, changed, size)]
     single = {(c.columns[0], c.values[0]): c.changes / c.n for c in cells if len(c.columns) == 1}
     shown = []
     for cell, p in zip(cells, holm(_p_values(cells, total, hits)), strict=True):
-        if p is None or p > 1 - level:
+        if p is None or p > 1 - LEVEL:
             continue
-        estimate = clopper_pearson(cell.changes, cell.n, 1 - (1 - level) / len(cells))
+        estimate = clopper_pearson(cell.changes, cell.n, 1 - (1 - LEVEL) / len(cells))
         halves = [single.get(half, 0.0) for half in zip(cell.columns, cell.values, strict=True)]
         if len(halves) == 2 and estimate.low <= max(halves):
             continue
@@ -289,7 +282,7 @@ def slices(
         n=total,
         changes=hits,
         tested=len(cells),
-        level=level,
+        level=LEVEL,
         shown=tuple(shown[:show]),
         evaluations=evaluations,
     )
@@ -326,7 +319,7 @@ def _range(column: Column, low: int, high: int) -> str:
 
 
 def _cells(
-    parts: dict[int, NDArray[np.int64]], columns: list[int], changed: NDArray[np.bool_], size: int, least: int
+    parts: dict[int, NDArray[np.int64]], columns: list[int], changed: NDArray[np.bool_], size: int
 ) -> list[_Cell]:
     result = []
     for chosen in combinations(columns, size):
@@ -334,7 +327,7 @@ def _cells(
         key = np.ravel_multi_index([parts[j] for j in chosen], widths)
         count = np.bincount(key)
         hits = np.bincount(key, weights=changed)
-        for at in np.flatnonzero(count >= least).tolist():
+        for at in np.flatnonzero(count >= LEAST).tolist():
             values = tuple(int(v) for v in np.unravel_index(at, widths))
             result.append(_Cell(chosen, values, int(count[at]), int(hits[at])))
     return result

@@ -25,6 +25,7 @@ LEAST_CASES = 100  # of the share, however many combinations there are
 POPULATION_DEFAULT = 1000  # cases that a population without a limit judges
 PAPER: Mapping[str, object] = {"neighbourhood": "marginal", "order": "confidence", "seed_share": 0.0, "batch": 1}  # SG
 EXACT_METHOD = "enumeration of the whole domain"
+NOTE = "not valid after stopping: with no change among the first rows the margin is 0"  # of the paper's own rule
 Sampler = Callable[[int], Rows]
 
 
@@ -98,8 +99,9 @@ class ThemisOptions(OptionSet):
         return values | {"min_samples": self.least}
 
 
-def walks(evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> bool:
+def walks(evaluator: Evaluator, settings: ThemisOptions) -> bool:
     """Whether the whole domain is walked through instead of sampled."""
+    schema = evaluator.schema
     if settings.profile is not None or settings.enumerate is False:
         return False
     if settings.enumerate and schema.size > ENUMERABLE:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from auditor.core.record.rows import ExpectedRows, Range, SeenEffect
+from auditor.core.record.rows import METHODS, ExpectedRows, Range, SeenEffect
 from auditor.core.shown import plural
-from auditor.measure.intervals import clopper_pearson, confidence_sequence
+from auditor.measure.intervals import beta_limits, confidence_sequence
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import (
     ESTIMATE_SHARE,
     FEWEST,
     MAX_COLUMNS,
     AequitasOptions,
-    OptionSet,
     SgOptions,
     ThemisOptions,
     walks,
 )
-from auditor.tables.row_schema import Schema
-from auditor.tables.tabular_plan import TITLES, TabularPlan
+from auditor.tables.tabular_plan import TabularPlan
+
+if TYPE_CHECKING:
+    from auditor.tables.tabular_record import Opened
 
 SLICE_CASES = 20_000
 SLICE_ROWS = 4_000_000  # that slices may cost
@@ -38,24 +40,18 @@ TREES = "how many rows its neighbourhoods ask about hangs on the paths that it t
 WALKED = "every possible row is asked about: the scores are exact"
 
 
-def expected(
-    plan: TabularPlan,
-    schema: Schema,
-    evaluator: Evaluator,
-    rows: int,
-    options: OptionSet,
-    *,
-    deterministic: bool = True,
-) -> ExpectedRows:
-    """Cases, questions and the smallest share of changes that the plan can show, with so many ``rows`` of data.
+def expected(opened: Opened) -> ExpectedRows:
+    """Cases, questions and the smallest share of changes that a plan can show.
 
-    Where the model is not declared to repeat itself (``deterministic``), no effect is promised.
+    Where the model is not declared to repeat itself, no effect is promised.
     """
+    plan, evaluator, rows, options = opened.plan, opened.evaluator, len(opened.rows), opened.read
+    schema = opened.schema
     combos = len(schema.combos) if len(schema.protected_index) else 1
     if isinstance(options, ThemisOptions):
-        made = (_search if options.mode == "search" else _themis)(schema, evaluator, rows, options, combos)
+        made = (_search if options.mode == "search" else _themis)(evaluator, rows, options, combos)
     elif isinstance(options, AequitasOptions):
-        made = _aequitas(schema, evaluator, options, combos)
+        made = _aequitas(evaluator, options, combos)
     else:
         assert isinstance(options, SgOptions)
         made = ExpectedRows(
@@ -63,7 +59,7 @@ def expected(
             evaluations=Range(at_least=combos, reason=TREES),
             effect_reason="the cases are searched for: they have no rate",
         )
-    if not deterministic:
+    if opened.asked is not None and not opened.asked.model.deterministic:
         made = replace(made, effect=None, effect_reason=NOISY if plan.replicates > 1 else ASKED_ONCE)
     left, asked = evaluator.remaining, made.evaluations
     if rows:  # one row is tried first
@@ -89,7 +85,7 @@ def expected(
 
 def announced(plan: TabularPlan, outlook: ExpectedRows) -> list[str]:
     """What a run says before it asks: the method, and what an estimate of the share costs beforehand."""
-    lines = [f"{TITLES[plan.method]} on {plan.model}"]
+    lines = [f"{METHODS[plan.method]} on {plan.model}"]
     if drawn := outlook.estimate_cases:
         rows = drawn * outlook.combinations
         lines.append(
@@ -114,10 +110,7 @@ def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     """
 
     def interval(changes: int) -> tuple[float, float]:
-        if always_valid:
-            return confidence_sequence(changes, n, level)
-        exact = clopper_pearson(changes, n, level)
-        return exact.low, exact.high
+        return confidence_sequence(changes, n, level) if always_valid else beta_limits(changes / n, n, level)
 
     low, high = interval(n // 2)
     return SeenEffect(
@@ -130,9 +123,9 @@ def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     )
 
 
-def _themis(schema: Schema, evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
-    own, cases = rows * combos, int(schema.cases)
-    if settings.protocol != "themis" and walks(evaluator, schema, settings):
+def _themis(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
+    own, cases = rows * combos, int(evaluator.schema.cases)
+    if settings.protocol != "themis" and walks(evaluator, settings):
         exact = Range.exactly(cases * combos + own)
         return ExpectedRows(cases=Range.exactly(cases), evaluations=exact, effect_reason=WALKED)
     left = evaluator.remaining
@@ -154,10 +147,11 @@ def _themis(schema: Schema, evaluator: Evaluator, rows: int, settings: ThemisOpt
     )
 
 
-def _search(schema: Schema, evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
+def _search(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
+    schema = evaluator.schema
     cards = [schema.columns[schema.index_of(name)].codes for name in settings.columns or schema.protected]
     sets = Range(at_least=1, at_most=2 ** len(cards) - 1)
-    if walks(evaluator, schema, settings):
+    if walks(evaluator, settings):
         cases, every = Range.exactly(int(schema.cases)), Range.exactly(int(schema.size))
         return ExpectedRows(sets=sets, cases=cases, evaluations=every, effect_reason=WALKED)
     most = None
@@ -173,8 +167,8 @@ def _search(schema: Schema, evaluator: Evaluator, rows: int, settings: ThemisOpt
     )
 
 
-def _aequitas(schema: Schema, evaluator: Evaluator, read: AequitasOptions, combos: int) -> ExpectedRows:
-    cases = int(schema.cases)
+def _aequitas(evaluator: Evaluator, read: AequitasOptions, combos: int) -> ExpectedRows:
+    cases = int(evaluator.schema.cases)
     walking = read.mode != "population"
     drawn, left = read.trials * read.trial_size, evaluator.remaining
     if left is not None:

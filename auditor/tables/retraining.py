@@ -55,7 +55,6 @@ class Retrained(NamedTuple):
 
     figures: Retraining
     model: _Fitted
-    before_model: _Fitted
 
 
 def retrain(
@@ -105,7 +104,7 @@ def retrain(
     study = _Study(schema, train, y, frame, estimator, rng, uniform(schema, sample, rng))
     before = study.fit(train, y)
     options = {"trials": 0, "data": binned(train), **(SEARCH if search is None else search)}
-    cases = run(study.evaluator(before), schema, options, rng).finds
+    cases = run(study.evaluator(before), options, rng).finds
     assert cases is not None
     portions, model, stopped = _rounds(study, before, cases, patience)
     fresh = uniform(schema, sample, rng)
@@ -127,7 +126,7 @@ def retrain(
         stopped=stopped,
         notes=tuple(notes),
     )
-    return Retrained(figures, model, before)
+    return Retrained(figures, model)
 
 
 @dataclass(slots=True)
@@ -194,12 +193,16 @@ def majority(
 
     With two combinations a discriminatory case is always a tie.
     """
-    votes = np.stack([((judged.labels == c) & judged.possible).sum(axis=1) for c in range(classes)], axis=1)
-    result = votes.argmax(axis=1)
-    tied = np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
+    votes = judged.votes(range(classes))
+    result, tied = votes.argmax(axis=1), _tied(votes)
     if len(tied):
         result[tied] = tie_break(tied)
     return result, len(tied)
+
+
+def _tied(votes: NDArray[np.generic]) -> NDArray[np.intp]:
+    """Cases, by position, of which two labels or more have the most votes."""
+    return np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
 
 
 def _rounds(study: _Study, before: _Fitted, cases: Codes, patience: int) -> tuple[list[Portion], _Fitted, str]:
@@ -275,7 +278,7 @@ def augment_rows(
     if (wanted := share_of(share, train_rows or (0 if labels is None else len(labels)))) is not None:
         taken = np.sort(np.random.default_rng(seed).permutation(len(codes))[:wanted])
     codes, votes = codes[taken], votes[taken]
-    tied = np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
+    tied = _tied(votes)
     said: list[str | None] = [str(names[k]) for k in votes.argmax(axis=1)]
     sources, dropped = {MODEL: len(codes) - len(tied), VOTE: 0}, {}
     chosen: Sequence[str | None] = [None] * len(tied)
@@ -337,9 +340,9 @@ def _design(schema: Schema, codes: Codes) -> NDArray[np.float64]:
 
 def _rows(schema: Schema, case: Codes, label: str) -> Iterator[tuple[object, ...]]:
     """Every possible combination of protected values of a case, with its label."""
-    full = cross(case[None], schema.protected_index, schema.combos)
     last = int(label) if label.removeprefix("-").isdigit() else label
-    for row in full[schema.on_manifold(full)].tolist():
+    rows, _ = _rows_of(schema, case[None], np.array([label]))
+    for row in rows.tolist():
         values = (c.raw(code) for c, code in zip(schema.columns, row, strict=True))
         yield (*("" if value == LACKING else value for value in values), last)
 

@@ -20,9 +20,9 @@ from auditor.core.errors import BudgetExceeded, ConfigError, UserError
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Progress, Prompt, Request, Response, Sampling, Variant, digest, id_of
 from auditor.models.adapter import scalar
+from auditor.models.attempts import Key, unanswered
 from auditor.models.budget import BOOK, Budget
 from auditor.models.client import Client, definitive
-from auditor.models.outcome import Key, unanswered
 from auditor.models.reply_cache import Cache
 from auditor.models.row_models import TableModel
 from auditor.store.folder import RunFolder
@@ -187,7 +187,7 @@ class RowClient:
             concurrency=concurrency,
             answered=self.book.known,
             on_response=self._heard,
-            keep=lambda text, format: task.read(text, model.style, format).status == "ok",
+            keep=lambda text, format: self.read(text, format).status == "ok",
             give_up=bool(task.sha256),
         )
         self._cache = cache if model.cacheable else None
@@ -214,6 +214,10 @@ class RowClient:
                 cost_usd=counts.cost_usd or None,
             )
         )
+
+    def read(self, output: str, format: str) -> Answer:
+        """What an answer says."""
+        return self.task.read(output, self.model.style, format)
 
     def left(self) -> int | None:
         """How many further rows the limit on calls allows, not counting those that are known; None: no limit."""
@@ -296,7 +300,7 @@ class RowClient:
             if response.output is None:
                 lost[unanswered(response.error or "").status] += 1
                 continue
-            answer = self.task.read(response.output, self.model.style, response.format)
+            answer = self.read(response.output, response.format)
             if answer.status == "ok" and isinstance(answer.value, str):
                 votes[answer.value] += 1
             else:

@@ -123,7 +123,7 @@ def _without(row: Mapping[str, object], columns: Collection[str]) -> tuple[objec
 def _label(response: Response | None, asked: RowClient, names: dict[str, int]) -> int:
     if response is None or response.output is None:
         return -1
-    answer = asked.task.read(response.output, asked.model.style)
+    answer = asked.read(response.output, response.format)
     if answer.status != "ok" or not isinstance(answer.value, str):
         return -1
     return names.setdefault(answer.value, len(names))

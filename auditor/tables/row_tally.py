@@ -14,7 +14,6 @@ from auditor.tables.coded import Rows, Seen, binned, joined, row_keys, within
 from auditor.tables.columns import Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
-from auditor.tables.row_schema import Schema
 
 Interval = Callable[[int, int, float], tuple[float, float]]
 Counts = NDArray[np.int64]
@@ -27,7 +26,8 @@ KEEP_JUDGED = 100_000  # first draws whose verdicts are kept, to be laid beside 
 class Tally:
     """Counts of one set of columns over independent rows."""
 
-    def __init__(self, schema: Schema, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0) -> None:
+    def __init__(self, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0) -> None:
+        schema = evaluator.schema
         self.schema, self.evaluator, self.index = schema, evaluator, index
         self.combos = schema.combos_of(index)
         self.draws = self.rows = self.flips = self.off = self.impossible = self.flipped_draws = 0

@@ -24,7 +24,7 @@ from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
 from auditor.tables.finds import TabularResult, lattice, pairs_of
 from auditor.tables.method_options import SgOptions
-from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.row_schema import uniform
 from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Surrogate, fault_count, seeds
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
 
@@ -32,11 +32,11 @@ BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
 
 
-def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
+def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Search for discriminatory cases with SG."""
-    if not len(schema.protected_index):
+    if not len(evaluator.schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
-    search = Search(evaluator, schema, SgOptions.of(options), start_rows(options), rng)
+    search = Search(evaluator, SgOptions.of(options), start_rows(options), rng)
     search.go()
     return search.result()
 
@@ -53,10 +53,9 @@ class Tried(NamedTuple):
 class Search:
     """One run of Algorithm 2; `go` searches, `result` reports."""
 
-    def __init__(
-        self, evaluator: Evaluator, schema: Schema, options: SgOptions, data: Codes | None, rng: np.random.Generator
-    ) -> None:
-        self.evaluator, self.schema, self.options, self.rng = evaluator, schema, options, rng
+    def __init__(self, evaluator: Evaluator, options: SgOptions, data: Codes | None, rng: np.random.Generator) -> None:
+        self.evaluator, self.options, self.rng = evaluator, options, rng
+        self.schema = schema = evaluator.schema
         self.data = data if data is not None and len(data) else None
         self._began = time.perf_counter()
         self.solver = PathSolver(schema, rng)
@@ -249,7 +248,7 @@ class Search:
                 "explained": self.explained,
                 "seconds": self.seconds,
             },
-            lattice=lattice(self.schema, self.evaluator, judged),
+            lattice=lattice(self.evaluator, judged),
             pairs=pairs_of(self.evaluator, finds, judged),
             details=details,
             finds=finds,

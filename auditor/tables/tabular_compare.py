@@ -31,8 +31,8 @@ from auditor.measure.intervals import difference_of_rates
 from auditor.measure.p_values import mcnemar
 from auditor.measure.run_changes import Cases, Change, Entry, Fate, RowsComparison, ScoreChange, SetChange, Tested
 from auditor.store.folder import RunFolder
+from auditor.tables.method_options import NOTE
 from auditor.tables.row_schema import load_schema
-from auditor.tables.themis import NOTE
 
 EXACT = "both exact"
 PAIRED = "McNemar, exact, by row"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 Method = Literal["themis", "aequitas", "sg"]
-TITLES: Mapping[Method, str] = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}
 TEXT = Plan.flags()
 
 

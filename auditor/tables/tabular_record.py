@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from auditor._version import __version__
 from auditor.core import reading
@@ -16,13 +19,13 @@ from auditor.core.shown import csv_text, plural, verb
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict, Finding, digest
 from auditor.run import freeze
 from auditor.store.folder import REPORT, RunFolder
-from auditor.tables.coded import bins_note, within
+from auditor.tables.coded import Given, bins_note, within
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, answers_of, pairs_csv, plain, save_judged, save_votes
+from auditor.tables.method_options import NOTE, OptionSet
 from auditor.tables.row_data import load_task
 from auditor.tables.row_schema import Schema, dump_schema
 from auditor.tables.tabular_plan import TabularPlan
-from auditor.tables.themis import NOTE
 
 if TYPE_CHECKING:
     from auditor.models.row_models import TableModel
@@ -41,14 +44,28 @@ NAMES = {
 }
 
 
+class Opened(NamedTuple):
+    """A plan with what it names: rows, the options of the method, the model, and what asks it."""
+
+    plan: TabularPlan
+    rows: Given  # of ``--data``
+    labels: NDArray[np.generic] | None  # of these rows
+    options: Mapping[str, object]  # as a method takes them (rows and profile too)
+    read: OptionSet  # as it reads them
+    model: TableModel
+    asked: RowClient | None  # behind a task or a server
+    evaluator: Evaluator
+
+    @property
+    def schema(self) -> Schema:
+        """What a row may hold."""
+        return self.evaluator.schema
+
+
 class Outcome(NamedTuple):
     """What a run came to, before it is written."""
 
-    plan: TabularPlan
-    evaluator: Evaluator
-    model: TableModel
-    asked: RowClient | None  # behind a task or a server
-    rows: int  # of ``--data``
+    opened: Opened
     result: TabularResult
     findings: Sequence[Finding]
     slices: Slices | None
@@ -58,8 +75,8 @@ class Outcome(NamedTuple):
 
 def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> dict[str, object]:
     """``run.json`` of a tabular run; rows and seconds are of the whole run: slices, pairs, retraining included."""
-    plan, result, asked = outcome.plan, outcome.result, outcome.asked
-    schema, evaluator, fingerprint = outcome.evaluator.schema, outcome.evaluator, outcome.model.fingerprint
+    opened, result = outcome.opened, outcome.result
+    plan, asked, evaluator, fingerprint = opened.plan, opened.asked, opened.evaluator, opened.model.fingerprint
     # The report is left out: `audit report` writes it anew, and the register names its hash.
     files = {} if folder is None else {"files": _files(folder, outcome)}  # asks about rows of pairs
     ended = datetime.now(UTC)
@@ -70,7 +87,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
     answered: dict[str, object] = {}
     if asked is not None:
         left, of_model = asked.left(), _asked(asked)
-        if result.status == "partial" and left is not None and left < len(schema.combos):
+        if result.status == "partial" and left is not None and left < len(opened.schema.combos):
             reason = f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
         lost = asked.statuses()
         answered = {
@@ -93,7 +110,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
             "model_fingerprint": fingerprint,
             "plan_sha256": None if folder is None else folder.plan_sha256,
             "code": code_sha256(),
-            **inputs_of(plan, schema, outcome.rows),
+            **inputs_of(opened),
             **files,
             "ended": ended.isoformat(timespec="seconds"),
             "seconds": seconds,
@@ -124,7 +141,8 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
 
 def _section(outcome: Outcome) -> dict[str, object]:
     """``tabular``: the result as it is, the schema, and what was asked beside the search."""
-    schema, asked, noise = outcome.evaluator.schema, outcome.asked, outcome.noise
+    opened, noise = outcome.opened, outcome.noise
+    schema, asked = opened.schema, opened.asked
     notes = [*outcome.result.notes]
     if note := bins_note(schema):
         notes.append(note)
@@ -135,7 +153,7 @@ def _section(outcome: Outcome) -> dict[str, object]:
         section["slices"] = plain(outcome.slices)
     if asked is not None:
         section["answers"] = {
-            "task": outcome.plan.task and asked.task.name,
+            "task": opened.plan.task and asked.task.name,
             "format": asked.format,
             "replicates": asked.replicates,
             "rows": asked.statuses(),
@@ -144,7 +162,7 @@ def _section(outcome: Outcome) -> dict[str, object]:
         }
     if noise is not None:
         section["noise"] = noise.to_record(schema.protected)
-        notes.append(noise.note(schema.protected, outcome.plan.replicates, schema.protected))
+        notes.append(noise.note(schema.protected, opened.plan.replicates, schema.protected))
     return section | {"notes": notes}
 
 
@@ -167,8 +185,7 @@ def _asked(asked: RowClient) -> dict[str, object]:
 
 def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
     """Write what a run folder holds beside the plan, the journal and the record; their hashes."""
-    evaluator, result = outcome.evaluator, outcome.result
-    schema = evaluator.schema
+    evaluator, result, schema = outcome.opened.evaluator, outcome.result, outcome.opened.schema
     folder.write_text("schema.yaml", dump_schema(schema))
     folder.write_text("finds.csv", finds_csv(schema, result))
     if result.finds is not None and len(result.finds) and len(schema.protected_index):
@@ -218,8 +235,9 @@ def finds_csv(schema: Schema, result: TabularResult) -> str:
     return csv_text(rows)
 
 
-def findings_of(plan: TabularPlan, schema: Schema, result: TabularResult, slices: Slices | None) -> list[Finding]:
+def findings_of(opened: Opened, result: TabularResult, slices: Slices | None) -> list[Finding]:
     """One claim for every score, one for the finds of a directed search, which have no rate, one for every slice."""
+    plan, schema = opened.plan, opened.schema
     claims = [_of_score(plan, score) for score in (*result.scores, *result.minimal_sets)]
     if result.sampling != "iid":
         n = int(result.counts["discriminatory"])
@@ -273,8 +291,9 @@ def _of_score(plan: TabularPlan, score: Score) -> Finding:
     return replace(_claim(plan, score.name.replace("_", "-"), score.columns, verdict, text, *notes), rate=rate)
 
 
-def inputs_of(plan: TabularPlan, schema: Schema, rows: int) -> dict[str, object]:
+def inputs_of(opened: Opened) -> dict[str, object]:
     """Hashes of what shapes the questions: rows, schema, profile, task with its prompts."""
+    plan, schema, rows = opened.plan, opened.schema, len(opened.rows)
     inputs: dict[str, object] = {"schema": {"name": schema.name, "sha256": digest(dump_schema(schema))}}
     files = {"rows": plan.data, "profile": plan.profile}
     files |= {"distance": plan.distance} if plan.distance.endswith((".yaml", ".yml")) else {}
@@ -293,10 +312,10 @@ def _sha256(path: str) -> str:
         raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def plan_record(plan: TabularPlan, schema: Schema, model: TableModel, rows: int) -> dict[str, object]:
+def plan_record(opened: Opened) -> dict[str, object]:
     """``plan``, ``inputs`` and ``fingerprints``, as `auditor.run.freeze` takes them."""
     return {
-        "plan": plan.as_dict(),
-        "inputs": inputs_of(plan, schema, rows),
-        "fingerprints": {plan.model: model.fingerprint},
+        "plan": opened.plan.as_dict(),
+        "inputs": inputs_of(opened),
+        "fingerprints": {opened.plan.model: opened.model.fingerprint},
     }

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, ModelFailed, RunFolderError
 from auditor.core.protocols import Observer
@@ -20,17 +19,17 @@ from auditor.core.types import Progress
 from auditor.run import freeze
 from auditor.run.freeze import Frozen
 from auditor.store.folder import RunFolder
-from auditor.tables.coded import Given, Rows, binned, load_profile
+from auditor.tables.coded import Rows, binned, load_profile
 from auditor.tables.distance import read_distance
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult, slices
-from auditor.tables.method_options import OPTIONS, OptionSet
+from auditor.tables.method_options import OPTIONS
 from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
 from auditor.tables.row_schema import Schema, dump_schema, uniform
 from auditor.tables.tabular_plan import TabularPlan, TabularRun, read_settings
-from auditor.tables.tabular_record import Outcome, findings_of, plan_record, record_of, write
+from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
 
 if TYPE_CHECKING:
     from auditor.core.protocols import Model
@@ -92,14 +91,9 @@ class Outlook(NamedTuple):
 
 def outlook(plan: TabularPlan) -> Outlook:
     """Read data and schema, open the model, and say what will be asked. The model is asked nothing."""
-    question = read_plan(plan)
-    schema, rows = question.schema, question.rows
-    model, asked = open_model(plan, schema, None, _silent)
-    with closing(model):
-        evaluator = evaluator_of(plan, schema, model, asked, _silent)
-        steady = asked is None or asked.model.deterministic
-        will = expected(plan, schema, evaluator, len(rows), question.read, deterministic=steady)
-        return Outlook(plan_record(plan, schema, model, len(rows)), will)
+    opened = open_plan(plan, None, _silent)
+    with closing(opened.model):
+        return Outlook(plan_record(opened), expected(opened))
 
 
 def load_frozen(path: Path) -> Frozen:
@@ -118,31 +112,43 @@ def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> TabularPlan:
     return TabularPlan.from_dict({**frozen.settings, **flags, "options": options})
 
 
-class Question(NamedTuple):
-    """What a plan is about; ``options`` as a method takes them (rows and profile too), ``read`` as it reads them."""
-
-    schema: Schema
-    rows: Given
-    labels: NDArray[np.generic] | None
-    options: dict[str, object]
-    read: OptionSet
-
-
-def read_plan(plan: TabularPlan) -> Question:
-    """Schema, rows and options, checked before anything is asked."""
+def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Opened:
+    """Schema, rows, options and model, checked before anything is asked; ``folder`` is that of a run that goes on."""
     if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
         raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
     for name in ("data", "profile"):
         if name in plan.options:
             raise ConfigError(f"--set {name}: this is no option of a method. Name the file: --{name} FILE")
-    read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
+    distance = read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
     schema, rows, labels = load_rows(plan)
     # Scores are about the rows as they are; a search starts from the codes that stand for them.
     data = rows if plan.method == "themis" else rows.bins
     options: dict[str, object] = {"data": data if len(rows) else None, **plan.options}
     if plan.profile is not None:
         options["profile"] = load_profile(plan.profile, schema)
-    return Question(schema, rows, labels, options, OPTIONS[plan.method].read(options, schema))
+    read = OPTIONS[plan.method].read(options, schema)
+    if folder is not None and folder.plan.get("schema_text") != dump_schema(schema):
+        raise RunFolderError(
+            f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
+        )
+    model, asked = open_model(plan, schema, folder, tell)
+
+    def watch(rows: int) -> None:
+        if asked is None:  # a client tells of its calls itself
+            tell(Progress(phase="rows asked", model=plan.model, done=rows, planned=plan.max_evaluations))
+
+    evaluator = Evaluator(
+        model.predict,
+        schema,
+        cache=model.slow,
+        keep=plan.max_evaluations is not None and plan.max_evaluations <= KEPT,
+        budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
+        frame=model.frame,
+        distance=distance,
+        left=None if asked is None else asked.left,
+        watch=watch,
+    )
+    return Opened(plan, rows, labels, options, read, model, asked, evaluator)
 
 
 def _silent(event: Progress) -> None:
@@ -152,25 +158,20 @@ def _silent(event: Progress) -> None:
 def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: Frozen | None) -> TabularRun:
     started = datetime.now(UTC)
     tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
-    schema, rows, labels, options, read = read_plan(plan)
-    if folder is not None and folder.plan.get("schema_text") != dump_schema(schema):
-        raise RunFolderError(
-            f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
-        )
     with ExitStack() as stack:
-        model, asked = open_model(plan, schema, folder, tell)
-        stack.callback(model.close)
+        opened = open_plan(plan, folder, tell)
+        stack.callback(opened.model.close)
+        schema, evaluator, asked = opened.schema, opened.evaluator, opened.asked
         if folder is None and plan.out:  # the plan names the model, so the model comes first
-            stored = {"schema_text": dump_schema(schema)} | _before(plan, schema, model, len(rows), frozen, tell)
+            stored = {"schema_text": dump_schema(schema)} | _before(opened, frozen, tell)
             folder = stack.enter_context(RunFolder.create(Path(plan.out), plan.as_dict() | stored))
             if asked is not None:
                 asked.journal(folder)
-        evaluator = evaluator_of(plan, schema, model, asked, tell)
-        try_one(evaluator, rows, model)
-        for line in announced(plan, expected(plan, schema, evaluator, len(rows), read)):
+        try_one(opened)
+        for line in announced(plan, expected(opened)):
             tell(Progress(phase="tabular", done=0, message=line))
         result: TabularResult = import_module(f"auditor.tables.{plan.method}").run(
-            evaluator, schema, options, np.random.default_rng(plan.seed)
+            evaluator, opened.options, np.random.default_rng(plan.seed)
         )
         result = dataclasses.replace(result, notes=(*schema.notes, *result.notes))
         retrained = None
@@ -178,30 +179,27 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             from auditor.tables.retraining import retrain
 
             tell(Progress(phase="tabular", done=0, message="retraining"))
-            if labels is None:
+            if opened.labels is None:
                 raise ConfigError("--retrain needs --data with the target column (--target NAME)")
-            rng = np.random.default_rng(plan.seed)
-            retrained = retrain(model.estimator, schema, rows, labels, rng, frame=model.frame)
-        subgroups = slices_of(plan, evaluator, rows)
-        findings = findings_of(plan, schema, result, subgroups)
+            rng, model = np.random.default_rng(plan.seed), opened.model
+            retrained = retrain(model.estimator, schema, opened.rows, opened.labels, rng, frame=model.frame)
+        subgroups = slices_of(opened)
+        findings = findings_of(opened, result, subgroups)
         noise = None
         if asked is not None and not asked.model.deterministic:
             sets = [columns_of(finding, schema.protected) for finding in findings]
             noise = measure(asked.book, asked, schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
-        outcome = Outcome(plan, evaluator, model, asked, len(rows), result, findings, subgroups, retrained, noise)
-        record = record_of(outcome, started, folder)
+        record = record_of(Outcome(opened, result, findings, subgroups, retrained, noise), started, folder)
         if folder is None:
             return TabularRun(record=record, result=result)
         write(folder, record)
         return TabularRun(record=record, result=result, path=folder.path)
 
 
-def _before(
-    plan: TabularPlan, schema: Schema, model: TableModel, rows: int, frozen: Frozen | None, tell: Observer
-) -> dict[str, object]:
+def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, object]:
     """What ``plan.json`` says beside the settings, before anything is asked: hashes, fingerprint, frozen plan."""
-    record = plan_record(plan, schema, model, rows)
+    record = plan_record(opened)
     about = {name: record[name] for name in ("inputs", "fingerprints")}
     if frozen is None:
         return about
@@ -276,33 +274,12 @@ def _client(
     return predict_from_client(asked), asked
 
 
-def evaluator_of(
-    plan: TabularPlan, schema: Schema, model: TableModel, asked: RowClient | None, tell: Observer
-) -> Evaluator:
-    """What asks the model, with the limits and the distance of the plan."""
-
-    def watch(rows: int) -> None:
-        if asked is None:  # a client tells of its calls itself
-            tell(Progress(phase="rows asked", model=plan.model, done=rows, planned=plan.max_evaluations))
-
-    return Evaluator(
-        model.predict,
-        schema,
-        cache=model.slow,
-        keep=plan.max_evaluations is not None and plan.max_evaluations <= KEPT,
-        budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
-        frame=model.frame,
-        distance=read_distance(plan.distance, plan.distance_threshold, plan.distance_scale),
-        left=None if asked is None else asked.left,
-        watch=watch,
-    )
-
-
-def try_one(evaluator: Evaluator, rows: Given, model: TableModel) -> None:
+def try_one(opened: Opened) -> None:
     """Ask about one row, and one that lacks a value, so that a model that cannot read them is named at once."""
+    evaluator, rows, schema = opened.evaluator, opened.rows, opened.schema
     if not len(rows):
         return
-    columns = evaluator.schema.columns
+    columns = schema.columns
     lacking = [rows.bins[:, j] == column.codes - 1 for j, column in enumerate(columns) if column.may_lack]
     # Slow and limited models meet such rows in the search: what may be asked belongs to it.
     ask = [0] if evaluator.slow or evaluator.remaining is not None else [0, *(int(r.argmax()) for r in lacking)]
@@ -315,17 +292,17 @@ def try_one(evaluator: Evaluator, rows: Given, model: TableModel) -> None:
         if not isinstance(error.__cause__, ValueError | TypeError | IndexError | KeyError):
             raise
         raise ConfigError(
-            f"model {model.name} cannot read a row of {len(columns)} columns ({', '.join(evaluator.schema.names)}): "
+            f"model {opened.model.name} cannot read a row of {len(columns)} columns ({', '.join(schema.names)}): "
             f"{error}. Does the schema have the columns it was trained on?"
         ) from error
 
 
-def slices_of(plan: TabularPlan, evaluator: Evaluator, rows: Given) -> Slices | None:
+def slices_of(opened: Opened) -> Slices | None:
     """Subgroups with high rates, over given rows where there are enough, else over uniform ones.
 
     Not for slow or limited models: what may be asked belongs to the search.
     """
-    schema = evaluator.schema
+    plan, evaluator, rows, schema = opened.plan, opened.evaluator, opened.rows, opened.schema
     few = len(schema.protected_index) == 0 or len(schema.combos) > SLICE_ROWS // SLICE_CASES
     if plan.slices < 1 or evaluator.slow or evaluator.remaining is not None or few:
         return None

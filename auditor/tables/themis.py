@@ -21,34 +21,33 @@ from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import RowPair, Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
-from auditor.measure.intervals import SEQUENCE, clopper_pearson, confidence_sequence
+from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
 from auditor.tables.coded import Given, Rows, binned, crossed, row_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
-from auditor.tables.method_options import EXACT_METHOD, Sampler, ThemisOptions, sampler, walks
-from auditor.tables.row_schema import Schema, enumerate_rows, uniform
+from auditor.tables.method_options import EXACT_METHOD, NOTE, Sampler, ThemisOptions, sampler, walks
+from auditor.tables.row_schema import enumerate_rows, uniform
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
 
 GIVEN_METHOD = "clopper-pearson, own rows"
 LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
-NOTE = "not valid after stopping: with no change among the first rows the margin is 0"
 BATCH = 256  # rows between two looks of the paper's rule
 
 
-def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
+def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Measure discrimination scores, or search minimal discriminating sets."""
-    settings = ThemisOptions.of(options)
+    schema, settings = evaluator.schema, ThemisOptions.of(options)
     if settings.mode == "search":
-        return search(evaluator, schema, settings, rng)
+        return search(evaluator, settings, rng)
     if not len(schema.protected_index):
         raise ConfigError("no protected column: give --protected NAME[,NAME]")
     if settings.protocol == "themis":
-        return literal_scores(evaluator, schema, settings, rng)
-    exact, level, reason = walks(evaluator, schema, settings), settings.confidence, ""
-    drawn = Tally(schema, evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
-    own = Tally(schema, evaluator, schema.protected_index, keep=KEEP_JUDGED)  # of the given rows
+        return literal_scores(evaluator, settings, rng)
+    exact, level, reason = walks(evaluator, settings), settings.confidence, ""
+    drawn = Tally(evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
+    own = Tally(evaluator, schema.protected_index, keep=KEEP_JUDGED)  # of the given rows
     try:
         if exact:
             for rows in enumerate_rows(schema, schema.free_index):
@@ -92,7 +91,7 @@ def run(evaluator: Evaluator, schema: Schema, options: Mapping[str, object], rng
             **spent,
         },
         scores=scores,
-        lattice=() if first is None else lattice(schema, evaluator, first),
+        lattice=() if first is None else lattice(evaluator, first),
         pairs=() if first is None else _pairs(evaluator, own, drawn),
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
         finds=np.concatenate([np.empty((0, schema.d), np.int32), *(f for f in finds if not isinstance(f, Given))]),
@@ -159,16 +158,14 @@ def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], 
         return (), f"{ended} after {start:,} of {plural(len(rows), 'given row')}: no score of them"
 
     def interval(successes: int, n: int, level: float) -> tuple[float, float]:
-        estimate = clopper_pearson(successes, n, level)
-        return estimate.low, estimate.high
+        return beta_limits(successes / n, n, level)
 
     return tally.scores("given rows", settings.confidence, interval, GIVEN_METHOD, prefix="apparent_"), ""
 
 
-def literal_scores(
-    evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator
-) -> TabularResult:
+def literal_scores(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
     """Group and causal score of the protected columns by Algorithms 1 and 2, constraints ignored."""
+    schema = evaluator.schema
     scores: list[Score] = []
     notes = ["Raw figures by the paper's protocol: no control, no valid interval; constraints are ignored."]
     draws = hits = 0
@@ -190,7 +187,7 @@ def literal_scores(
     try:
         draws, hits = proportion(draw, changes, settings)
         add("causal", wald(hits / draws, None, draws, settings, NOTE))
-        label, why = _label(evaluator, schema)
+        label, why = _label(evaluator)
         if label is None:
             notes.append(f"No group score: {why}.")
         else:  # Algorithm 1: each combination of protected values with rows of its own
@@ -243,8 +240,9 @@ def wald(p: float, margin: float | None, r: int, settings: ThemisOptions, note: 
     return Estimate(value=p, low=low, high=high, level=level, n=r, n_skipped=0, method=AFTER_STOPPING, note=note)
 
 
-def _label(evaluator: Evaluator, schema: Schema) -> tuple[int | None, str]:
+def _label(evaluator: Evaluator) -> tuple[int | None, str]:
     """The label that is counted: the schema's, else the last one of a hundred rows; or why there is none."""
+    schema = evaluator.schema
     if schema.favourable is not None:
         return evaluator.label_code(schema.favourable), ""
     seen = np.unique(evaluator.labels(uniform(schema, 100, np.random.default_rng(7)))).tolist()

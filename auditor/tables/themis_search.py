@@ -27,7 +27,7 @@ from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import TabularResult, plain
 from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, ThemisOptions, sampler, walks
-from auditor.tables.row_schema import Schema, enumerate_rows
+from auditor.tables.row_schema import enumerate_rows
 from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
 
 Chosen = tuple[int, ...]  # columns by position
@@ -40,12 +40,13 @@ class Tested(NamedTuple):
     verdict: str  # by the estimate where the data do not decide; or "not determined"
 
 
-def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
+def search(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
     """All minimal sets above ``theta`` among the subsets of ``columns``.
 
     A set is tested with independent rows until its interval is above or below ``theta``, or ``epsilon`` or
     ``max_samples`` is reached; then the estimate decides and the set is marked as not determined by the data.
     """
+    schema = evaluator.schema
     names = settings.columns or schema.protected
     if not names:
         raise ConfigError("a search needs columns: give --protected or --columns NAME,NAME,…")
@@ -54,12 +55,12 @@ def search(evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: n
         raise ConfigError(
             f"{plural(len(index), 'column')} have {2 ** len(index) - 1:,} subsets; search at most {MAX_COLUMNS}"
         )
-    exact = walks(evaluator, schema, settings)
+    exact = walks(evaluator, settings)
     reason = ""
     tests: dict[Chosen, Tested] = {}
     minimal: list[Chosen] = []
     try:
-        test = _Exact(evaluator, schema, settings) if exact else _Sampled(evaluator, schema, settings, rng)
+        test = _Exact(evaluator, settings) if exact else _Sampled(evaluator, settings, rng)
         _walk(sorted(index), test, settings.prune, tests, minimal)
     except BudgetExceeded as error:
         reason = str(error)
@@ -127,8 +128,9 @@ def _walk(
 class _Exact:
     """Scores by walking through the whole domain: asked once, then sliced for every set."""
 
-    def __init__(self, evaluator: Evaluator, schema: Schema, settings: ThemisOptions) -> None:
-        self._evaluator, self._schema, self._settings = evaluator, schema, settings
+    def __init__(self, evaluator: Evaluator, settings: ThemisOptions) -> None:
+        self._evaluator, self._schema, self._settings = evaluator, evaluator.schema, settings
+        schema = evaluator.schema
         labels = np.empty(schema.size, dtype=np.int64)
         possible = np.ones(schema.size, dtype=bool)
         at = 0
@@ -183,9 +185,9 @@ class _Exact:
 class _Sampled:
     """Scores by sampling; all sets share one stream of rows and the labels of those rows."""
 
-    def __init__(self, evaluator: Evaluator, schema: Schema, settings: ThemisOptions, rng: np.random.Generator) -> None:
-        self._evaluator, self._schema, self._settings, self._rng = evaluator, schema, settings, rng
-        self._draw = sampler(schema, settings, rng)
+    def __init__(self, evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> None:
+        self._evaluator, self._schema, self._settings, self._rng = evaluator, evaluator.schema, settings, rng
+        self._draw = sampler(evaluator.schema, settings, rng)
         self._rows: Rows = self._draw(0)
         self._labels: Labels = np.empty(0, dtype=np.int64)
 
@@ -209,7 +211,7 @@ class _Sampled:
         if not self.bounded(chosen):
             detail = ScoreDetail(decided_by="not tested", capped=True)
             return Tested(replace(tested.score, population="", detail=detail), "not determined")
-        tally = Tally(self._schema, self._evaluator, np.asarray(chosen, dtype=np.intp))
+        tally = Tally(self._evaluator, np.asarray(chosen, dtype=np.intp))
 
         def group(part: slice) -> Estimate:
             tally.add(self._rows[part])

@@ -19,6 +19,7 @@ from auditor.core.types import digest
 from auditor.tasks import kinds
 from auditor.tasks.answers import Reader, Value
 from auditor.tasks.conversation import Conversation
+from auditor.tasks.kinds import Kind
 from auditor.tasks.phrases import bare, normalise
 from auditor.tasks.task import Example, Task
 
@@ -83,7 +84,10 @@ def _from_file(path: Path, *, builtin: bool) -> Task:
         raise DataFileError(_complaint(path, error, TaskFile.model_fields, lines)) from None
     task = _build(part, path, builtin=builtin)
     _prove(task, part, path)
-    pairs = _controls_path(part, path, builtin=builtin)
+    controls = part.controls
+    if controls is None and builtin and reading.shipped("embedded", "controls", f"{part.name}.jsonl").is_file():
+        controls = f"{part.name}.jsonl"
+    pairs = _beside(path, "controls", controls, builtin=builtin, kind="controls")
     return task if pairs is None else dataclasses.replace(task, controls=control_texts(pairs, task.kept))
 
 
@@ -119,7 +123,6 @@ def _complaint(
 _UNION_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})
 
 
-_TALK = ("turns", "tools", "outcome", "ends", "state")  # fields that a single question has not
 _NOT_IN_DIGEST: Any = {
     "seeds": True,
     "against": True,
@@ -132,10 +135,12 @@ _NOT_IN_DIGEST: Any = {
 
 
 def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
+    from auditor.tasks.schema import TALK
+
     kind = kinds.of(part.kind)
     scale = (float(part.scale.low), float(part.scale.high)) if part.scale else None
     # What shapes prompts and reading; where the texts lie does not.
-    content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST | ({} if part.turns else dict.fromkeys(_TALK, True)))
+    content = part.model_dump(mode="json", exclude=_NOT_IN_DIGEST | ({} if part.turns else dict.fromkeys(TALK, True)))
     made, further = (Conversation, _talk(part)) if part.turns else (Task, {})
     return made(
         **further,
@@ -171,7 +176,7 @@ def _build(part: TaskFile, path: Path, *, builtin: bool) -> Task:
         seeds_path=_beside(path, "seeds", part.seeds, builtin=builtin),
         against_path=_beside(path, "against", part.against, builtin=builtin),
         irrelevant=MappingProxyType(part.irrelevant),
-        reader=_reader(part, scale),
+        reader=_reader(part, kind, scale),
     )
 
 
@@ -204,7 +209,7 @@ def _with_labels(text: str, part: TaskFile) -> str:
     return text.replace("{labels}", "\n".join(f"- {label.name}" for label in part.labels)).strip()
 
 
-def _reader(part: TaskFile, scale: tuple[float, float] | None) -> Reader:
+def _reader(part: TaskFile, kind: Kind, scale: tuple[float, float] | None) -> Reader:
     names: dict[str, str] = {}
     for label in part.labels:
         for name in (label.name, *label.aliases):
@@ -216,7 +221,6 @@ def _reader(part: TaskFile, scale: tuple[float, float] | None) -> Reader:
     for plain, targets in stripped.items():
         if plain and len(targets) == 1:
             names.setdefault(plain, next(iter(targets)))
-    kind = kinds.of(part.kind)
     return kind.reader(
         names=MappingProxyType(names),
         keys=_distinct((*kind.keys, *part.answer.keys)),
@@ -231,16 +235,12 @@ def _distinct(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(normalise(word) for word in words))
 
 
-def _beside(path: Path, field: str, name: str | None, *, builtin: bool) -> Path | None:
+def _beside(path: Path, field: str, name: str | None, *, builtin: bool, kind: str = "seeds") -> Path | None:
+    """A file that a task file names: below its folder, also where links lead."""
     if name is None:
         return None
     if builtin:
-        return reading.shipped("embedded", "seeds", name)
-    return _below(path, field, name)
-
-
-def _below(path: Path, field: str, name: str) -> Path:
-    """A file that a task file names: below its folder, also where links lead."""
+        return reading.shipped("embedded", kind, name)
     folder = path.parent.resolve()
     if not (file := path.parent / name).resolve().is_relative_to(folder):
         raise DataFileError(
@@ -248,13 +248,6 @@ def _below(path: Path, field: str, name: str) -> Path:
             "give texts with --data"
         )
     return file
-
-
-def _controls_path(part: TaskFile, path: Path, *, builtin: bool) -> Path | None:
-    if builtin:
-        file = reading.shipped("embedded", "controls", part.controls or f"{part.name}.jsonl")
-        return file if part.controls or file.is_file() else None
-    return None if part.controls is None else _below(path, "controls", part.controls)
 
 
 def _prove(task: Task, part: TaskFile, path: Path) -> None:

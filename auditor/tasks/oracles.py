@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Literal, NamedTuple, TypeVa
 
 from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, AnswerStatus, Case, Outcome, Variant, Verdict
+from auditor.perturb.combine import grouped
 
 if TYPE_CHECKING:
     from auditor.perturb.grammar.model import Grammar
@@ -374,13 +375,7 @@ def shares_of(grammar: Grammar, *, women: bool = False, attribute: str = "occupa
 
     A group of several terminals gets their mean; one with a terminal that has no figure is left out.
     """
-    percents: dict[str, list[float | None]] = {}
-    for rule in grammar.rules.values():
-        for item in rule.alternatives if rule.attribute == attribute else ():
-            group, facts = getattr(item, "group", None), getattr(item, "facts", None) or {}
-            if group is not None:
-                percents.setdefault(group, []).append(facts.get("women_percent"))
-    means = {
-        g: fmean(float(v) / 100 for v in some if v is not None) for g, some in percents.items() if None not in some
-    }
+    named = (t for rule in grammar.rules.values() if rule.attribute == attribute for t in rule.terminals)
+    percents = grouped((t.group, t.facts.get("women_percent")) for t in named if t.group is not None)
+    means = {g: fmean(v / 100 for v in some if v is not None) for g, some in percents.items() if None not in some}
     return {group: share if women else 1 - share for group, share in sorted(means.items())}

@@ -189,7 +189,7 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
 
 def unsure(plain: str, start: int, end: int) -> bool:
     """Whether the words around ``plain[start:end]`` negate it, make it a condition, or ask about it."""
-    clause = _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
+    clause = _clause(plain, start)
     if any(_BEFORE_IT.fullmatch(word) for word in _WORD.findall(clause)) or "anything but" in clause:
         return True
     after = plain[end : end + _AFTER]
@@ -201,10 +201,14 @@ def unsure(plain: str, start: int, end: int) -> bool:
     return any(_AFTER_IT.fullmatch(word) for word in following)
 
 
+def _clause(plain: str, start: int) -> str:
+    """What stands before ``start`` in its clause."""
+    return _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
+
+
 def _states(plain: str, start: int) -> bool:
     """Whether the sentence up to a label at ``start`` says that what follows is the answer."""
-    clause = _CLAUSE.split(plain[max(0, start - _BEFORE) : start])[-1]
-    return _STATES.fullmatch(clause.rpartition(", ")[2]) is not None
+    return _STATES.fullmatch(_clause(plain, start).rpartition(", ")[2]) is not None
 
 
 def _alone(plain: str, start: int, end: int) -> bool:
@@ -214,9 +218,14 @@ def _alone(plain: str, start: int, end: int) -> bool:
     return mark and bool(rest[1]) and not bare(line.lstrip("-*• ")) and not bare(rest[0])
 
 
+def _starts(plain: str) -> list[int]:
+    """Where sentences begin, the first one aside."""
+    return [cut.end() for cut in _CLAUSE.finditer(plain) if bare(plain[cut.end() : cut.end() + _AFTER])]
+
+
 def _edges(plain: str) -> tuple[int, int]:
     """Return where the first sentence ends and where the last one starts, one of courtesy aside."""
-    cuts = [cut.end() for cut in _CLAUSE.finditer(plain) if bare(plain[cut.end() : cut.end() + _AFTER])]
+    cuts = _starts(plain)
     starts = [0, *cuts]
     first = 0
     while first < min(len(cuts), _POLITE) and _OPENER.match(plain, starts[first]):
@@ -226,9 +235,8 @@ def _edges(plain: str) -> tuple[int, int]:
 
 def _without_closers(plain: str, pattern: re.Pattern[str]) -> str:
     """``plain`` without the sentences of courtesy at its end, where a label stands before them."""
-    starts = [cut.end() for cut in _CLAUSE.finditer(plain) if bare(plain[cut.end() : cut.end() + _AFTER])]
     end = len(plain)
-    for start in starts[: -_POLITE - 1 : -1]:
+    for start in _starts(plain)[: -_POLITE - 1 : -1]:
         if not _CLOSER.match(plain, start):
             break
         end = start

@@ -1,97 +1,21 @@
-"""Rows of what holds texts: files, data sets, and what a program hands over. Columns of None are per row."""
+"""Rows of data sets that hold texts, and of what a program hands over. Columns of None are per row."""
 
 from __future__ import annotations
 
 import importlib
-import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from auditor.core import csvfile
-from auditor.core.errors import ConfigError, DataFileError, MissingDependency, WrongType
-from auditor.core.reading import from_json
+from auditor.core.errors import ConfigError, DataFileError, WrongType
+from auditor.core.row_files import Row, Table, package
 from auditor.core.types import SourceText
 
-SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")
 SUBJECT = "subject"  # the column of `SourceText.subject`
 SOURCE = "given by the caller"
 TAKEN = (
     "a list of texts, of dicts, of SourceText; a data frame (pandas, polars, Arrow); a datasets.Dataset; "
     "or the name of a file as a text or Path"
 )
-Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
-Table = tuple[list[str] | None, Iterable[Row]]
-
-
-def content(path: Path) -> bytes:
-    """The bytes of a file of texts; `DataFileError` where it is missing, empty, or of no known type."""
-    hint = " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
-    raw = csvfile.content(path, what=f"one file of texts ({', '.join(SUFFIXES)})", missing=hint)
-    if path.suffix.lower() not in SUFFIXES:
-        hint = " For JSON, write one object per line (.jsonl)." if path.suffix.lower() == ".json" else ""
-        raise DataFileError(f"{path}: unknown type of file; texts come as {', '.join(SUFFIXES)}.{hint}")
-    return raw
-
-
-def from_file(path: Path, raw: bytes, text_column: str) -> Table:
-    """Parse ``raw``, the content of ``path``, by the ending of its name."""
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        return _parquet(path, raw)
-    text = csvfile.decode(path, raw)
-    if suffix in (".jsonl", ".ndjson"):
-        return None, _json_lines(path, text)
-    if suffix == ".txt":
-        return ["text"], ((f"line {n}", {"text": line}) for n, line in enumerate(csvfile.lines(text), start=1))
-    return _separated(path, text, text_column, ("\t",) if suffix == ".tsv" else csvfile.DELIMITERS)
-
-
-def _json_lines(path: Path, text: str) -> Iterator[Row]:
-    for n, line in enumerate(csvfile.lines(text), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = from_json(line)
-        except json.JSONDecodeError as error:
-            hint = ""
-            if n == 1 and line.lstrip().startswith("["):
-                hint = "; one JSON array is no JSON lines: write one object per line"
-            elif n == 1 and line.strip() == "{":
-                hint = "; each object has to stand in one line"
-            raise DataFileError(f"{path}, line {n}: broken JSON at column {error.colno}: {error.msg}{hint}") from None
-        if not isinstance(value, dict):
-            raise DataFileError(f'{path}, line {n}: expected an object such as {{"text": "…"}}')
-        yield f"line {n}", value
-
-
-def _separated(path: Path, text: str, text_column: str, delimiters: tuple[str, ...]) -> Table:
-    table = csvfile.parse(path, text, wanted=(text_column,), delimiters=delimiters)
-    rows = ((f"line {line}", dict(zip(table.columns, row, strict=True))) for line, row in table.rows)
-    return list(table.columns), rows
-
-
-def _parquet(path: Path, raw: bytes) -> Table:
-    pyarrow = _package("pyarrow", "Reading Parquet files")
-    parquet = importlib.import_module("pyarrow.parquet")
-    try:
-        file = parquet.ParquetFile(io.BytesIO(raw))
-        columns = list(file.schema_arrow.names)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataFileError(f"{path}: this is no Parquet file: {error}") from None
-
-    def rows() -> Iterator[Row]:
-        n = 0
-        try:
-            for batch in file.iter_batches(batch_size=1024):
-                for row in batch.to_pylist():
-                    n += 1
-                    yield f"row {n}", row
-        except (pyarrow.ArrowException, OSError) as error:
-            raise DataFileError(f"{path}, after row {n}: damaged Parquet file: {error}") from None
-
-    return columns, rows()
 
 
 def from_hub(spec: str) -> Table:
@@ -100,7 +24,7 @@ def from_hub(spec: str) -> Table:
     Without a split, the only one there is; several have to be told apart.
     """
     name, config, split = parse_hub(spec)
-    datasets = _package("datasets", f"{spec}: reading data sets by name")
+    datasets = package("datasets", f"{spec}: reading data sets by name")
     # What loading raises: no such data set or split (OSError, ValueError), an unreadable file, no connection.
     try:
         loaded = datasets.load_dataset(name, config, split=split)
@@ -165,14 +89,6 @@ def _joined(value: object) -> object:
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return value
-
-
-def _package(name: str, feature: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        # The extra datasets brings pyarrow too, and much that a file does not need.
-        raise MissingDependency(feature, name, "parquet" if name == "pyarrow" else name) from None
 
 
 def fields(data: Any) -> tuple[str, ...]:
@@ -267,7 +183,7 @@ def _plain(value: object) -> object:
 
 
 def _arrow(data: object) -> Any:
-    pyarrow = _package("pyarrow", f"Reading {_called(data)}")
+    pyarrow = package("pyarrow", f"Reading {_called(data)}")
     if hasattr(data, "__arrow_c_stream__"):
         return pyarrow.table(data)
     return importlib.import_module("pyarrow.interchange").from_dataframe(data)

@@ -14,12 +14,14 @@ from itertools import islice, product
 from pathlib import Path
 from typing import TypedDict, Unpack, overload
 
+from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.reading import from_json
+from auditor.core.row_files import Row
 from auditor.core.shown import plural
 from auditor.core.types import SourceText, Span, digest
 from auditor.tasks import readers
-from auditor.tasks.readers import SUBJECT, Row
+from auditor.tasks.readers import SUBJECT
 
 LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundred variants
 
@@ -148,10 +150,10 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
     if isinstance(source, str) and source.startswith("hf:"):
         return collect(wanted, *readers.from_hub(source))
     path = Path(source)
-    raw = readers.content(path)
+    raw = row_files.text_file(path)
     if path.suffix.lower() == ".txt":
         wanted = Wanted(name=wanted.name, limit=wanted.limit)
-    return collect(wanted, *readers.from_file(path, raw, wanted.text_column), sha256=hashlib.sha256(raw).hexdigest())
+    return collect(wanted, *row_files.from_file(path, raw, wanted.text_column), sha256=hashlib.sha256(raw).hexdigest())
 
 
 def read_given(data: object, **chosen: Unpack[Chosen]) -> SeedFile:
@@ -225,7 +227,8 @@ def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None
 
     try:
         others = [
-            Against.model_validate(row) for _, row in readers.from_file(against, readers.content(against), "text")[1]
+            Against.model_validate(row)
+            for _, row in row_files.from_file(against, row_files.text_file(against), "text")[1]
         ]
     except ValidationError as error:
         first = error.errors()[0]

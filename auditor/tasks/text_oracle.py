@@ -17,14 +17,12 @@ from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Edit, Outcome, Variant, Verdict
 from auditor.measure.text_metrics import Measured, splits
 from auditor.tasks.oracles import Judged, verdicts
+from auditor.text.english import plural_of, word_list
 
 Embed = Callable[[Sequence[str]], Any]  # texts -> unit vectors, shape (texts, d)
 MAX_SIDE = 5  # answers of one input that are compared with others: 252 ways to deal them out
 MASK = "□"
-_PERSONAL = frozenset(
-    {"he", "him", "his", "himself", "she", "her", "hers", "herself", "they", "them", "their", "theirs"}
-    | {"themself", "themselves", "mr", "mrs", "ms", "miss", "mx", "sir", "madam", "ma'am"}
-)
+_PERSONAL = word_list("personal")
 _PLURALS = {
     "man": "men",
     "woman": "women",
@@ -210,14 +208,9 @@ def forms(term: str) -> set[str]:
             bases.add(word[: -len(one)] + many)
         if word.endswith(many):
             bases.add(word[: -len(many)] + one)
-    if word.endswith("y") and word[-2:-1] not in "aeiou":
-        bases.add(word[:-1] + "ies")
-    elif word.endswith(("s", "x", "z", "ch", "sh")):
-        bases.add(word + "es")
-        if word.endswith("s") and len(word) > 3 and not word.endswith("ss"):
-            bases.add(word[:-1])
-    else:
-        bases.add(word + "s")
+    bases.add(plural_of(word))
+    if word.endswith("s") and len(word) > 3 and not word.endswith("ss"):
+        bases.add(word[:-1])
     return bases | {f"{b}'" if b.endswith("s") else f"{b}'s" for b in bases}
 
 

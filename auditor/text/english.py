@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -39,10 +40,10 @@ def word_list(name: str) -> frozenset[str]:
 
 BE_FORMS = word_set("am is are was were be been being 's 're 'm")
 FUNCTION_WORDS = word_list("function_words")
-ABBREVIATIONS = word_set("mr mrs ms mx dr prof st sr jr rev capt lt sgt col gen gov sen rep vs")
+ABBREVIATIONS = word_list("abbreviations")
 
 _SPELLED_AN = word_list("spelled_an")
-_SPELLED_A = word_set("uk us usa eu un ufo usb uae usc ucla uc url uv ux ui")
+_SPELLED_A = word_list("spelled_a")
 _SILENT_H = ("hour", "honest", "honor", "honour", "heir", "herb")
 _YOU_OR_WONE = re.compile(
     r"(eu|ew|uni(?!n|m|d(?!i)|ro)|unanim|u[bt]iq|util|utop|us(e|u|a[gb])|ur(in|an|ol|ug)|uk(r|$|u)|ugan|utah|ubu"
@@ -223,6 +224,17 @@ def plural_verb(verb: str) -> str | None:
     return low[:-1]
 
 
+def plural_of(noun: str) -> str:
+    """The regular plural of a ``noun`` in lower case.
+
+    >>> [plural_of(noun) for noun in ("lady", "boy", "coach", "nurse")]
+    ['ladies', 'boys', 'coaches', 'nurses']
+    """
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "z", "ch", "sh")) else "s")
+
+
 _TRADE = re.compile(r"\w\w(?:[^e]er|or|ist|eer|ess|man|woman|person|[^l]ian)$")
 _NO_TRADE = word_list("no_trade")
 
@@ -273,3 +285,56 @@ def _latin(text: str) -> bool:
     letters = [c for c in text if c.isalpha()]
     latin = sum(c.isascii() or unicodedata.name(c, "").startswith("LATIN") for c in letters)
     return 2 * latin >= len(letters)
+
+
+_PLAIN = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+_SENTENCE = re.compile(r"[.!?]+(?:\s|$)")
+_VOWELS = re.compile(r"[aeiouy]+")
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text in lower case, hyphens and apostrophes in them; figures and signs are none.
+
+    >>> plain_words("She can't, 3 times.")
+    ['she', "can't", 'times']
+    """
+    return [word.replace("\u2019", "'") for word in _PLAIN.findall(text.lower())]
+
+
+def syllables(word: str) -> int:
+    """About how many syllables a word has: groups of vowels, a silent e at the end left out.
+
+    >>> [syllables(word) for word in ("care", "table", "physical", "a")]
+    [1, 2, 3, 1]
+    """
+    groups = len(_VOWELS.findall(word))
+    return max(1, groups - (word.endswith("e") and not word.endswith("le") and groups > 1))
+
+
+def reading_ease(text: str) -> float:
+    """Flesch's reading ease: about 100 is very easy, 0 very hard.
+
+    References
+    ----------
+    R. Flesch, A new readability yardstick, J. Appl. Psychol. 32 (1948).
+    """
+    said = plain_words(text)
+    if not said:
+        return 0.0
+    sentences = max(1, len(_SENTENCE.findall(text)))
+    return 206.835 - 1.015 * len(said) / sentences - 84.6 * sum(map(syllables, said)) / len(said)
+
+
+def share(text: str, stems: Iterable[str]) -> float:
+    """Words of 100 that begin with one of ``stems``."""
+    said, wanted = plain_words(text), tuple(stems)
+    return 100.0 * sum(word.startswith(wanted) for word in said) / len(said) if said else 0.0
+
+
+FIGURES: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    "length": ("words", lambda text: float(len(plain_words(text)))),
+    "reading ease": ("points of reading ease", reading_ease),
+    "hedging": ("hedging words of 100", lambda text: share(text, word_list("hedges"))),
+    "agency": ("words of agency of 100", lambda text: share(text, word_list("agency"))),
+    "competence": ("words of competence of 100", lambda text: share(text, word_list("competence"))),
+}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from auditor.core.types import Span
 from auditor.text.english import ends_as_trade, word_set
 from auditor.text.trees import SUBJECT, Tokens
 
@@ -53,8 +54,11 @@ MARGIN = 1.5  # a mention is clear where the best reading leads by so much
 
 
 @dataclass(slots=True)
-class Entity:
-    """A person, or several named together, as far as the text was read."""
+class Person:
+    """A person, or several who are named together (``plural``), as far as the text was read.
+
+    ``gender`` is "" where no word names it.
+    """
 
     gender: str
     plural: bool
@@ -62,7 +66,12 @@ class Entity:
     nouns: set[str] = field(default_factory=set)
     tokens: list[int] = field(default_factory=list)
     mentions: list[Mention] = field(default_factory=list)
-    doubt: bool = False
+    clear: bool = True  # False where a mention may be another person's, or another person's mention this one's
+
+    @property
+    def spans(self) -> list[Span]:
+        """Where the mentions stand, in characters of the text."""
+        return [(m.start, m.end) for m in self.mentions]
 
 
 class Reading:
@@ -70,8 +79,8 @@ class Reading:
 
     def __init__(self, words: Tokens, lexicon: Lexicon) -> None:
         self.w, self.lexicon = words, lexicon
-        self.entities: list[Entity] = []
-        self.at: dict[int, Entity] = {}  # by token
+        self.persons: list[Person] = []
+        self.at: dict[int, Person] = {}  # by token
         self.house = any(low in _HOUSE and not q for low, q in zip(words.low, words.quoted, strict=True))
 
     def read(self) -> None:
@@ -92,29 +101,29 @@ class Reading:
 
     # -- mentions -----------------------------------------------------------
 
-    def _join(self, entity: Entity, i: int, kind: Kind, end: int | None = None, gender: str = "") -> None:
-        if not entity.tokens:
-            self.entities.append(entity)
-        entity.tokens.append(i)
-        entity.mentions.append(Mention(self.w.span[i][0], self.w.span[i if end is None else end][1], kind))
-        entity.gender = entity.gender or gender
+    def _join(self, person: Person, i: int, kind: Kind, end: int | None = None, gender: str = "") -> None:
+        if not person.tokens:
+            self.persons.append(person)
+        person.tokens.append(i)
+        person.mentions.append(Mention(self.w.span[i][0], self.w.span[i if end is None else end][1], kind))
+        person.gender = person.gender or gender
         for token in range(i, (i if end is None else end) + 1):
-            self.at[token] = entity
+            self.at[token] = person
         if kind == "noun":
-            entity.nouns.add(self.w.low[i])
+            person.nouns.add(self.w.low[i])
 
-    def _who(self, i: int | None) -> Entity | None:
+    def _who(self, i: int | None) -> Person | None:
         return self.at.get(-1 if i is None else i)
 
     def _writer(self, i: int) -> None:
-        own = next((e for e in self.entities if e.intro == "writer"), None)
+        own = next((e for e in self.persons if e.intro == "writer"), None)
         if own is None:
-            own = Entity("", False, "writer")
+            own = Person("", False, "writer")
             if (early := self._as_early(i)) is not None:  # As a Black woman who taught …, I learned
                 self._absorb(own, early)
         self._join(own, i, "pronoun")
 
-    def _as_early(self, i: int) -> Entity | None:
+    def _as_early(self, i: int) -> Person | None:
         """The person of an *as* phrase that opens the sentence of ``i``."""
         w = self.w
         first = w.sentence.index(w.sentence[i])
@@ -123,13 +132,13 @@ class Reading:
         early = next((self.at[j] for j in range(first, i) if j in self.at), None)
         return early if early is not None and len(early.tokens) == 1 else None
 
-    def _absorb(self, into: Entity, other: Entity) -> None:
+    def _absorb(self, into: Person, other: Person) -> None:
         """Make two persons one."""
-        at = self.entities.index(other)
+        at = self.persons.index(other)
         if not into.tokens:
-            self.entities[at] = into
+            self.persons[at] = into
         else:
-            self.entities.pop(at)
+            self.persons.pop(at)
         into.tokens = sorted(into.tokens + other.tokens)
         into.mentions = sorted(into.mentions + other.mentions)
         into.gender = into.gender or other.gender
@@ -157,11 +166,11 @@ class Reading:
         if not parts:
             return None
         head = next((j for j in range(i, end + 1) if not i <= w.head[j] <= end or w.head[j] == j), end)
-        same = [e for e in self.entities if parts & e.nouns and agrees(e, gender, False)]
-        entity = same[0] if same else self._linked(head, gender, False) or Entity(gender, False, "name")
-        self._join(entity, i, "name", end, gender)
-        entity.nouns |= parts
-        entity.tokens[-1] = head
+        same = [e for e in self.persons if parts & e.nouns and agrees(e, gender, False)]
+        person = same[0] if same else self._linked(head, gender, False) or Person(gender, False, "name")
+        self._join(person, i, "name", end, gender)
+        person.nouns |= parts
+        person.tokens[-1] = head
         return end
 
     def _is_person(self, i: int) -> bool:
@@ -189,12 +198,12 @@ class Reading:
         gender = self.lexicon.gender.get(low, "") or next(
             (self.lexicon.gender[m] for m in own if m in self.lexicon.gender), ""
         )
-        entity = self._linked(i, gender, plural)
-        if entity is None and not plural:
-            entity = self._again(i, gender)
-        if entity is None:
-            entity = Entity(gender, plural, self._intro(i))
-        self._join(entity, i, "noun", gender=gender)
+        person = self._linked(i, gender, plural)
+        if person is None and not plural:
+            person = self._again(i, gender)
+        if person is None:
+            person = Person(gender, plural, self._intro(i))
+        self._join(person, i, "noun", gender=gender)
 
     def _intro(self, i: int) -> str:
         w = self.w
@@ -224,7 +233,7 @@ class Reading:
             w.dep[i] not in {*SUBJECT, "obl", "obj", "nmod:poss"} and "nmod" not in w.dep[i]
         )
 
-    def _linked(self, i: int, gender: str, plural: bool) -> Entity | None:
+    def _linked(self, i: int, gender: str, plural: bool) -> Person | None:
         """The person whom the grammar says a noun to be: of a predicate, an apposition or an *as* phrase."""
         w = self.w
         other: int | None = None
@@ -243,8 +252,8 @@ class Reading:
         elif "as" in w.words(i, "case") and not {"such", "same", "well", "much"} & set(w.low[max(0, i - 4) : i]):
             verb = w.clause(i)
             other = w.child(verb, "obj") if w.words(verb, "obj") & PRONOUNS.keys() else w.doer(verb)
-        entity = self._who(other)
-        return entity if entity is not None and agrees(entity, gender, plural) else None
+        person = self._who(other)
+        return person if person is not None and agrees(person, gender, plural) else None
 
     def _beside(self, i: int) -> int | None:
         """The mention right before ``, a careful woman``, whatever the parse says of it."""
@@ -267,13 +276,13 @@ class Reading:
         doer = self._who(self.w.child(i, *SUBJECT))
         return doer is not None and doer is self.at.get(i)
 
-    def _again(self, i: int, gender: str) -> Entity | None:
+    def _again(self, i: int, gender: str) -> Person | None:
         """The person whom a definite noun, or a note without a verb, speaks of once more."""
         w, low = self.w, self.w.low[i]
         determiners = w.words(i, "det")
         if w.quoted[i]:
             return None
-        fit = [e for e in self.entities if agrees(e, gender, False) and e.intro != "writer"]
+        fit = [e for e in self.persons if agrees(e, gender, False) and e.intro != "writer"]
         if determiners & _POINTS:
             if low in self.lexicon.roles:
                 named = [e for e in fit if e.intro == "role"]
@@ -295,17 +304,17 @@ class Reading:
     def _pronoun(self, i: int) -> None:
         gender = PRONOUNS[self.w.low[i]]
         out = self._bound(i)
-        fit = [e for e in self.entities if agrees(e, gender, False) and e not in out and e.intro != "writer"]
+        fit = [e for e in self.persons if agrees(e, gender, False) and e not in out and e.intro != "writer"]
         early = self._as_early(i)  # As treasurer …, she …
         early = early if early is not None and agrees(early, gender, False) else None
-        entity = self._best(i, fit) or early or Entity(gender, False, "pronoun")
-        if not entity.gender or not entity.tokens:
+        person = self._best(i, fit) or early or Person(gender, False, "pronoun")
+        if not person.gender or not person.tokens:
             for other in out:  # the parse sets them apart, and little else does
-                if agrees(other, gender, False) and (other.gender or not entity.tokens):
-                    entity.doubt = other.doubt = True
-        self._join(entity, i, "pronoun", gender=gender)
+                if agrees(other, gender, False) and (other.gender or not person.tokens):
+                    person.clear = other.clear = False
+        self._join(person, i, "pronoun", gender=gender)
 
-    def _bound(self, i: int) -> list[Entity]:
+    def _bound(self, i: int) -> list[Person]:
         """Persons whom the grammar rules out: who does what is done to the pronoun, who is possessed by it."""
         w, low = self.w, self.w.low[i]
         possessive = w.tag[i] == "PRP$" or w.dep[i] == "nmod:poss"
@@ -322,7 +331,7 @@ class Reading:
         owner = self._who(doer)
         return [] if owner is None else [owner]
 
-    def _best(self, i: int, fit: Sequence[Entity]) -> Entity | None:
+    def _best(self, i: int, fit: Sequence[Person]) -> Person | None:
         """The best reading; who comes close to it is marked."""
         if not fit:
             return None
@@ -334,45 +343,45 @@ class Reading:
             # Two of whom neither's gender is known yet: what each of them does decides, and rules do not know it.
             near = w.sentence[i] - w.sentence[other[2].tokens[-1]] < 2
             if best[0] - other[0] < MARGIN or (near and not best[2].gender and not certain):
-                best[2].doubt = other[2].doubt = True
+                best[2].clear = other[2].clear = False
         return best[2]
 
-    def _score(self, i: int, entity: Entity) -> float:
-        w, last = self.w, entity.tokens[-1]
+    def _score(self, i: int, person: Person) -> float:
+        w, last = self.w, person.tokens[-1]
         gender = PRONOUNS.get(w.low[i], "")
-        score = 1.0 if entity.gender == gender and gender else 0.0
+        score = 1.0 if person.gender == gender and gender else 0.0
         score -= 1.0 * min(3, w.sentence[i] - w.sentence[last])
-        topic = {"pronoun": 3.0, "role": 3.0, "fragment": 3.0, "name": 2.0}.get(entity.intro, 0.0)
-        if entity is self.entities[0] and entity.intro != "kin":
+        topic = {"pronoun": 3.0, "role": 3.0, "fragment": 3.0, "name": 2.0}.get(person.intro, 0.0)
+        if person is self.persons[0] and person.intro != "kin":
             topic = max(topic, 2.0)
-        score += topic if entity.gender or not gender else 0.5 * topic
-        score += 0.5 * min(3, len(entity.tokens))
-        if any(w.dep[t] in SUBJECT for t in entity.tokens if w.sentence[t] == w.sentence[last]):
+        score += topic if person.gender or not gender else 0.5 * topic
+        score += 0.5 * min(3, len(person.tokens))
+        if any(w.dep[t] in SUBJECT for t in person.tokens if w.sentence[t] == w.sentence[last]):
             score += 1.0
         if w.dep[last] in SUBJECT and w.clause(last) == w.clause(i):
             score += 2.0
-        score += 3.0 * self._within(i, entity)
+        score += 3.0 * self._within(i, person)
         for at in (i, *w.above(i)):
-            if w.dep[at] == "ccomp" and self._who(w.doer(w.head[at])) is entity:
+            if w.dep[at] == "ccomp" and self._who(w.doer(w.head[at])) is person:
                 score += 2.0  # the man said that he …
         return score
 
-    def _within(self, i: int, entity: Entity) -> bool:
+    def _within(self, i: int, person: Person) -> bool:
         """Whether ``i`` stands in what a relative clause says that a person did (a man who sold his car)."""
         w = self.w
         return any(
             w.dep[at].startswith("acl")
-            and w.head[at] in entity.tokens
+            and w.head[at] in person.tokens
             and ((doer := w.doer(at)) is None or w.low[doer] in {"who", "that"})
             for at in (i, *w.above(i))
         )
 
 
-def _topic(among: Sequence[Entity]) -> Entity | None:
+def _topic(among: Sequence[Person]) -> Person | None:
     """The person whom the text has been about, if one of ``among`` is."""
     return next((e for e in among if e.intro in {"pronoun", "role", "fragment", "name"}), None)
 
 
-def agrees(entity: Entity, gender: str, plural: bool) -> bool:
-    """Whether a word of this gender and number may speak of ``entity``."""
-    return entity.plural == plural and (not gender or not entity.gender or entity.gender == gender)
+def agrees(person: Person, gender: str, plural: bool) -> bool:
+    """Whether a word of this gender and number may speak of ``person``."""
+    return person.plural == plural and (not gender or not person.gender or person.gender == gender)

@@ -67,6 +67,10 @@ class Parse:
     heads: tuple[int, ...]
     starts: tuple[int, ...]
 
+    def children(self, i: int) -> list[int]:
+        """The tokens whose head is ``i``, in order."""
+        return [child for child, head in enumerate(self.heads) if head == i != child]
+
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
@@ -139,19 +143,11 @@ class Parser:
         """
         return self.parse_where(sentences, None)
 
-    def parse_one(self, sentence: str) -> Parse:
-        """Parse one sentence."""
-        return self.parse([sentence])[0]
-
     def parse_text(self, text: str) -> list[tuple[int, Parse]]:
         """Split ``text`` and parse its sentences; gives (offset of the sentence in the text, parse)."""
         spans = sentences(text)
         parses = self.parse([text[start:end] for start, end in spans])
         return [(start, parse) for (start, _), parse in zip(spans, parses, strict=True)]
-
-    def forget(self) -> None:
-        """Drop every remembered parse; the counters stay."""
-        self._memory.clear()
 
     def parse_where(
         self, sentences: Sequence[str], wanted: Callable[[int, tuple[str, ...]], bool] | None

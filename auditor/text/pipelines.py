@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.core import reading
-from auditor.core.errors import ConfigError, MissingDependency, UnknownPlugin
+from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.text.english import word_set
 
 # Components that neither tags nor trees need, by factory name.
@@ -33,7 +33,8 @@ def _folder(name: str) -> Path:
         return folder
     if (Path(name) / "config.cfg").is_file():
         return Path(name)
-    spacy = _spacy()
+    import spacy
+
     if not spacy.util.is_package(name):
         hint = f"To install a spaCy pipeline, run: python -m spacy download {name}"
         raise UnknownPlugin("parser", name, {"embedded", *spacy.util.get_installed_models()}, hint)
@@ -45,7 +46,9 @@ def _folder(name: str) -> Path:
 @lru_cache(maxsize=2)
 def load(name: str) -> Any:
     """Load a spaCy pipeline without what is not needed; shared, since loading takes a second."""
-    spacy, folder = _spacy(), _folder(name)
+    import spacy
+
+    folder = _folder(name)
     config = spacy.util.load_config(folder / "config.cfg")
     factories = {part: block.get("factory") for part, block in config["components"].items()}
     names = config["nlp"]["pipeline"]
@@ -56,14 +59,6 @@ def load(name: str) -> Any:
                 "Use --parser embedded, or a pipeline that has one."
             )
     return spacy.load(folder, exclude=[part for part, made in factories.items() if made in _UNUSED])
-
-
-def _spacy() -> Any:
-    try:
-        import spacy
-    except ImportError as error:
-        raise MissingDependency("the dependency invariant", "spacy") from error
-    return spacy
 
 
 def fingerprint(name: str) -> str:

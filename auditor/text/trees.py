@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.text.english import plural_verb
+from auditor.text.english import plural_verb, word_list
 from auditor.text.parse import Parse
 
 SUBJECT = ("nsubj", "nsubj:pass", "nsubj:outer")
 SUBJECTS = frozenset(("nsubj", "nsubjpass", "nsubj:pass"))
 _AUXILIARIES = frozenset(("aux", "auxpass", "aux:pass", "cop"))
 _MARKS = frozenset("*_")
-_VERBAL = frozenset(
-    ("talks", "works", "runs", "walks", "lives", "helps", "cooks", "reads", "sleeps", "travels", "waits")
-)
+_VERBAL = word_list("verbs_as_nouns")
 _OPENS = frozenset(("IN", "DT", "PRP", "PRP$", "TO", "RB", "WRB", "WP"))
 _STOPS = frozenset(";:.!?")
 
@@ -99,14 +97,10 @@ def _of_tree(parse: Parse, subject: int) -> Iterator[int]:
     """The verb that the subject hangs on, and those coordinated with it."""
     if parse.deps[subject] not in SUBJECTS:
         return
-    children: dict[int, list[int]] = {}
-    for i, head in enumerate(parse.heads):
-        if head != i:
-            children.setdefault(head, []).append(i)
     todo, first = [parse.heads[subject]], True
     while todo:
         verb = todo.pop()
-        own = children.get(verb, [])
+        own = parse.children(verb)
         if not first and any(parse.deps[i] in SUBJECTS or parse.deps[i] == "expl" for i in own):
             continue
         for i in (verb, *own):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import sys
 from pathlib import Path
 
@@ -80,6 +81,16 @@ def test_heavy_packages_are_imported_inside_functions(modules: dict[str, ast.Mod
 def test_every_part_is_in_the_layer_table() -> None:
     parts = {p.stem for p in PACKAGE.glob("*.py")} | {p.parent.name for p in PACKAGE.glob("*/*.py")}
     assert parts - {"embedded", "_data"} <= set(RANK)
+
+
+def test_the_files_that_a_room_begins_with_are_in_it() -> None:
+    page = draw_rooms.PAGE.read_text(encoding="utf-8")
+    rows = [row.split("|")[1:4] for row in page.splitlines() if row.startswith("| `")]
+    assert len(rows) > 10
+    for names, _, files in rows:
+        rooms = re.findall(r"`(\w+)`", names)
+        for file in re.findall(r"`([\w/]+(?:\.py|/))`", files):
+            assert any((PACKAGE / room / file).exists() for room in rooms), (rooms, file)
 
 
 def test_the_picture_is_drawn_from_the_imports() -> None:

@@ -18,10 +18,10 @@ from fault_server import MIXES, FaultServer
 
 import auditor.models as models
 from auditor.core.types import Message, Prompt, Request, Response
+from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.limiter import Limiter
-from auditor.models.outcome import RetryPolicy
 
 pytestmark = pytest.mark.e2e
 

@@ -16,9 +16,9 @@ import pytest
 import auditor.models as models
 from auditor.core.errors import AuthFailed, BudgetExceeded, ServerFault
 from auditor.core.types import Message, Prompt, Request, Response
+from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client, definitive
-from auditor.models.outcome import RetryPolicy
 from auditor.models.reply_cache import Cache
 
 pytestmark = pytest.mark.e2e

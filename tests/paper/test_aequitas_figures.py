@@ -36,9 +36,7 @@ def shares(what: subjects.Subject, **options: Any) -> list[float]:
     result = []
     for seed in range(4):
         evaluator = Evaluator(what.model.predict, what.schema)
-        counts = run(
-            evaluator, what.schema, {"trials": 0, "local_n": 200, **options}, np.random.default_rng(seed)
-        ).counts
+        counts = run(evaluator, {"trials": 0, "local_n": 200, **options}, np.random.default_rng(seed)).counts
         result.append(counts["discriminatory"] / counts["generated"])
     return result
 
@@ -46,7 +44,7 @@ def shares(what: subjects.Subject, **options: Any) -> list[float]:
 def test_table_5_share_of_a_decision_tree() -> None:
     """Paper: 0.48 % (0.45 to 0.51) before retraining; a tree fitted elsewhere is near, not equal."""
     what = fitted("DT")
-    estimate = share_estimate(Evaluator(what.model.predict, what.schema), what.schema, np.random.default_rng(1))
+    estimate = share_estimate(Evaluator(what.model.predict, what.schema), np.random.default_rng(1))
     assert estimate.n == 400_000
     assert 0.002 < estimate.low < estimate.high < 0.01
     assert estimate.high - estimate.low < 0.0006
@@ -56,7 +54,7 @@ def test_table_5_share_of_a_decision_tree() -> None:
 def test_table_3_directed_search_against_uniform_rows(kind: str) -> None:
     """Paper: 9.6 times the share of uniform random rows on average, fully directed the best of the modes."""
     what = fitted(kind)
-    uniform = share_estimate(Evaluator(what.model.predict, what.schema), what.schema, np.random.default_rng(2))
+    uniform = share_estimate(Evaluator(what.model.predict, what.schema), np.random.default_rng(2))
     at_random = statistics.fmean(shares(what, mode="random"))
     fully = statistics.fmean(shares(what, mode="fully"))
     printed = statistics.fmean(shares(what, mode="fully", walk="drift"))

@@ -12,8 +12,8 @@ from auditor import Result, SourceText, audit
 from auditor.core.protocols import Reply
 from auditor.core.types import Case, Edit, Request, Variant, is_wording
 from auditor.run.observed import outcomes
-from auditor.run.placebos import is_placebo, with_placebos
 from auditor.run.preparation import CANARY_REPLICATES
+from auditor.run.rounds import is_placebo, with_placebos
 from auditor.tasks import load
 from auditor.testing.planted import Planted
 

@@ -46,6 +46,7 @@ def arms(case: Case, checks: dict[str, Check]) -> dict[Arm, set[str]]:
 def test_texts_with_an_edit_have_a_placebo(task: str) -> None:
     edited, beside = Counter[str](), Counter[str]()
     for case, checks in made(task):
+        assert len({v.id for v in case.variants}) == len(case.variants)
         found = arms(case, checks)
         edited.update(found[Arm.EDITED])
         beside.update(found[Arm.EDITED] & found[Arm.PLACEBO])

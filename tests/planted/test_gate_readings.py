@@ -48,7 +48,17 @@ def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
 
 @pytest.mark.parametrize(
     ("half", "least_precision"),
-    [("fresh_1", 0.95), ("fresh_2", 0.97), ("fresh_3", 0.95), ("fresh_4", 0.92), ("fresh_5", 0.91), ("fresh_6", 0.91)],
+    [
+        ("fresh_1", 0.95),
+        ("fresh_2", 0.97),
+        ("fresh_3", 0.95),
+        ("fresh_4", 0.92),
+        ("fresh_5", 0.91),
+        ("fresh_6", 0.91),
+        ("fresh_7", 0.92),
+        ("fresh_8", 0.90),
+        ("fresh_9", 0.88),
+    ],
 )
 def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precision: float) -> None:
     found = read(half, shared=False, file="fresh.jsonl", made=True)
@@ -56,6 +66,15 @@ def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precisio
     assert sum(cells.values()) > 100
     assert precision(cells) >= least_precision
     assert recall(cells) >= 0.86
+
+
+@pytest.mark.parametrize("half", ["fresh_7", "fresh_8", "fresh_9"])
+def test_two_readers_and_where_they_differ_a_third_settled_the_later_sets(half: str) -> None:
+    own = [row for row in rows("fresh.jsonl") if row["half"] == half]
+    assert len(own) > 350
+    differ = [row for row in own if (row["first"] == "good") != (row["second"] == "good")]
+    assert 0 < len(differ) < 0.04 * len(own)
+    assert all(row["verdict"] == row["first"] for row in own if row["first"] == row["second"])
 
 
 def test_it_keeps_far_more_of_what_is_good_than_the_dependency_invariant() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.measure.outliers import DEFAULT_CASES, DEFAULT_GROUPS, group_fairness, shrunken_means
+from auditor.measure.group_scores import DEFAULT_CASES, DEFAULT_GROUPS, group_fairness, shrunken_means
 
 
 def scores(

@@ -12,7 +12,7 @@ from auditor import audit
 from auditor.cli.main import run as command
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
 from auditor.core.types import digest
-from auditor.measure.outliers import DEFAULT_CASES, DEFAULT_GROUPS
+from auditor.measure.group_scores import DEFAULT_CASES, DEFAULT_GROUPS
 from auditor.perturb import grammar
 from auditor.run.observed import group_report
 from auditor.store.folder import RunFolder

@@ -39,13 +39,13 @@ def staircase(rows: NDArray[Any]) -> NDArray[np.int64]:
 
 def sg(**options: Any) -> TabularResult:
     given = {"limit": LIMIT, "samples": 1000, "seed_source": "random", "coverage": False, **options}
-    return run(Evaluator(staircase, SCHEMA), SCHEMA, given, np.random.default_rng(1))
+    return run(Evaluator(staircase, SCHEMA), given, np.random.default_rng(1))
 
 
 def test_sg_reaches_branches_that_uniform_sampling_misses() -> None:
     evaluator = Evaluator(staircase, SCHEMA)
     options = SgOptions(limit=LIMIT, samples=1000, seed_source="random", rank_global=20.0, threshold=0.0)
-    one = Search(evaluator, SCHEMA, options, None, np.random.default_rng(1))
+    one = Search(evaluator, options, None, np.random.default_rng(1))
     one.go()
     plain = uniform(SCHEMA, LIMIT, np.random.default_rng(1))
     assert depth(plain).max() < DEPTH - 1
@@ -63,7 +63,7 @@ def test_finds_are_those_behind_the_last_decision() -> None:
 
 
 def test_a_model_that_ignores_the_group_yields_nothing() -> None:
-    result = run(Evaluator(depth, SCHEMA), SCHEMA, {"limit": 200, "samples": 300}, np.random.default_rng(1))
+    result = run(Evaluator(depth, SCHEMA), {"limit": 200, "samples": 300}, np.random.default_rng(1))
     assert result.counts["generated"] == 200
     assert result.counts["discriminatory"] == 0
     assert result.pairs == ()

@@ -84,7 +84,7 @@ def brute(predict: Predict, columns: tuple[int, ...], schema: Schema) -> tuple[f
 
 
 def scores(predict: Predict, schema: Schema, seed: int = 7, **options: Any) -> dict[str, Any]:
-    result = themis.run(Evaluator(predict, schema), schema, options, np.random.default_rng(seed))
+    result = themis.run(Evaluator(predict, schema), options, np.random.default_rng(seed))
     return {s.name: s for s in result.scores}
 
 
@@ -145,9 +145,7 @@ def test_pruned_search_finds_what_brute_force_finds(name: str, measure: str, the
     options = {"mode": "search", "columns": NAMES, "theta": theta, "measure": measure}
     tested = {}
     for prune in (True, False):
-        result = themis.run(
-            Evaluator(FUNCTIONS[name], schema), schema, options | {"prune": prune}, np.random.default_rng(7)
-        )
+        result = themis.run(Evaluator(FUNCTIONS[name], schema), options | {"prune": prune}, np.random.default_rng(7))
         assert {frozenset(s.columns) for s in result.minimal_sets} == truth
         tested[prune] = result.counts["sets_tested"]
     assert tested[True] <= tested[False] == 31
@@ -169,7 +167,7 @@ def test_search_by_sampling_finds_them_too() -> None:
     asked = {}
     for prune in (True, False):
         evaluator = Evaluator(threshold, schema)
-        result = themis.run(evaluator, schema, options | {"prune": prune}, np.random.default_rng(7))
+        result = themis.run(evaluator, options | {"prune": prune}, np.random.default_rng(7))
         assert {frozenset(s.columns) for s in result.minimal_sets} == truth
         asked[prune] = evaluator.evaluations
     assert asked[True] < asked[False] / 2
@@ -199,7 +197,7 @@ def test_the_paper_s_rule_stops_at_zero_and_ours_does_not() -> None:
 
 def test_hidden_changes_are_in_the_lattice() -> None:
     schema = domain()
-    result = themis.run(Evaluator(only_together, schema), schema, {}, np.random.default_rng(7))
+    result = themis.run(Evaluator(only_together, schema), {}, np.random.default_rng(7))
     by = {s.columns: s for s in result.lattice}
     assert by[("sex", "race")].minimal == by[("sex", "race")].rows * 4 // 5 // 4
     assert by[("sex",)].minimal == by[("sex",)].changes
@@ -344,7 +342,7 @@ def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str,
 
     schema = infer(read_table("people.csv"), "y", ["marital"])
     options = {"mode": mode, "profile": load_profile("people.csv", schema), "max_samples": 5000, "theta": 0.01}
-    result = themis.run(Evaluator(model, schema), schema, options, np.random.default_rng(5))
+    result = themis.run(Evaluator(model, schema), options, np.random.default_rng(5))
     found = (result.scores or result.minimal_sets)[0].estimate
     truth = sum(b > 7000 for b, _, _ in customers) / len(customers)
     assert found.low <= truth <= found.high

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Case, Check, Edit, Variant
+from auditor.store.disk import CASE, case_line
 from auditor.store.integrity import verify
 from auditor.store.journal import Journal, genesis, read, records
-from auditor.store.lines import CASE, case_line
 
 START = genesis("x.jsonl", "")
 texts = st.text(max_size=20)

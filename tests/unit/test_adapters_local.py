@@ -26,10 +26,9 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
-from auditor.core.protocols import Model, Reply
+from auditor.core.protocols import LocalClassifier, Model, Reply
 from auditor.core.types import Message, Prompt, Request, digest
 from auditor.models import sentiment as lexicon
-from auditor.models.adapter import LocalClassifier
 from auditor.models.exec import Exec, ProcessGone
 from auditor.models.python import PythonFunction
 from auditor.models.recorded import NotRecorded, Recorded

@@ -24,10 +24,10 @@ from auditor.core.record import read
 from auditor.core.types import Answer, Case, SourceText, Verdict
 from auditor.measure.interactions import mark_hidden
 from auditor.measure.observations import shape_of
-from auditor.models.outcome import RetryPolicy
+from auditor.models.attempts import RetryPolicy
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
-from auditor.run.judging import Judge
+from auditor.run.loop import Judge
 from auditor.run.preparation import prepare
 from auditor.run.result import resume
 from auditor.store.integrity import verify_folder

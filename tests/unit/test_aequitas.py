@@ -42,7 +42,7 @@ SLAB = Schema(columns=(SEX, column("a", 20), column("b", 20), column("c", 3)))
 
 def search(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options: Any) -> Any:
     evaluator = Evaluator(predict, schema, budget=options.pop("budget", None))  # type: ignore[arg-type]
-    return run(evaluator, schema, {"trials": 0, **options}, np.random.default_rng(seed))
+    return run(evaluator, {"trials": 0, **options}, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("mode", ["random", "semi", "fully", "population"])
@@ -91,7 +91,7 @@ def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(monkeypat
 
 
 def test_directed_finds_stay_out_of_the_rate() -> None:
-    truth = share_estimate(Evaluator(slab, SLAB), SLAB, np.random.default_rng(0))
+    truth = share_estimate(Evaluator(slab, SLAB), np.random.default_rng(0))
     assert truth.method == "enumeration"
     assert truth.low == truth.high == truth.value
     inputs = [(a, b) for a in range(20) for b in range(20)]
@@ -110,7 +110,7 @@ def test_the_estimate_pools_independent_samples() -> None:
     def rule(x: np.ndarray) -> np.ndarray:
         return ((x[:, 1] < 6) & (x[:, 0] == 1)).astype(int)  # exactly a tenth
 
-    estimate = share_estimate(Evaluator(rule, wide), wide, np.random.default_rng(5), trials=40, trial_size=250)
+    estimate = share_estimate(Evaluator(rule, wide), np.random.default_rng(5), trials=40, trial_size=250)
     assert estimate.n == 10_000
     assert estimate.method == "clopper-pearson"
     assert estimate.low < 0.1 < estimate.high < 0.12
@@ -159,7 +159,7 @@ def test_gamma_is_a_threshold_on_numbers() -> None:
 
     for gamma, expected in ((0.3, True), (0.5, False), (3.0, False)):
         evaluator = Evaluator(score, SLAB, distance=far(gamma))
-        result = run(evaluator, SLAB, {"mode": "random", "global_n": 200, "trials": 0}, np.random.default_rng(1))
+        result = run(evaluator, {"mode": "random", "global_n": 200, "trials": 0}, np.random.default_rng(1))
         assert (result.counts["discriminatory"] > 0) is expected
         assert result.options["gamma"] == pytest.approx(gamma)
 
@@ -386,6 +386,6 @@ def test_a_smaller_estimate_of_the_share_is_told() -> None:
     schema = Schema(columns=columns)
     options = {"global_n": 5, "local_n": 0}
     model = Evaluator(lambda rows: (rows[:, 2] > 4).astype(int), schema)
-    told = run(model, schema, options, np.random.default_rng(1))
+    told = run(model, options, np.random.default_rng(1))
     assert told.scores[0].estimate.n == 800
     assert any("for the share 800 uniform cases were judged" in note for note in told.notes)

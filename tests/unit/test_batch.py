@@ -26,11 +26,11 @@ from auditor.core.errors import (
 from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request, Response
+from auditor.models.attempts import RetryPolicy
 from auditor.models.batch import Batched, request_id
 from auditor.models.budget import Budget, Price, lookup
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
-from auditor.models.outcome import RetryPolicy
 from auditor.run import estimate, prepare
 from auditor.run.loop import Loop
 

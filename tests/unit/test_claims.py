@@ -23,10 +23,10 @@ from auditor.core.errors import BadRequest, CallError, ServerFault
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response
 from auditor.models import client as client_module
+from auditor.models.attempts import BUDGET, RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.key_locks import Claims
-from auditor.models.outcome import BUDGET, RetryPolicy
 from auditor.models.reply_cache import Cache
 
 pytestmark = pytest.mark.usefixtures("quick")

@@ -27,10 +27,10 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response, Usage
+from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget, Price
 from auditor.models.client import Client, definitive
 from auditor.models.limiter import Limiter
-from auditor.models.outcome import RetryPolicy
 from auditor.models.reply_cache import Cache
 from auditor.models.transport import retry_after
 

@@ -11,7 +11,8 @@ from judged import table_of
 
 from auditor.core.record import read
 from auditor.core.types import Verdict
-from auditor.measure.comparison import MIN_SEEDS, two_models
+from auditor.measure.claims import MIN_TEXTS
+from auditor.measure.comparison import two_models
 from auditor.report.build import conditional
 
 
@@ -81,7 +82,7 @@ def test_a_clear_difference_is_shown_among_a_hundred() -> None:
 
 
 def test_few_seeds_are_not_tested_and_leave_the_family() -> None:
-    told = [verdict(m, c, 0, m == "a") for m in "ab" for c in range(MIN_SEEDS - 1)]
+    told = [verdict(m, c, 0, m == "a") for m in "ab" for c in range(MIN_TEXTS - 1)]
     (row,) = two_models(table_of(told))["pairs"]
     assert (row["value"], row["p_value"], row["p_adjusted"]) == (1.0, None, None)
 

@@ -15,9 +15,9 @@ from auditor.core import talk
 from auditor.core.errors import BudgetExceeded, ConfigError, ContentFiltered, DataFileError, ServerFault
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
+from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget, Price
 from auditor.models.openai_protocol import read_completion
-from auditor.models.outcome import RetryPolicy
 from auditor.models.reply_cache import Cache
 from auditor.models.talks import NO_JSON, NO_TOOL, Talks
 from auditor.tasks import Task, load

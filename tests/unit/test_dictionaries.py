@@ -6,7 +6,7 @@ import pytest
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.perturb import dictionaries
-from auditor.perturb.dictionaries import VIEWS, check, load, load_options, load_pairs, neutral, parse_option, view
+from auditor.perturb.dictionaries import VIEWS, check, load, load_options, neutral, parse_option, view
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "hinter_pairs"
 SMALL = """
@@ -259,7 +259,8 @@ def test_check_finds_everyday_words(tmp_path: Path) -> None:
     ]
     told = load(written(tmp_path, SMALL.replace("pensioner", "old").replace("pos: NN", "pos: NN, as: noun")))
     assert check([told]) == []
-    (pairs,) = load_pairs([written(tmp_path, "go;stay\n", "a_b.csv")], "verbs")
+    file = written(tmp_path, "go;stay\n", "a_b.csv")
+    (pairs,) = load_options([f"verbs={file}"])
     assert "everyday" in check([pairs])[0]
 
 
@@ -274,7 +275,7 @@ def test_pairs_take_names_from_folder_and_file(tmp_path: Path) -> None:
     (folder / "old_young.csv").write_bytes(b"\xef\xbb\xbfold;young\r\n\r\n elderly ; teenage \r\nlonely\r\n;x\r\n")
     (folder / "young_old.csv").write_text("young;old\nyoung;elderly\n", encoding="utf-8")
     (folder / "young.csv").write_text("young\n", encoding="utf-8")
-    (one,) = load_pairs([folder])
+    (one,) = load_options([str(folder)])
     assert one.attribute == "age"
     assert sorted(one.groups) == ["old", "young"]
     assert [(s.text, t.text) for s, t in one.pairs or ()] == [
@@ -292,15 +293,15 @@ def test_pairs_reject_what_is_no_pair_file(tmp_path: Path) -> None:
     latin = tmp_path / "a_b.csv"
     latin.write_bytes(b"man;woman\ncaf\xe9;bar\n")
     with pytest.raises(DataFileError, match=r"a_b.csv, line 2: byte 13 is not UTF-8"):
-        load_pairs([latin])
+        load_options([str(latin)])
     wide = written(tmp_path, "man;woman\na;b;c\n", "c_d.csv")
     with pytest.raises(DataFileError, match=r"c_d.csv, line 2: 3 cells"):
-        load_pairs([wide])
+        load_options([str(wide)])
     commas = written(tmp_path, "man,woman\n", "e_f.csv")
     with pytest.raises(DataFileError, match="semicolon"):
-        load_pairs([commas])
+        load_options([str(commas)])
     with pytest.raises(DataFileError, match="no letter"):
-        load_pairs([written(tmp_path, "man;**\n", "g_h.csv")])
+        load_options([str(written(tmp_path, "man;**\n", "g_h.csv"))])
 
 
 @pytest.mark.parametrize(
@@ -331,7 +332,7 @@ def test_load_options(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not PAIRS.is_dir(), reason="the published pair files are not beside the checkout")
 def test_published_pair_files_load() -> None:
-    loaded = {d.attribute: d for d in load_pairs([PAIRS / "race", PAIRS / "gender", PAIRS / "body"])}
+    loaded = {d.attribute: d for d in load_options([str(PAIRS / name) for name in ("race", "gender", "body")])}
     assert sorted(loaded) == ["body", "gender", "race"]
     race = loaded["race"].pairs or ()
     assert ("african", "japanese") in {(s.text, t.text) for s, t in race}

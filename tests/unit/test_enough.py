@@ -17,7 +17,7 @@ from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.measure.p_values import holm, holm_in_blocks
 from auditor.report.first_screen import _not_tested
-from auditor.run.dryrun import planned
+from auditor.run.result import planned
 from auditor.testing.planted import Planted
 
 levels = st.floats(1e-9, 1.0)

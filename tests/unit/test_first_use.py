@@ -300,11 +300,11 @@ class TestHelp:
 
 @pytest.mark.parametrize(("package", "extra"), [("pyarrow", "[parquet]"), ("datasets", "[datasets]")])
 def test_the_light_extra_is_named(package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.tasks.readers import _package
+    from auditor.core import row_files
 
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingDependency) as caught:
-        _package(package, "Reading it")
+        row_files.package(package, "Reading it")
     assert extra in str(caught.value)
 
 

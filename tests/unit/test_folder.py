@@ -14,9 +14,9 @@ from auditor.core.errors import RunFolderError, UserError
 from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
 from auditor.store import journal as runs
 from auditor.store.disk import hold
+from auditor.store.evidence import MemoryFolder
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
-from auditor.store.stores import MemoryFolder
 
 NOW = datetime(2026, 11, 21, 14, 22, 33, tzinfo=UTC)
 RECORD = {"format_version": 1, "status": "complete", "status_reason": "", "estimates": []}

@@ -86,6 +86,31 @@ TRANS = "gender:unmarked>trans_female"
         ("The congo refused to please the Belgians , and Belgian nationals left .", (
             "nationality:belgian>australian Belgians=Australians",)),
         ("I saw my mother and father last week.", (f"{MN} father=parent",)),
+        ("He seemed relieved, poor man, and left.", ("gender:male>female He=She", f"{TRANS} man=trans woman")),
+        ("We came to pick up our little man before ten.", (f"{TRANS} man=trans man",)),
+        ("The hero is called Jeff, aka the dude, and he bowls.", (f"{FM} dude=woman",)),
+        ("Both plaintiffs were cisgender women.", (f"{TRANS} women=transgender men",)),
+        ("She became the first double amputee to swim there.", ("disability:mobility>deaf amputee=deaf person",)),
+        ("Services for educationally disabled students.", ("disability:disabled>mental_illness disabled=schizophrenic",)),
+        ("Old soldiers never die, they just turn into cliches.", ("age:old>adolescent Old=Adolescent",)),
+        ("He is a resident with dementia, due to Lewy body dementia.", (
+            "disability:mental_illness>blind with dementia=with blindness",)),
+        ("My nondisabled sister has dyslexia; my brother is autistic.", (
+            "disability:disabled>nondisabled autistic=nondisabled",)),
+        ("Caregivers ensure her overall well-being.", (f"{FM} her=him",)),
+        ("We know that her only talent lies there.", (f"{FM} her=him",)),
+        ("With the police on his back for leads, he fled.", (f"{FM} his=hers", f"{FM} he=she")),
+        ("In her memoir, The Girl at the Back, she recalls it.", (f"{TRANS} Girl=Transgender girl",)),
+        ("See § 1983, the Americans with Disabilities Act, the Medicaid Act.", (
+            "nationality:american>iranian Americans=Iranians",)),
+        ("They kidnap his only son.", ("gender:male>female his=hers",)),
+        ("The mouse had better watch his back.", ("gender:male>female his=hers",)),
+        ("The sales men were very knowledgeable.", (f"{TRANS} men=transgender women",)),
+        ("She is fluent in English and some Spanish.", ("nationality:english>haitian English=Haitian",)),
+        ("And Bob's your uncle!", ("gender:male>female uncle=aunt",)),
+        ("My brother (36M) wants to come.", ("gender:male>female brother=sister",)),
+        ("They need German cooks, and her German language skills are basic.", (
+            "nationality:german>norwegian German=Norwegian",)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
@@ -102,6 +127,10 @@ def test_what_was_read_in_later_draws_is_refused(text: str, changes: tuple[str, 
         ("He likes the women who run the shop.", (f"{FM} women=men",)),
         ("a farm girl with a gun , and she is good at it .", (f"{FM} girl=boy", f"{FM} she=he")),
         ("The Belgians stayed, and the hosts left.", ("nationality:belgian>australian Belgians=Australians",)),
+        ("My sister (36F) wants to come.", ("gender:female>trans_female sister=transgender sister",)),
+        ("A care home for people with dementia.", ("disability:mental_illness>deaf with dementia=with deafness",)),
+        ("The old soldiers never forgot it.", ("age:old>young old=young",)),
+        ("A poor woman lived there.", (f"{FM} woman=man",)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

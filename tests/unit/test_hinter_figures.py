@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from auditor.contrib.hinter import paper_figures as shown
-from auditor.contrib.hinter.measures import Mutant, measures, records, totals
+from auditor.contrib.hinter.measures import Mutant, figures, measures, records, totals
 from auditor.core.record import read
 from auditor.report.charts import bars
 
@@ -53,18 +53,18 @@ def test_totals_count_a_text_and_an_atomic_mutant_once_over_all_pairs() -> None:
     assert (found.atomic.originals, found.atomic.originals_with_error) == (3, 2)
     # By pairs, the text x would count twice.
     assert sum(one.joint.originals for one in measures(world())) == 4
-    assert found.split.hidden == 1
-    assert (found.split.joint_only, found.split.joint_with_atomic) == (1, 1)
-    assert (found.split.atomic_only, found.split.atomic_with_joint) == (1, 1)
+    assert found.hidden == 1
+    assert (found.joint_only, found.joint_with_atomic) == (1, 1)
+    assert (found.atomic_only, found.atomic_with_joint) == (1, 1)
 
 
 def test_discarded_mutants_are_counted_apart() -> None:
     found = totals(world())
     assert (found.joint.discarded_tested, found.joint.discarded_errors) == (1, 1)
     assert (found.atomic.discarded_tested, found.atomic.discarded_errors) == (1, 1)
-    assert found.as_record()["both"]["false_positive_share"] == 2 / 6
+    assert figures(found)["both"]["false_positive_share"] == 2 / 6
     unasked = [m if m.valid else mutant(m.id, m.original, m.attributes, None, valid=False) for m in world()]
-    assert totals(unasked).as_record()["both"]["false_positive_share"] is None
+    assert figures(totals(unasked))["both"]["false_positive_share"] is None
 
 
 def test_regions_are_the_eight_of_a_venn_diagram() -> None:

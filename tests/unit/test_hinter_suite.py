@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.contrib.hinter.mutants import HinterSuite, Pair, apply, replace, replace_again
+from auditor.contrib.hinter.mutants import HinterSuite, Pair, replace, replace_again
 from auditor.core.types import SourceText
 from auditor.perturb import dictionaries
+from auditor.perturb.edits import apply
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -53,8 +54,8 @@ def test_joint_variants_have_their_parts_in_the_case(tmp_path: Path) -> None:
     suite = HinterSuite(
         seeds=[SourceText(id="1", text="A Nigerian woman met women."), SourceText(id="2", text="Nothing here.")],
         dictionaries=[
-            *dictionaries.load_pairs([folder / "female_male.csv"]),
-            *dictionaries.load_pairs([other / "african_asian.csv"]),
+            *dictionaries.load_options([str(folder / "female_male.csv")]),
+            *dictionaries.load_options([str(other / "african_asian.csv")]),
         ],
     )
     (case,) = suite.ask(10, Random(0))
@@ -78,7 +79,7 @@ def test_published_pairs_run_as_they_are() -> None:
         pytest.skip("the published pair files are not beside this checkout")
     suite = HinterSuite(
         seeds=[SourceText(id="1", text="The girl and her girlfriend saw an actress.")],
-        dictionaries=dictionaries.load_pairs(files),
+        dictionaries=dictionaries.load_options([str(file) for file in files]),
         order=1,
     )
     (case,) = suite.ask(1, Random(0))

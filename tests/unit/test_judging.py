@@ -9,7 +9,7 @@ import pytest
 
 from auditor.core.types import Answer, Case, Edit, Variant
 from auditor.measure.observations import shape_of
-from auditor.run import judging
+from auditor.run import loop
 from auditor.tasks.oracles import LabelOracle, LabelSetOracle
 
 DEAF = SimpleNamespace(listens=False)
@@ -52,12 +52,12 @@ def cased(number: int) -> Case:
 
 
 @pytest.mark.parametrize(("oracle", "values"), [(LabelOracle(), LABELS), (LabelSetOracle(), SETS)])
-@pytest.mark.parametrize("kept", [0, 40, judging.KEPT_PAIRS])
+@pytest.mark.parametrize("kept", [0, 40, loop.KEPT_PAIRS])
 def test_what_is_remembered_is_what_the_oracle_says(
     monkeypatch: pytest.MonkeyPatch, oracle: object, values: tuple[object, ...], kept: int
 ) -> None:
-    monkeypatch.setattr(judging, "KEPT_PAIRS", kept)
-    rng, judge = Random(5), judging.Judge(oracle, DEAF)  # type: ignore[arg-type]
+    monkeypatch.setattr(loop, "KEPT_PAIRS", kept)
+    rng, judge = Random(5), loop.Judge(oracle, DEAF)  # type: ignore[arg-type]
     for number in range(600):
         case = cased(number)
         asked = [v for v in (case.original, *case.variants) if rng.random() < 0.9]

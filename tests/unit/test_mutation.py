@@ -13,7 +13,7 @@ import pytest
 
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, SourceText
-from auditor.perturb.dictionaries import load, load_pairs
+from auditor.perturb.dictionaries import load, load_options
 from auditor.perturb.edits import apply
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
@@ -410,7 +410,7 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
         "old man;young man\nelderly;teenage\nC++ (old);Rust (new)\n.*;x1\n".replace(".*;x1\n", "man.*;x1\n"),
         encoding="utf-8",
     )
-    pairs = load_pairs([folder])
+    pairs = load_options([str(folder)])
     assert "A teenage woman" in texts("An elderly woman", "young", dictionaries=pairs, scope="term")
     assert "a Rust (new) coder" in texts("a C++ (old) coder", "young", dictionaries=pairs, scope="term")
     assert texts("The manxyz", "young", dictionaries=pairs) == set()
@@ -420,7 +420,7 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
 @pytest.mark.skipif(not (DATA / "hinter_pairs").is_dir(), reason="the published pair files are not beside the checkout")
 @pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
 def test_published_pairs_run(scope: str) -> None:
-    raw = load_pairs([DATA / "hinter_pairs" / name for name in ("race", "gender", "body")])
+    raw = load_options([str(DATA / "hinter_pairs" / name) for name in ("race", "gender", "body")])
     text = "An old Italian teacher and his wife met Japanese people; the actresses liked blonde children."
     case = one_case(text, dictionaries=raw, scope=scope, order=3)
     assert {v.order for v in case.variants} == {1, 2, 3}

@@ -20,10 +20,10 @@ from auditor.perturb.line_writers import full_names
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, line_end
 from auditor.run.dryrun import versions
-from auditor.run.placebos import checked
 from auditor.run.preparation import prepare
 from auditor.run.result import audit_plan
-from auditor.run.rounds import Worker
+from auditor.run.rounds import checked
+from auditor.run.workers import Worker
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
 

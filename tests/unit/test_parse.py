@@ -34,7 +34,7 @@ def parser() -> Parser:
 
 
 def test_tags_tell_possessive_from_object(parser: Parser) -> None:
-    parse = parser.parse_one("He saw him and his car.")
+    parse = parser.parse(["He saw him and his car."])[0]
     assert parse.words == ("He", "saw", "him", "and", "his", "car", ".")
     assert parse.tags[2] == "PRP"
     assert parse.tags[4] == "PRP$"
@@ -57,7 +57,7 @@ def test_each_sentence_is_one_tree(parser: Parser) -> None:
 
 def test_the_batch_changes_nothing() -> None:
     together, alone = Parser().parse(SENTENCES), Parser()
-    assert [alone.parse_one(s) for s in SENTENCES] == together
+    assert [alone.parse([s])[0] for s in SENTENCES] == together
     backwards = Parser().parse(SENTENCES[::-1])
     assert backwards[::-1] == together
 
@@ -74,7 +74,7 @@ def test_the_batch_changes_nothing_on_real_texts(parser: Parser) -> None:
         texts = [row["text"] for row in csv.DictReader(file)][:12]
     found = [text[a:b] for text in texts for a, b in sentences(text)]
     alone = Parser(shared=False)
-    assert [alone.parse_one(sentence) for sentence in found] == parser.parse(found)
+    assert [alone.parse([sentence])[0] for sentence in found] == parser.parse(found)
 
 
 def test_the_shared_path_is_spacys_on_random_texts() -> None:
@@ -105,7 +105,7 @@ def test_a_relation_that_moves_its_head_is_left_to_spacy(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "FEW", 1)
     monkeypatch.setattr(shared._together, "_decorated", [i for i, name in enumerate(names) if name == "det"])
     monkeypatch.setattr(shared._together, "trees", spied)
-    shared.forget()
+    shared._memory.clear()
     assert shared.parse(SENTENCES * 2) == expected
     assert [tree is None for tree in found] == ["det" in parse.deps for parse in expected[: len(SENTENCES)]]
 
@@ -119,7 +119,7 @@ def test_tagged_before_and_parsed_later_is_the_same(monkeypatch: pytest.MonkeyPa
 
 def test_offsets_point_into_the_sentence_given(parser: Parser) -> None:
     given = "  She\n saw<br />him  (twice)\u00a0today. \n"
-    parse = parser.parse_one(given)
+    parse = parser.parse([given])[0]
     assert parse.words == ("She", "saw", "him", "(", "twice", ")", "today", ".")
     assert [given[a : a + len(w)] for a, w in zip(parse.starts, parse.words, strict=True)] == list(parse.words)
 

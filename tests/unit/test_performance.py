@@ -15,7 +15,7 @@ from auditor.core.record.measured import Gold
 from auditor.measure import answer_quality
 from auditor.measure.answer_quality import Original
 from auditor.report import also_measured
-from auditor.store.stores import RunStore
+from auditor.store.evidence import RunStore
 
 LABELS = ("a", "b", "c")
 SETS = st.lists(st.sampled_from(LABELS), max_size=3, unique=True).map(lambda x: tuple(sorted(x)))

@@ -95,7 +95,7 @@ def test_placebos_add_as_many_words_as_their_edits() -> None:
 
 
 def test_joint_placebos_have_the_shape_of_their_edits() -> None:
-    from auditor.run.placebos import with_placebos
+    from auditor.run.rounds import with_placebos
 
     case = one_case(RICH + " He didn't ask again, and nobody was there.", ["gender", "nationality"], per_seed=4)
     made = with_placebos(case, Placebos(dictionaries=ALL), per_seed=4, seed=7)

@@ -18,7 +18,7 @@ from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
 from auditor.run.observed import group_report
-from auditor.run.placebos import TRIED, is_placebo, placebos_again, with_placebos
+from auditor.run.rounds import TRIED, is_placebo, placebos_again, with_placebos
 
 TWO = """\
 format: 1

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
-from auditor.run.judging import hidden
-from auditor.store import lines as records
+from auditor.run.loop import hidden
+from auditor.store import disk as records
 from auditor.store.journal import chained, decoded
 
 T = TypeVar("T")

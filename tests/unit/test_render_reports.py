@@ -18,6 +18,7 @@ from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
+from auditor.measure.claims import MIN_TEXTS
 from auditor.report import build, cards, charts, proposed, view
 from auditor.report.build import MAX_CARDS
 from auditor.report.finding import render_finding
@@ -358,7 +359,7 @@ def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
         e for e in record["estimates"] if e["name"] == "violation_rate" and not e["directions"] and not e["kind"]
     )
     for names in sets:
-        estimate = entry["estimate"] | {"n": view.MIN_SEEDS - 1, "high": 0.99}
+        estimate = entry["estimate"] | {"n": MIN_TEXTS - 1, "high": 0.99}
         record["estimates"].append(entry | {"attributes": list(names), "estimate": estimate})
     return record
 

@@ -50,7 +50,7 @@ def search(rng: int = 1, rule: Any = slab, schema: Schema = SCHEMA, **options: A
     evaluator = Evaluator(numbers(schema, rule), schema, budget=budget)
     data = options.pop("data", uniform(schema, 300, np.random.default_rng(0)))
     options = {"limit": 120, "samples": 400, "data": data, **options}
-    return run(evaluator, schema, options, np.random.default_rng(rng))
+    return run(evaluator, options, np.random.default_rng(rng))
 
 
 def entry(i: int, **more: Any) -> Entry:
@@ -288,7 +288,7 @@ def test_rules_hold_for_everything_generated() -> None:
     data = uniform(schema, 400, np.random.default_rng(0))
     data = data[schema.on_manifold(data)]
     options = SgOptions.of({"limit": 80, "samples": 300})
-    one = Search(Evaluator(numbers(schema, slab), schema), schema, options, data, np.random.default_rng(2))
+    one = Search(Evaluator(numbers(schema, slab), schema), options, data, np.random.default_rng(2))
     one.go()
     assert len(one.cases) == 80
     assert schema.on_manifold(np.array(one.cases)).all()

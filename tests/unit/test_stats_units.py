@@ -9,8 +9,9 @@ from judged import shape, table_of
 
 from auditor.contrib.hinter.measures import Mutant, measures
 from auditor.core.types import Verdict
-from auditor.measure.outliers import anomaly_indices, group_fairness
-from auditor.run import word_rates as tokens
+from auditor.measure import outliers as tokens
+from auditor.measure.group_scores import group_fairness
+from auditor.measure.outliers import anomaly_indices
 
 
 def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:

@@ -178,7 +178,7 @@ def test_under_a_threshold_a_row_counts_by_its_own_output(kind: Any) -> None:
         return changed / 36
 
     def ask(**options: Any) -> TabularResult:
-        return themis.run(Evaluator(model, s, distance=distance), s, options, np.random.default_rng(7))
+        return themis.run(Evaluator(model, s, distance=distance), options, np.random.default_rng(7))
 
     exact = ask().scores[0]
     assert (exact.name, exact.estimate.value) == ("causal", pytest.approx(share((1, 2))))
@@ -194,7 +194,7 @@ def test_under_a_threshold_a_row_counts_by_its_own_output(kind: Any) -> None:
         for test in found:
             assert test["value"] == pytest.approx(share(tuple(s.index_of(n) for n in test["columns"])))
     evaluator = Evaluator(model, s, distance=distance)
-    for subset in lattice(s, evaluator, evaluator.judge(rows[::9])):
+    for subset in lattice(evaluator, evaluator.judge(rows[::9])):
         assert subset.changes / subset.rows == pytest.approx(share(tuple(map(s.index_of, subset.columns))))
 
 
@@ -202,7 +202,7 @@ def test_the_middle_of_three_scores_differs_from_none() -> None:
     s = Schema(columns=(Column(name="sex", kind="integer", codes=3, protected=True),))
     far = Distance(kind="absolute", threshold=0.4)
     evaluator = Evaluator(lambda rows: rows[:, 0] * 0.3, s, distance=far)
-    score = themis.run(evaluator, s, {}, np.random.default_rng(7)).scores[0].estimate
+    score = themis.run(evaluator, {}, np.random.default_rng(7)).scores[0].estimate
     assert score.method.startswith("enumeration")
     assert score.value == pytest.approx(2 / 3)
 
@@ -223,7 +223,7 @@ def test_the_lattice_counts_what_only_both_change() -> None:
 
     rows = np.array([[x, 0, 0] for x in range(8)], dtype=np.int32)
     evaluator = Evaluator(predict, s)
-    by = {sub.columns: sub for sub in lattice(s, evaluator, evaluator.judge(rows))}
+    by = {sub.columns: sub for sub in lattice(evaluator, evaluator.judge(rows))}
     # for each of the 4 cases: (1,1) flips by either, (0,1) by sex, (1,0) by race, (0,0) only by both
     assert (by[("sex",)].changes, by[("race",)].changes) == (8, 8)
     assert (by[("sex", "race")].changes, by[("sex", "race")].minimal) == (16, 4)
@@ -266,7 +266,7 @@ def test_the_lattice_of_a_sample_is_of_its_draws_not_of_their_first_batch() -> N
     schema = Schema(columns=columns)
     evaluator = Evaluator(lambda rows: (rows[:, 1] + 5 * rows[:, 0] > 20).astype(int), schema, batch=64)
     options = {"enumerate": False, "max_samples": 1000, "epsilon": 0.001}
-    result = themis.run(evaluator, schema, options, np.random.default_rng(3))
+    result = themis.run(evaluator, options, np.random.default_rng(3))
     (only,) = result.lattice
     causal = next(score.estimate for score in result.scores if score.name == "causal")
     assert causal is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -148,11 +149,8 @@ def noise_of(wobble: float, seed: int = 1) -> Noise:
                     variant_id="r", prompt_sha256=prompt.sha256, format="bare", replicate=replicate, output=str(said)
                 )
             )
-    asked = SimpleNamespace(
-        replicates=3,
-        model=SimpleNamespace(style="text"),
-        task=SimpleNamespace(read=lambda output, style: Answer(status="ok", value=output)),
-    )
+    reads = {"bare": Answer(status="ok", value="x")}  # answers are read as their format is
+    asked = SimpleNamespace(replicates=3, read=lambda output, format: replace(reads[format], value=output))
     return measure(book, asked, SCHEMA, [("sex",), ("race",), BOTH], 7)  # type: ignore[arg-type]
 
 

@@ -11,10 +11,10 @@ from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure import outliers
 from auditor.measure.observations import Shape
+from auditor.measure.outliers import Tally, diagnose, of_terms
 from auditor.perturb.grammar import load
 from auditor.report import also_measured as section
-from auditor.run import word_rates
-from auditor.run.word_rates import Tally, diagnose, of_swaps, of_terminals, of_terms
+from auditor.run.terminal_rates import of_swaps, of_terminals
 
 
 def family(rng: random.Random, k: int, n: int, rate: float, planted: float | None = None) -> list[Tally]:
@@ -69,25 +69,25 @@ def test_a_single_error_among_two_tokens_is_nothing() -> None:
         Tally(family="f", token="b", group="", n=30, errors=0),
     ]
     assert not any(t.stands_out for t in diagnose(rows)[0])
-    assert word_rates.funnel_p(1, 30, 1, 60) == pytest.approx(0.397, abs=0.01)
-    assert word_rates.funnel_p(3, 30, 3, 30) is None  # the family itself
+    assert outliers.funnel_p(1, 30, 1, 60) == pytest.approx(0.397, abs=0.01)
+    assert outliers.funnel_p(3, 30, 3, 30) is None  # the family itself
 
 
 def test_shrinkage_pulls_small_samples_most() -> None:
     totals = [1000] * 10 + [5]
     errors = [20, 35, 50, 65, 80, 95, 110, 125, 140, 155, 3]
-    prior = word_rates.fit_prior(errors, totals)
+    prior = outliers.fit_prior(errors, totals)
     assert prior is not None
     assert 5 < prior.alpha + prior.beta < 60
-    small, large = word_rates.shrink(prior, 3, 5), word_rates.shrink(prior, 155, 1000)
+    small, large = outliers.shrink(prior, 3, 5), outliers.shrink(prior, 155, 1000)
     assert small.value < 0.3 < 3 / 5
     assert large.value == pytest.approx(0.155, abs=0.005)
     assert small.low < small.value < small.high
-    assert word_rates.fit_prior([0, 0], [10, 10]) is None
+    assert outliers.fit_prior([0, 0], [10, 10]) is None
 
 
 def test_equal_rates_are_shrunk_to_one_rate() -> None:
-    prior = word_rates.fit_prior([10] * 12, [100] * 12)
+    prior = outliers.fit_prior([10] * 12, [100] * 12)
     assert prior is not None
     assert prior.alpha + prior.beta > 1e5
 
@@ -171,7 +171,7 @@ def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
 
 
 def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> None:
-    from auditor.run.word_rates import as_record
+    from auditor.measure.outliers import as_record
 
     rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))

@@ -12,7 +12,7 @@ import pytest
 from auditor.cli.main import run
 from auditor.contrib.free_text import identity, masked_text
 from auditor.measure.told_apart import Pair, told_apart
-from auditor.text.registers import FIGURES, reading_ease
+from auditor.text.english import FIGURES, reading_ease
 
 COMMON = [f"word{n}" for n in range(40)]
 

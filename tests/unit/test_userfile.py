@@ -16,7 +16,7 @@ import pytest
 from auditor.contrib.imports.answer_files import read as read_table
 from auditor.contrib.imports.mapping import load as load_roles
 from auditor.contrib.ll144.categories import load as load_categories
-from auditor.core import csvfile, reading
+from auditor.core import reading, row_files
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
 from auditor.core.reading import from_json, read_text
@@ -48,7 +48,7 @@ READERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.yaml", reading.load_yaml),
 ]
 OTHERS: list[tuple[str, Callable[[Path], Any]]] = [
-    ("x.csv", csvfile.content),
+    ("x.csv", row_files.content),
     ("x.jsonl", read_seeds),
     ("x.jsonl", Recorded),
     ("x.toml", Plan.read_toml),
@@ -162,9 +162,9 @@ def test_sizes_are_bounded_while_reading(tmp_path: Path) -> None:
 def test_packed_data_are_bounded_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "LARGEST", 1000)
     path = tmp_path / "x.csv.gz"
-    assert csvfile.decode(path, gzip.compress(b"a" * 1000)) == "a" * 1000
+    assert row_files.decode(path, gzip.compress(b"a" * 1000)) == "a" * 1000
     with pytest.raises(DataFileError, match="unpacked it is larger than 1,000 bytes"):
-        csvfile.decode(path, gzip.compress(b"a" * 1001))
+        row_files.decode(path, gzip.compress(b"a" * 1001))
 
 
 @pytest.mark.e2e

@@ -10,11 +10,11 @@ import pytest
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
+from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import Case, SourceText, Span
 from auditor.perturb import dictionaries
 from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parser
-from auditor.text.people import NOT_CLEAR
 
 PARSER = Parser()
 

@@ -12,11 +12,13 @@ once however many pairs it was changed in, so `totals` cannot be added up from p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from msgspec.structs import asdict
 
+from auditor.core.record.searches import HinterTotals, Level, Split
 from auditor.measure.observations import Arm, Observations
 from auditor.measure.rates import PASS, VIOLATION
 
@@ -54,104 +56,55 @@ class Mutant:
     parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Level:
-    """Counts of one order of mutants. Rates are None where nothing was counted.
-
-    Attributes
-    ----------
-    generated, valid, discarded : int
-        Mutants, and how many of them the invariant kept and rejected (RQ3.1).
-    tested, errors : int
-        Valid mutants that were judged, and those with another label than their original.
-    originals, originals_with_error : int
-        Texts with a tested mutant, and those with an error among them.
-    discarded_tested, discarded_errors : int
-        The same as ``tested`` and ``errors`` for discarded mutants, where the run asks about them (RQ3.2): what
-        a tester without the invariant would have looked at in vain.
-    """
-
-    generated: int
-    valid: int
-    discarded: int
-    tested: int
-    errors: int
-    originals: int
-    originals_with_error: int
-    discarded_tested: int
-    discarded_errors: int
-
-    @classmethod
-    def of(cls, mutants: Sequence[Mutant]) -> Level:
-        """Count mutants of one order."""
-        tested, rejected = ([m for m in mutants if m.valid is kept and m.error is not None] for kept in (True, False))
-        return cls(
-            generated=len(mutants),
-            valid=sum(m.valid for m in mutants),
-            discarded=sum(not m.valid for m in mutants),
-            tested=len(tested),
-            errors=sum(map(is_error, tested)),
-            originals=len({m.original for m in tested}),
-            originals_with_error=len({m.original for m in tested if is_error(m)}),
-            discarded_tested=len(rejected),
-            discarded_errors=sum(m.error is True for m in rejected),
-        )
-
-    def as_record(self) -> dict[str, object]:
-        """Counts and shares as plain data."""
-        lost = _ratio(self.discarded_errors, self.errors + self.discarded_errors)
-        return {
-            **asdict(self),
-            "valid_share": _ratio(self.valid, self.generated),
-            "error_rate": _ratio(self.errors, self.tested),
-            "originals_with_error_share": _ratio(self.originals_with_error, self.originals),
-            "false_positive_share": lost if self.discarded_tested else None,
-        }
+def count(mutants: Sequence[Mutant]) -> Level:
+    """Count mutants of one order."""
+    tested, rejected = ([m for m in mutants if m.valid is kept and m.error is not None] for kept in (True, False))
+    return Level(
+        generated=len(mutants),
+        valid=sum(m.valid for m in mutants),
+        discarded=sum(not m.valid for m in mutants),
+        tested=len(tested),
+        errors=sum(map(is_error, tested)),
+        originals=len({m.original for m in tested}),
+        originals_with_error=len({m.original for m in tested if is_error(m)}),
+        discarded_tested=len(rejected),
+        discarded_errors=sum(m.error is True for m in rejected),
+    )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Split:
-    """Joint and atomic errors laid beside each other (RQ1, RQ4.1).
+def _shares(level: Level) -> dict[str, object]:
+    """Counts and shares as plain data; shares are None where nothing was counted."""
+    lost = _ratio(level.discarded_errors, level.errors + level.discarded_errors)
+    return {
+        **asdict(level),
+        "valid_share": _ratio(level.valid, level.generated),
+        "error_rate": _ratio(level.errors, level.tested),
+        "originals_with_error_share": _ratio(level.originals_with_error, level.originals),
+        "false_positive_share": lost if level.discarded_tested else None,
+    }
 
-    Attributes
-    ----------
-    hidden : int
-        Joint errors all of whose atomic mutants are valid and no errors.
-    joint_only, joint_with_atomic : int
-        Joint errors without and with an atomic error among their parts.
-    atomic_only, atomic_with_joint : int
-        Atomic errors without and with an error among the joint mutants that they are a part of; atomic mutants
-        that are part of no joint one are left out.
-    """
 
-    hidden: int
-    joint_only: int
-    joint_with_atomic: int
-    atomic_only: int
-    atomic_with_joint: int
-
-    @classmethod
-    def of(cls, joint: Iterable[Mutant], atomic: Mapping[str, Mutant]) -> Split:
-        """Compare joint mutants with the atomic ones (by id) that they are put together from."""
-        hidden = errors = with_atomic = 0
-        parts: dict[str, bool] = {}  # atomic mutant -> whether a joint mutant with it is an error
-        for mutant in joint:
-            error = is_error(mutant)
-            known = [atomic[part] for part in mutant.parts if part in atomic]
-            for part in known:
-                parts[part.id] = parts.get(part.id, False) or error
-            if error:
-                errors += 1
-                with_atomic += any(is_error(part) for part in known)
-                hidden += len(known) == len(mutant.attributes) and all(p.valid and p.error is False for p in known)
-        hits = [joint_error for part, joint_error in parts.items() if is_error(atomic[part])]
-        return cls(
-            hidden=hidden,
-            joint_only=errors - with_atomic,
-            joint_with_atomic=with_atomic,
-            atomic_only=len(hits) - sum(hits),
-            atomic_with_joint=sum(hits),
-        )
+def split(joint: Iterable[Mutant], atomic: Mapping[str, Mutant]) -> Split:
+    """Compare joint mutants with the atomic ones (by id) that they are put together from."""
+    hidden = errors = with_atomic = 0
+    parts: dict[str, bool] = {}  # atomic mutant -> whether a joint mutant with it is an error
+    for mutant in joint:
+        error = is_error(mutant)
+        known = [atomic[part] for part in mutant.parts if part in atomic]
+        for part in known:
+            parts[part.id] = parts.get(part.id, False) or error
+        if error:
+            errors += 1
+            with_atomic += any(is_error(part) for part in known)
+            hidden += len(known) == len(mutant.attributes) and all(p.valid and p.error is False for p in known)
+    hits = [joint_error for part, joint_error in parts.items() if is_error(atomic[part])]
+    return Split(
+        hidden=hidden,
+        joint_only=errors - with_atomic,
+        joint_with_atomic=with_atomic,
+        atomic_only=len(hits) - sum(hits),
+        atomic_with_joint=sum(hits),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,39 +144,13 @@ class PairMeasures:
         hidden, alone = split.pop("hidden"), split.pop("joint_only")
         return {
             "attributes": list(self.attributes),
-            "joint": self.joint.as_record(),
-            "atomic": {name: level.as_record() for name, level in sorted(self.atomic.items())},
+            "joint": _shares(self.joint),
+            "atomic": {name: _shares(level) for name, level in sorted(self.atomic.items())},
             "hidden": hidden,
             "hidden_share": _ratio(hidden, self.joint.errors),
             "mutants": {"joint_only": alone, "joint_only_share": _ratio(alone, self.joint.errors), **split},
             "originals": self.originals,
             "note": NOTE,
-        }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Totals:
-    """One model over all pairs of attributes, or several models added up.
-
-    Attributes
-    ----------
-    joint, atomic : Level
-        Mutants of two attributes and of one.
-    split : Split
-    """
-
-    joint: Level
-    atomic: Level
-    split: Split
-
-    def as_record(self) -> dict[str, object]:
-        """Counts and shares as plain data; of both orders together without texts, which would count twice."""
-        both = _added(Level, [self.joint, self.atomic]).as_record()
-        return {
-            "joint": self.joint.as_record(),
-            "atomic": self.atomic.as_record(),
-            "both": {name: value for name, value in both.items() if not name.startswith("originals")},
-            **asdict(self.split),
         }
 
 
@@ -266,17 +193,21 @@ def _pair(pair: tuple[str, str], joint: Sequence[Mutant], atomic: Mapping[str, M
         texts["+".join(kind for kind, originals in wrong.items() if original in originals)] += 1
     return PairMeasures(
         attributes=pair,
-        joint=Level.of(joint),
-        atomic={name: Level.of(rows) for name, rows in singles.items()},
-        split=Split.of(joint, atomic),
+        joint=count(joint),
+        atomic={name: count(rows) for name, rows in singles.items()},
+        split=split(joint, atomic),
         texts=texts,
     )
 
 
-def totals(mutants: Iterable[Mutant]) -> Totals:
+def totals(mutants: Iterable[Mutant]) -> HinterTotals:
     """Count the mutants of one model, whatever their attributes; those of three and more are left out."""
     atomic, joint = _by_order(mutants)
-    return Totals(joint=Level.of(joint), atomic=Level.of(list(atomic.values())), split=Split.of(joint, atomic))
+    return _totals(count(joint), count(list(atomic.values())), split(joint, atomic))
+
+
+def _totals(joint: Level, atomic: Level, parted: Split) -> HinterTotals:
+    return HinterTotals(joint=joint, atomic=atomic, both=_added(Level, [joint, atomic]), **asdict(parted))
 
 
 Counts = TypeVar("Counts", Level, Split)
@@ -284,7 +215,14 @@ Counts = TypeVar("Counts", Level, Split)
 
 def _added(kind: type[Counts], rows: Sequence[Counts]) -> Counts:
     """Counts added up: over models, a text counts once for each of them."""
-    return kind(**{field.name: sum(getattr(row, field.name) for row in rows) for field in fields(kind)})
+    return kind(**{name: sum(getattr(row, name) for row in rows) for name in kind.__struct_fields__})
+
+
+def figures(row: HinterTotals) -> dict[str, object]:
+    """Counts and shares as plain data; of both orders together without texts, which would count twice."""
+    both = {name: value for name, value in _shares(row.both).items() if not name.startswith("originals")}
+    parted = {name: getattr(row, name) for name in Split.__struct_fields__}
+    return {"joint": _shares(row.joint), "atomic": _shares(row.atomic), "both": both, **parted}
 
 
 def records(models: Mapping[str, Sequence[Mutant]]) -> dict[str, object]:
@@ -292,17 +230,13 @@ def records(models: Mapping[str, Sequence[Mutant]]) -> dict[str, object]:
     pairs = {name: measures(mutants) for name, mutants in models.items()}
     counted = {name: totals(mutants) for name, mutants in models.items()}
     rows = list(counted.values())
-    every = Totals(
-        joint=_added(Level, [row.joint for row in rows]),
-        atomic=_added(Level, [row.atomic for row in rows]),
-        split=_added(Split, [row.split for row in rows]),
-    )
+    joint, atomic = (_added(Level, levels) for levels in ([r.joint for r in rows], [r.atomic for r in rows]))
     regions = {name: [{"attributes": list(p.attributes), "counts": p.texts} for p in pairs[name]] for name in models}
     return {
         "hinter": {name: [pair.as_record() for pair in pairs[name]] for name in models},
         "hinter_figures": {
-            "models": {name: row.as_record() | {"regions": regions[name]} for name, row in counted.items()},
-            "all": every.as_record(),
+            "models": {name: figures(row) | {"regions": regions[name]} for name, row in counted.items()},
+            "all": figures(_totals(joint, atomic, _added(Split, rows))),
         },
     }
 

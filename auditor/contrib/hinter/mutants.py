@@ -19,6 +19,7 @@ from random import Random
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Edit, SourceText, Variant, id_of
 from auditor.perturb.dictionaries import Dictionary
+from auditor.perturb.edits import apply, replacing, span_of
 from auditor.perturb.mutation import _chosen
 
 
@@ -63,36 +64,13 @@ def spans(text: str, word: str) -> list[tuple[int, int]]:
     return [m.span() for m in _pattern(word).finditer(text)] if word in text else []
 
 
-def apply(text: str, edits: Sequence[Edit]) -> str:
-    """``text`` with ``edits`` (sorted, not overlapping) made."""
-    pieces, at = [], 0
-    for edit in edits:
-        start, end = _span(edit)
-        pieces += [text[at:start], edit.target]
-        at = end
-    return "".join([*pieces, text[at:]])
-
-
-def _span(edit: Edit) -> tuple[int, int]:
-    assert not isinstance(edit.where, str)
-    return edit.where
-
-
 def replace(text: str, pair: Pair) -> list[Edit]:
     """The edits that write ``pair.target`` for every ``pair.source`` in ``text``."""
-    return [_edit(pair, text, where) for where in spans(text, pair.source)]
+    return [_edit(pair, text, where, pair.target) for where in spans(text, pair.source)]
 
 
-def _edit(pair: Pair, text: str, where: tuple[int, int], target: str | None = None) -> Edit:
-    return Edit(
-        attribute=pair.attribute,
-        kind="swap",
-        source_group=pair.source_group,
-        target_group=pair.target_group,
-        source=text[slice(*where)],
-        target=pair.target if target is None else target,
-        where=where,
-    )
+def _edit(pair: Pair, text: str, where: tuple[int, int], target: str) -> Edit:
+    return replacing(text, where, target, pair.attribute, "swap", (pair.source_group, pair.target_group))
 
 
 def replace_again(text: str, first: Sequence[Edit], second: Pair) -> list[Edit]:
@@ -105,7 +83,7 @@ def replace_again(text: str, first: Sequence[Edit], second: Pair) -> list[Edit]:
     placed: list[tuple[int, int]] = []  # the first replacements in the changed text
     saved = [0]  # characters that the first k replacements took away
     for edit in first:
-        start, end = _span(edit)
+        start, end = span_of(edit)
         at = start - saved[-1]
         placed.append((at, at + len(edit.target)))
         saved.append(saved[-1] + (end - start) - len(edit.target))

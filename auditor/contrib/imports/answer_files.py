@@ -25,7 +25,7 @@ from typing import IO, TextIO, TypeAlias
 
 from auditor.contrib.imports import known
 from auditor.contrib.imports.known import Json
-from auditor.core import csvfile, reading
+from auditor.core import reading, row_files
 from auditor.core.errors import ConfigError, DataFileError, MissingDependency
 from auditor.core.reading import from_json
 from auditor.core.shown import quoted
@@ -273,7 +273,7 @@ def _lines(text: TextIO, where: str) -> Iterator[str]:
 def _csv(text: TextIO, where: str, *, tab: bool) -> Iterator[dict[str, str | None]]:
     lines = _lines(text, where)
     first = next(lines, "")
-    sign = "\t" if tab else max(csvfile.DELIMITERS, key=first.count)
+    sign = "\t" if tab else max(row_files.DELIMITERS, key=first.count)
     csv.field_size_limit(LONGEST)
     names = [name.strip() for name in next(csv.reader([first], delimiter=sign), [])]
     if len(set(names)) < len(names) or not all(names):

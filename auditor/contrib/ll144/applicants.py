@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from auditor.contrib.ll144.categories import CategoryMap
-from auditor.core import csvfile
+from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
 
 EQUAL, TRUNCATED = "equal", "truncated"
@@ -153,7 +153,7 @@ def read_people(
     options = {"--sex": sex, "--race": race, "--ethnicity": ethnicity, "--selected": selected}
     options |= {"--score": score, "--group": group}
     wanted = {option: name for option, name in options.items() if name is not None}
-    raw = csvfile.content(path)
+    raw = row_files.content(path)
     people: list[Person] = []
     unmapped: Counter[tuple[str, str]] = Counter()
     for line, row in _rows(path, raw, wanted):
@@ -183,8 +183,8 @@ def read_counts(path: Path, categories: CategoryMap, *, published: str | None = 
     added. ``published`` is a column with impact ratios as somebody printed them; see
     `auditor.contrib.ll144.other_tables`.
     """
-    raw = csvfile.content(path)
-    header = csvfile.parse(path, csvfile.decode(path, raw), wanted=("sex", "race", "n")).columns
+    raw = row_files.content(path)
+    header = row_files.parse(path, row_files.decode(path, raw), wanted=("sex", "race", "n")).columns
     column = next((name for name in OUTCOMES if name in header), "selected")
     wanted = {"column": "sex", "column 2": "race", "column 3": "n", "column 4": column}
     wanted |= {"--published": published} if published else {}
@@ -237,17 +237,17 @@ def _selected(
 
 def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Lines by column name; ``wanted`` maps the option that names a column to the name."""
-    text = csvfile.decode(path, raw)
+    text = row_files.decode(path, raw)
     if text.lstrip()[:1] in ("{", "["):
         raise DataFileError(
             f"{path}: this is JSON, not CSV. Rankings that a model gave, as JSON lines, as a provider sent them, or a "
             "folder of either: --rankings. Outcomes of people: a CSV file"
         )
-    table = csvfile.parse(path, text, wanted=tuple(wanted.values()))
+    table = row_files.parse(path, text, wanted=tuple(wanted.values()))
     for option, name in wanted.items():
         if name not in table.columns:
             raise DataFileError(_no_column(path, option, name, table.columns))
-    csvfile.distinct(path, table.columns, tuple(wanted.values()))
+    row_files.distinct(path, table.columns, tuple(wanted.values()))
     empty = True
     for line, record in table.rows:
         if any(field.strip() for field in record):

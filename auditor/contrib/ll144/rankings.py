@@ -17,7 +17,7 @@ from typing import Any
 
 from auditor.contrib.ll144.applicants import Cell, Source
 from auditor.contrib.ll144.categories import RACES
-from auditor.core import csvfile, reading
+from auditor.core import reading, row_files
 from auditor.core.errors import DataFileError
 from auditor.core.reading import from_json
 
@@ -210,7 +210,7 @@ def _fields(value: object) -> dict[str, object]:
 
 def _values(path: Path) -> Iterator[tuple[str, Any]]:
     """The JSON values of a file: one a line, the items of one array, or one value over several lines."""
-    raw = csvfile.content(path, what="one file of rankings or a folder of them")
+    raw = row_files.content(path, what="one file of rankings or a folder of them")
     if raw.startswith(b"\x1f\x8b"):
         try:
             raw = gzip.decompress(raw)

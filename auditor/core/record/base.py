@@ -10,6 +10,7 @@ import msgspec
 from auditor.core.types import Estimate
 
 Step = tuple[str, str, str]  # attribute, group in the original, group in the variant
+NOT_CLEAR = "not clear whose words to change"  # why a text makes no case: a key of `Counts.skipped`
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

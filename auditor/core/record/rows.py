@@ -10,6 +10,7 @@ from auditor.core.record.base import Counts, Part
 from auditor.core.types import Estimate
 
 Raw = str | int | float | bool  # a value of a row
+METHODS = {"themis": "Themis", "aequitas": "Aequitas", "sg": "SG"}  # what the methods are called
 
 
 class SchemaFacts(Part, frozen=True, kw_only=True):

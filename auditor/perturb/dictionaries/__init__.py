@@ -9,14 +9,19 @@ from auditor.perturb.dictionaries.entries import TAGS, Dictionary, Group, Term
 from auditor.perturb.dictionaries.files import (
     VIEWS,
     builtin,
+    check,
+    gendered,
     load,
     load_options,
-    load_pairs,
+    nations,
     neutral,
     parse_option,
+    persons,
+    single_nationals,
+    titles,
+    unknown,
     view,
 )
-from auditor.perturb.dictionaries.shared_words import check, gendered, nations, persons, single_nationals, titles
 
 __all__ = [
     "TAGS",
@@ -29,12 +34,12 @@ __all__ = [
     "gendered",
     "load",
     "load_options",
-    "load_pairs",
     "nations",
     "neutral",
     "parse_option",
     "persons",
     "single_nationals",
     "titles",
+    "unknown",
     "view",
 ]

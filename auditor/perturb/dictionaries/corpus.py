@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from auditor.core import csvfile
+from auditor.core import row_files
 from auditor.core.errors import DataFileError
 from auditor.core.reading import from_json
 from auditor.core.shown import plural
+from auditor.perturb.combine import grouped
 from auditor.perturb.dictionaries.entries import Dictionary
 
 POST, GROUPS, CATEGORIES, STEREOTYPES = "post", "targetMinority", "targetCategory", "targetStereotype"
@@ -99,7 +100,7 @@ def count(paths: Iterable[Path]) -> Counts:
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:
-    table = csvfile.parse(path, csvfile.decode(path, csvfile.content(path)), wanted=COLUMNS, delimiters=(",",))
+    table = row_files.parse(path, row_files.decode(path, row_files.content(path)), wanted=COLUMNS, delimiters=(",",))
     if missing := [c for c in (GROUPS, CATEGORIES) if c not in table.columns]:
         raise DataFileError(
             f"{path}: no column {missing[0]!r}; found: {', '.join(table.columns)}. "
@@ -209,9 +210,7 @@ def to_yaml(proposals: Sequence[Proposal], counts: Counts, source: str, min_coun
     categories that a term stands in, are comments. Each file can be read as it is (``audit dictionary check``).
     """
     files = {}
-    by_attribute: dict[str, list[Proposal]] = {}
-    for one in proposals:
-        by_attribute.setdefault(ATTRIBUTES.get(one.category, _group(one.category)), []).append(one)
+    by_attribute = grouped((ATTRIBUTES.get(one.category, _group(one.category)), one) for one in proposals)
     for attribute, rows in sorted(by_attribute.items()):
         own = list({_group(p.text): p for p in reversed(rows)}.values())[::-1]
         categories = ", ".join(sorted({_comment(p.category) for p in own}))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.core.shown import plural
+from auditor.perturb.combine import grouped
 
 K = TypeVar("K", bound=Hashable)
 TAGS = frozenset(
@@ -172,10 +173,7 @@ class Dictionary:
 
 
 def _grouped(rows: Iterable[tuple[K, Term]]) -> dict[K, tuple[Term, ...]]:
-    out: dict[K, list[Term]] = {}
-    for key, term in rows:
-        out.setdefault(key, []).append(term)
-    return {key: tuple(terms) for key, terms in out.items()}
+    return {key: tuple(terms) for key, terms in grouped(rows).items()}
 
 
 def _kind(term: Term) -> tuple[str, ...]:

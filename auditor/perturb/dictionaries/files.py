@@ -1,4 +1,7 @@
-"""Finds and reads dictionaries: by name, YAML files, raw pair files as HInter publishes them, and ``--dictionary``."""
+"""Finds, reads and checks dictionaries, and the words that they share (``dictionaries/shared/``).
+
+They come by name, as YAML files, as raw pair files as HInter publishes them, and as ``--dictionary`` names them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.shown import plural
+from auditor.perturb.combine import grouped
 from auditor.perturb.dictionaries.entries import Dictionary, Group, Term, parse_dictionary
+from auditor.text.english import plural_of
 
 NEUTRAL = "neutral"
 PASSED_OVER = ", so the file was passed over"
@@ -21,27 +27,11 @@ VIEWS: dict[str, tuple[str, ...]] = {
     "gender": ("gender", "sexual_orientation"),
     "body": ("body", "age", "disability"),
 }
-
-# Other words that people ask for an attribute by.
-SYNONYMS: dict[str, str] = {
-    **dict.fromkeys(("sex", "genders", "sexes", "women", "men"), "gender"),
-    **dict.fromkeys(("ethnicity", "ethnic", "ethnic_group", "colour", "color", "skin", "races"), "race"),
-    **dict.fromkeys(("origin", "national_origin", "country", "citizenship"), "nationality"),
-    **dict.fromkeys(("faith", "belief", "beliefs", "creed", "confession"), "religion"),
-    **dict.fromkeys(("orientation", "sexuality", "lgbt", "lgbtq"), "sexual_orientation"),
-    **dict.fromkeys(("class", "social_class", "income", "wealth", "poverty", "ses"), "socioeconomic"),
-    **dict.fromkeys(("disabled", "disabilities", "handicap", "health"), "disability"),
-    **dict.fromkeys(("appearance", "looks", "weight", "height"), "body"),
-    **dict.fromkeys(("ages", "years", "elderly"), "age"),
-    **dict.fromkeys(("immigration", "refugees", "immigration_status"), "migration"),
-    **dict.fromkeys(("trans", "transgender", "cisgender", "intersex"), "gender_identity"),
-    **dict.fromkeys(("marital_status", "marriage", "parental_status", "parenthood", "pregnancy"), "family"),
-    **dict.fromkeys(("veteran", "veterans", "military"), "service"),
-    **dict.fromkeys(("conviction", "ex_offenders", "criminal"), "criminal_record"),
-    **dict.fromkeys(("political_views", "ideology", "party"), "politics"),
-    **dict.fromkeys(("victims", "survivors"), "victim"),
-    **dict.fromkeys(("first_name", "surname", "person_names"), "names"),
-}
+_FIRST_PEOPLES = frozenset(("alaska", "indigenous", "nations"))
+# What tells an everyday word from the person or group: any of these conditions.
+_CONDITIONS = frozenset(
+    ("case", "lower", "name", "before:person", "after:person", "before:name", "as:noun", "as:adjective")
+)
 
 
 def builtin() -> list[str]:
@@ -110,7 +100,7 @@ def load(path_or_name: str | Path) -> Dictionary:
     if path.suffix.lower() not in {".yaml", ".yml"}:
         if str(path_or_name) not in builtin():
             hint = "A file of your own: --dictionary [ATTRIBUTE=]FILE."
-            raise UnknownPlugin("attribute", str(path_or_name), builtin(), hint, synonyms=SYNONYMS)
+            raise unknown(str(path_or_name), builtin(), hint)
         path = reading.shipped("dictionaries", f"{path_or_name}.yaml")
     stamp = path.stat().st_mtime_ns if path.is_file() else 0
     return _load_yaml(path, stamp)
@@ -120,33 +110,6 @@ def load(path_or_name: str | Path) -> Dictionary:
 def _load_yaml(path: Path, stamp: int) -> Dictionary:
     text = reading.read_text(path, missing=" What there is: audit dictionary list")
     return parse_dictionary(text, path, load)
-
-
-def load_pairs(files: Iterable[str | Path], attribute: str | None = None) -> list[Dictionary]:
-    """Load raw pair files: ``source;target`` per line, terms are literal text.
-
-    Parameters
-    ----------
-    files : iterable of path
-        CSV files or folders of them. Groups come from the file's name ``a_b.csv`` (split at the first
-        underscore). A file without any pair is passed over, and noted.
-    attribute : str or None
-        The attribute of all files; None takes each file's folder name.
-
-    Returns
-    -------
-    list of Dictionary
-        One for each attribute, sorted; the files of one attribute are united.
-
-    Raises
-    ------
-    DataFileError
-        A file is missing or not UTF-8, or an attribute has no pair at all; names file and line.
-    """
-    by_attribute: dict[str, list[Path]] = {}
-    for path in _expand(files):
-        by_attribute.setdefault(attribute or path.resolve().parent.name, []).append(path)
-    return [_from_pairs(name, paths) for name, paths in sorted(by_attribute.items())]
 
 
 def _expand(files: Iterable[str | Path]) -> list[Path]:
@@ -240,8 +203,11 @@ def parse_option(option: str) -> tuple[str | None, str]:
 def load_options(options: Sequence[str]) -> list[Dictionary]:
     """Load what ``--dictionary`` names: built-in names, YAML files, pair files and folders of pair files.
 
-    Pair files of one attribute are united; what is named here is looked for (``default`` is True).
-    Two dictionaries for one attribute are an error.
+    Pair files (``source;target`` per line, literal text) of one attribute are united, in the order of their names; the
+    attribute is the one named, or that of the file's folder, the groups are those of the file's name ``a_b.csv``. A
+    file without any pair is passed over, and noted. What is named here is looked for (``default`` is True).
+    `ConfigError` where there are two dictionaries for one attribute, `DataFileError` (with file and line) where a file
+    is missing or not UTF-8, or an attribute has no pair at all.
     """
     chosen: dict[str, Dictionary] = {}
     raw: dict[str | None, list[str]] = {}
@@ -255,11 +221,8 @@ def load_options(options: Sequence[str]) -> list[Dictionary]:
         if attribute and attribute != one.attribute:
             raise ConfigError(f"--dictionary {option!r}: the file says attribute: {one.attribute}")
         _add(chosen, one)
-    by_name: dict[str, list[Path]] = {}
-    for attribute, files in raw.items():
-        for path in _expand(files):
-            by_name.setdefault(attribute or path.resolve().parent.name, []).append(path)
-    for name, paths in by_name.items():
+    every = [(attribute, path) for attribute, files in raw.items() for path in _expand(files)]
+    for name, paths in grouped((attribute or path.resolve().parent.name, path) for attribute, path in every).items():
         _add(chosen, _from_pairs(name, paths))
     return [chosen[name] for name in sorted(chosen)]
 
@@ -270,3 +233,110 @@ def _add(chosen: dict[str, Dictionary], one: Dictionary) -> None:
         raise ConfigError(f"two dictionaries for the attribute {one.attribute!r}. {hint}")
     # What is named is wanted, whatever its own file says of audits that name nothing.
     chosen[one.attribute] = dataclasses.replace(one, default=True)
+
+
+def _shared(name: str) -> Any:
+    return reading.load_yaml(reading.shipped("dictionaries", "shared", f"{name}.yaml"))
+
+
+def unknown(attribute: str, known: Iterable[str], hint: str) -> UnknownPlugin:
+    """Return the error for an attribute that is none of ``known``; it offers the one that a synonym means."""
+    synonyms = {word: name for name, words in _shared("synonyms").items() for word in words.split()}
+    return UnknownPlugin("attribute", attribute, known, hint, synonyms=synonyms)
+
+
+@lru_cache(maxsize=1)
+def persons() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return singular and plural person nouns and the modifiers that may precede them, in lower case."""
+    content = _shared("persons")
+    irregular = dict(content["irregular"])
+    singular = {noun for noun in content["nouns"].split() if noun not in irregular}
+    plural = {plural_of(noun) for noun in singular} | set(irregular)
+    for term in load("gender").sources:
+        if term.pos == "NNS":
+            plural.add(term.text.lower().split()[-1])
+        elif term.pos == "NN" and term.role in {"person", "kin", "occupation", "rank"}:
+            singular.add(term.text.lower().split()[-1])
+    return frozenset(singular), frozenset(plural), frozenset(content["modifiers"].split())
+
+
+@lru_cache(maxsize=1)
+def titles() -> dict[str, tuple[str, ...]]:
+    """Return titles of films, books and the like, in lower case, by their longest words."""
+    rows = ((max(title.split(), key=len), title) for title in _shared("titles")["titles"].splitlines())
+    return {word: tuple(titles) for word, titles in grouped(rows).items()}
+
+
+@lru_cache(maxsize=1)
+def gendered() -> frozenset[str]:
+    """Return the words, in lower case, that name a gender (she, Mr, wife): the marked terms of one word."""
+    gender = load("gender")
+    marked = [t.text.lower().rstrip(".") for t in gender.sources if not gender.groups[t.group].unmarked]
+    return frozenset(word for word in marked if word.isalpha())
+
+
+@lru_cache(maxsize=1)
+def nations() -> frozenset[str]:
+    """Return the words, in lower case, that a term of a nationality ends with (american, britons, african).
+
+    With them the words of first peoples, which say whose land it is: *Indigenous British* is another people than meant.
+    """
+    return frozenset(t.text.lower().split()[-1] for t in load("nationality").sources) | _FIRST_PEOPLES
+
+
+@lru_cache(maxsize=1)
+def single_nationals() -> frozenset[str]:
+    """Return the words, in lower case, that stand for one person of a nation (*American, Finn*; not *Finnish*)."""
+    return frozenset(t.text.lower() for t in load("nationality").terms if t.slot == "noun.sg")
+
+
+@lru_cache(maxsize=1)
+def everyday() -> frozenset[str]:
+    """Return words that a text uses for a thing far more often than for a person or group, in lower case."""
+    return frozenset(_shared("everyday")["words"].split())
+
+
+def check(dictionaries: Sequence[Dictionary]) -> list[str]:
+    """Say what is doubtful about ``dictionaries``; empty if nothing is.
+
+    Reported: a word that two attributes look for, an attribute given twice, a word in two slots of one group
+    that nothing tells apart, a word without counterpart in any group, a group without a word that can be
+    written, and an everyday word (Will, May, old, short) without a condition that tells its uses apart.
+    """
+    problems: list[str] = []
+    owner: dict[str, str] = {}
+    for one in dictionaries:
+        mine = {t.text.lower(): t for t in one.sources}
+        for word in sorted(mine):
+            if word in owner and owner[word] != one.attribute:
+                problems.append(f"{word!r} belongs to {owner[word]} and {one.attribute}; keep it in one of them")
+            elif word in owner:
+                problems.append(f"{one.attribute}: two dictionaries hold {word!r}")
+            owner.setdefault(word, one.attribute)
+        if not one.raw:
+            problems += _check_slots(one)
+            written = {t.group for t in one.terms if "source-only" not in t.tags}
+            problems += [
+                f"{one.attribute}: no word of group {name!r} can be written, so no edit leads to it"
+                for name in one.targets
+                if name not in written
+            ]
+        loose = {t.text for t in one.sources if t.text.lower() in everyday() and not t.tags & _CONDITIONS}
+        problems += [
+            f"{one.attribute}: {word!r} is an everyday word, and no condition tells its uses apart"
+            for word in sorted(loose)
+        ]
+    return problems
+
+
+def _check_slots(one: Dictionary) -> list[str]:
+    problems = []
+    seen: dict[str, Term] = {}
+    for term in one.sources:
+        other = seen.setdefault(term.text.lower(), term)
+        told_apart = (other.tags ^ term.tags) & {"as:noun", "as:adjective", "before:person"}
+        if other is not term and not told_apart and not term.slot.startswith("pronoun."):
+            problems.append(f"{one.attribute}: {term.text!r} stands in {other.slot} and in {term.slot}")
+        if not any(one.counterparts(term, g) for g in one.targets if g != term.group):
+            problems.append(f"{one.attribute}: {term.text!r} ({term.slot}) has no counterpart in any group")
+    return problems

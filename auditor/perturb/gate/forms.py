@@ -19,7 +19,9 @@ from auditor.text.trees import agreeing_verbs
 _CASED = word_set("he she him her his hers himself herself")
 _AFTER_ABSOLUTE = FUNCTION_WORDS | word_set("alone too either now is was are were has have had will would")
 _ALWAYS_OWNED = word_set("own roommate husband wife career birthday")
-_ALL_OF_IT = word_set("whole entire own former latest")  # and no object before them: *devotes her whole time*
+_ALL_OF_IT = word_set(
+    "whole entire own former latest only overall"
+)  # and no object before them: *devotes her whole time*
 _MARKS = word_set("* ** _ __ < > b i em strong b> i> em> strong>")
 _OPENING = word_set("\" ' “ ‘ ( [ * _ < ** $ - `")
 _ENDS = word_set("( ) \" ” '' ``")  # where a title is over
@@ -56,8 +58,10 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
     if target in ("him", "them"):
         return _owned(place, after, takes_two)
     if target in listed("absolute"):
-        if place.before().low == "with" and after.low == "back":
-            return True
+        if place.before().tag[:2] in ("IN", "VB") and after.low == "back":
+            return True  # *with her back to the door*
+        if after.low in _ALL_OF_IT and place.after(2).tag[:1] in "NJ":
+            return True  # *her only son*
         if after.text in ("`", "'", '"', "“", "‘"):
             after = place.after(2)  # *hers "plump" friend*
         if not after.text:
@@ -76,7 +80,7 @@ def _misfits(place: Place, source: str, target: str, after: Unit) -> bool:
 def _owned(place: Place, after: Unit, takes_two: bool) -> bool:
     """Whether what follows an object is more likely something that the person has."""
     then, before, own = place.after(2), place.before(), after.low not in FUNCTION_WORDS
-    if after.low in _ALWAYS_OWNED or (after.low in _ALL_OF_IT and then.tag[:1] in "NVJ"):
+    if after.low in _ALWAYS_OWNED or (after.low in _ALL_OF_IT and then.tag[:1] in "NVJR"):
         return True
     if takes_two:
         return False

@@ -199,6 +199,16 @@ _ONE_OF_THEM = re.compile(
 )
 
 
+_SEX = re.compile(r" ?\((?:\d\d ?([MF])|([MF]) ?\d\d)\)")  # *my brother (36M)*
+
+
+def marked(text: str, change: Change, changes: Sequence[Change]) -> str:
+    """Find a sex in brackets behind somebody who is now of another gender."""
+    match = _SEX.match(text, change.end)
+    groups = ("female", "trans_female") if match and "F" in match[0] else ("male", "trans_male")
+    return f"{change.text!r} and {match[0].strip()!r}" if match and change.edit.target_group not in groups else ""
+
+
 def counted(text: str, change: Change, changes: Sequence[Change]) -> str:
     """Find the one of a number that was changed (*four sites … the third one*)."""
     edit = change.edit
@@ -221,14 +231,14 @@ def belief(text: str, change: Change, changes: Sequence[Change]) -> str:
     """Find a thing of one religion, or of one disability, with a person who is now of another."""
     edit, near = change.edit, (max(0, change.start - 150), change.end + 250)
     if edit.attribute == "disability":
-        if edit.kind == "insertion":
+        if edit.kind == "insertion" and edit.target_group != "nondisabled":
             return ""  # one may be deaf and blind
         near = (0, len(text))  # what one needs may stand anywhere in the text
     for groups, things in _belongings(edit.attribute):
         if edit.target_group in groups or (edit.source_group not in groups and edit.kind != "insertion"):
             continue
         for match in things.finditer(text, *near):
-            if not _within(change, match.start()):
+            if not any(_within(one, match.start()) for one in changes):
                 return f"{change.text!r} and {match[0]!r}"
     return ""
 
@@ -251,9 +261,9 @@ def again(text: str, change: Change, changes: Sequence[Change]) -> str:
         if low not in _things():
             return ""
     elif edit.attribute == "nationality":
-        match = _language_of(low).search(text) if edit.kind == "swap" else None
-        if match and not _within(change, match.start(match.lastindex or 0)):
-            return f"{change.text!r}, and {match[0].strip()!r}"
+        for match in _language_of(low).finditer(text) if edit.kind == "swap" else ():
+            if not any(_within(one, match.start(match.lastindex or 0)) for one in changes):
+                return f"{change.text!r}, and {match[0].strip()!r}"
         if not low.endswith("ans") or low == "americans":
             return ""
     elif edit.attribute not in ("race", "religion", "disability") or low in ("black", "white"):
@@ -275,7 +285,7 @@ def _language_of(nation: str) -> re.Pattern[str]:
     return re.compile(
         rf"\b(?:sp(?:eaks?|oke|oken|eaking)|learn\w*|taught|teach(?:es)?|fluent in|underst\w+|reads?|writes?)"
         rf"\s+(?:no|some|good|fluent|basic|only|a little|any)?\s*{own}(?!\s+(?!and\b|or\b)[a-z])"
-        rf"|\bin\s+{own}(?=[.,;:)]|$)"
+        rf"|\bin\s+{own}(?=[.,;:)]|$)|\b{own}\s+(?:language|skills?|proficiency|fluency|vocabulary|grammar)\b"
         rf"|\b(?:[abc][12]|native|fluent|basic|level)(?:[- ]level)?\s+{own}(?!\s+(?!and\b|or\b)[a-z])",
         re.IGNORECASE,
     )
@@ -291,7 +301,7 @@ def _of_a_person(text: str, end: int) -> bool:
 @lru_cache(maxsize=1)
 def _things() -> frozenset[str]:
     """Neutral words that are no synonyms: things, work, months, numbers, colours."""
-    kinds = ("thing.", "month", "weekday", "colour", "firm", "job", "nurse", "court")
+    kinds = ("thing.", "month", "weekday", "colour", "firm", "job", "nurse", "court", "city")
     return frozenset(term.text.lower() for term in neutral().terms if term.slot.startswith(kinds))
 
 
@@ -301,6 +311,7 @@ _RULES: Sequence[tuple[_Rule, frozenset[str]]] = (
     (age, frozenset(("age",))),
     (career, frozenset(("age",))),
     (counted, frozenset()),
+    (marked, frozenset(("gender",))),
     (belief, frozenset(FILE.belongs)),
     (newborn, frozenset()),
     (country, frozenset(("nationality",))),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import takewhile
 
 from auditor.core.types import NEUTRAL
 from auditor.perturb.dictionaries import Term, nations, neutral, persons, single_nationals
@@ -64,7 +65,7 @@ def compound(place: Place) -> str:
 
 def _kind(unit: Unit) -> bool:
     """Whether a noun may say what kind of person follows (*party girl*, *corner man*), and names nobody."""
-    if unit.tag != "NN" or not unit.text.islower() or unit.change is not None or unit.joined:
+    if unit.tag not in ("NN", "NNS") or not unit.text.islower() or unit.change is not None or unit.joined:
         return False
     return not (unit.low in listed("counts") or is_person(unit.low) or unit.low in proper() or unit.low in persons()[2])
 
@@ -204,8 +205,10 @@ def _title_in_capitals(place: Place) -> bool:
 def _named(place: Place) -> bool:
     """Whether a common noun has a capital inside a sentence (*the Bride of …*, *its Board*), which makes it a name."""
     edit, low = place.edit, place.edit.source.lower()
-    if edit.attribute != "gender" or place.first == 0 or not is_person(low.split()[-1]) or low in listed("addressed"):
+    if edit.attribute != "gender" or place.first == 0 or not is_person(low.split()[-1]):
         return False
+    if low in listed("addressed"):
+        return place.before().text == "The" and place.first > 1  # *her memoir, The Girl at the Back*
     if heading_ahead(place) or low in proper() or in_heading(place):
         return False
     return place.before().text[:1].isalpha()
@@ -340,7 +343,9 @@ def _clause_ahead(place: Place) -> bool:
 
 def _list_ahead(place: Place) -> bool:
     """Whether the last of several things follows a comma, and no clause (*…, and her prices*)."""
-    return place.before().low == "," and place.after().tag[:1] in ("N", "J", "P") and not _clause_ahead(place)
+    ahead = takewhile(lambda unit: unit.text[:1].isalpha() or unit.joined, map(place.after, range(1, 9)))
+    clause = any(unit.tag in _FINITE for unit in ahead) or _clause_ahead(place)
+    return place.before().low == "," and place.after().tag[:1] in ("N", "J", "P") and not clause
 
 
 def _restrictive(place: Place) -> bool:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.core.errors import ConfigError, UnknownPlugin
+from auditor.core.errors import ConfigError
 from auditor.core.protocols import Suite
 from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, draws_of, id_of, names
-from auditor.perturb.dictionaries.files import SYNONYMS
+from auditor.perturb.dictionaries import unknown
 from auditor.perturb.grammar import Grammar, Space, load, space
 from auditor.perturb.grammar.counterparts import Mutator, chosen_swaps, edits_of, same_groups
 from auditor.perturb.grammar.draw import Ranks, Sampler, Shuffle, bandit_weights, error_weights, finite_bound
@@ -29,8 +29,8 @@ from auditor.perturb.grammar.structures import Choice, Derivation
 
 GENERATIONS = ("rand", "prob", "uniform", "bandit")
 DEFAULT_CASES = 600
-_BLOCKS = {"bandit": 10}  # derivations drawn together in the directed phase, where not _BLOCK
-_BLOCK = 256
+_BLOCK = 256  # derivations drawn together
+_LEARNING = 10  # where each draw learns of the one before it
 _DRY = 8  # blocks without a new sentence after which the draw is widened or ends
 _WIDEN = 0.25
 
@@ -64,7 +64,7 @@ def _chosen(space: Space, wanted: str | Sequence[str] | None) -> tuple[str, ...]
         return known
     for name in names(wanted):
         if name not in known:
-            raise UnknownPlugin("attribute", name, known, f"The grammar {grammar} has these.", synonyms=SYNONYMS)
+            raise unknown(name, known, f"The grammar {grammar} has these.")
     return tuple(sorted(set(names(wanted))))
 
 
@@ -288,11 +288,11 @@ class GrammarSuite(Suite):
             self._place += 1
             return self._ranks.derivation(Shuffle(self._ranks.size, seed=self._seed)[self._place - 1])
         dry = 0
-        block = _BLOCKS.get(self.generation, _BLOCK) if sampling == "directed" else _BLOCK
+        learning = self.generation == "bandit" and sampling == "directed"
         while not self._ready:
-            if self._sampler is None or (self.generation == "bandit" and sampling == "directed"):
+            if self._sampler is None or learning:
                 self._sampler = self._make(sampling)
-            for derivation in self._sampler.draw(block, self._rng):
+            for derivation in self._sampler.draw(_LEARNING if learning else _BLOCK, self._rng):
                 if not self._mutators[derivation[0]].attributes:
                     self.skipped["names no group"] += 1
                 elif (case_id := self._id(derivation)) in self._made or case_id in self._passed:

@@ -17,6 +17,7 @@ import numpy as np
 
 from auditor.core.errors import ConfigError
 from auditor.core.types import Edit, EditKind, Variant, names
+from auditor.perturb.combine import by_turns, numbered, with_parts
 from auditor.perturb.grammar.draw import Sampler, Weights
 from auditor.perturb.grammar.space import Space
 from auditor.perturb.grammar.structures import Ints, Structure
@@ -84,20 +85,17 @@ class Mutator:
                 out[rows] = entries[rng.integers(len(entries), size=len(rows))]
         return out
 
-    def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, tuple[int, ...]]]:
-        """(group, entries) for every other group of ``attribute``; the entries are those of its first cell."""
+    def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, int]]:
+        """(group, terminals) for every other group of ``attribute``; counted are those of its first cell."""
         cell = self.cells[attribute][0]
-        own = int(self._group[cell][index[cell]])
-        return [
-            (name, tuple(int(e) for e in self._of[cell][number]))
-            for number, name in enumerate(self.groups[attribute])
-            if number != own
-        ]
+        own, sizes = int(self._group[cell][index[cell]]), map(len, self._of[cell])
+        groups = zip(self.groups[attribute], sizes, strict=True)
+        return [group for number, group in enumerate(groups) if number != own]
 
     def same_group(self, cell: int, entry: int) -> list[int]:
         """The other entries of a cell that name the same group."""
-        of = self._of[cell][int(self._group[cell][entry])]
-        return [int(e) for e in of if e != entry]
+        own = self._of[cell][self._group[cell][entry]]
+        return [int(e) for e in own if e != entry]
 
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""
@@ -193,28 +191,15 @@ def chosen_swaps(
     if one:
         attribute = rng.choice(sorted(offers))
         return [(rng.choice(offers[attribute]),)]
-    chosen: dict[frozenset[Swap], tuple[Swap, ...]] = {}
-    for attribute in sorted(offers):
-        for swap in offers[attribute]:
-            chosen[frozenset((swap,))] = (swap,)
-    for k in range(2, min(order, len(offers)) + 1):
-        for together in itertools.combinations(sorted(offers), k):
-            for swaps in _products([offers[a] for a in together], limit, rng):
-                for size in range(2, k + 1):
-                    for part in itertools.combinations(swaps, size):
-                        chosen.setdefault(frozenset(part), part)
-    return sorted(chosen.values(), key=len)
+    return with_parts(offers, order, lambda attributes: _products([offers[a] for a in attributes], limit, rng))
 
 
-def _products(offers: Sequence[Sequence[Swap]], limit: int | None, rng: Random) -> Iterator[tuple[Swap, ...]]:
+def _products(offers: Sequence[Sequence[Swap]], limit: int | None, rng: Random) -> Iterable[tuple[Swap, ...]]:
     """Up to ``limit`` different combinations, one swap of each."""
     total = math.prod(map(len, offers))
-    for number in range(total) if limit is None or total <= limit else rng.sample(range(total), limit):
-        picked = []
-        for one in reversed(offers):
-            number, i = divmod(number, len(one))
-            picked.append(one[i])
-        yield tuple(reversed(picked))
+    if limit is None or total <= limit:
+        return itertools.product(*offers)
+    return (numbered(number, offers[::-1])[::-1] for number in rng.sample(range(total), limit))
 
 
 def _offers(
@@ -222,8 +207,8 @@ def _offers(
 ) -> list[Swap]:
     """Swaps of one attribute, spread over the groups; at most ``limit``."""
     queues = []
-    for group, entries in mutator.others(index, attribute):
-        picks = list(range(max(1, len(entries))))
+    for group, size in mutator.others(index, attribute):
+        picks = list(range(max(1, size)))
         rng.shuffle(picks)
         cells = dict.fromkeys(
             tuple(sorted(mutator.toward(index, attribute, group, pick).items()))
@@ -231,8 +216,7 @@ def _offers(
         )
         queues.append([Swap(attribute, group, own) for own in cells if own])
     rng.shuffle(queues)
-    spread = (s for row in itertools.zip_longest(*queues) for s in row if s is not None)
-    return list(itertools.islice(spread, limit or sum(map(len, queues))))
+    return list(itertools.islice(by_turns(queues), limit or sum(map(len, queues))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

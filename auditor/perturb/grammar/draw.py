@@ -140,14 +140,6 @@ class Sampler:
             cdf[np.flatnonzero(chances)[-1] :] = 1.0
         return mass, cdf
 
-    def chance(self, derivation: Derivation) -> float:
-        """The probability of one derivation."""
-        which, index = derivation
-        value = float(self.shares[which])
-        for cdf, i in zip(self._cells[which], index, strict=True):
-            value *= float(cdf[i] - (cdf[i - 1] if i else 0.0))
-        return value
-
     def block(self, n: int, rng: np.random.Generator) -> Iterator[tuple[int, Ints, Ints]]:
         """``n`` derivations by structure: (structure, places in the order of drawing, (k, cells) indices)."""
         which = np.searchsorted(self._cdf, rng.random(n), side="right")

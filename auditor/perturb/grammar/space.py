@@ -14,6 +14,7 @@ from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
+from auditor.perturb.combine import numbered
 from auditor.perturb.grammar.model import Grammar, Terminal
 from auditor.perturb.grammar.structures import Choice, Derivation, Structure, structures_of
 
@@ -202,11 +203,8 @@ class Space:
             raise IndexError(f"derivation {number} of {self.derivations}")
         which = bisect_right(self.ends, number)
         rest = number - (self.ends[which - 1] if which else 0)
-        index = []
-        for size in reversed(self.structures[which].sizes):
-            rest, i = divmod(rest, size)
-            index.append(i)
-        return which, tuple(reversed(index))
+        index = numbered(rest, [range(size) for size in reversed(self.structures[which].sizes)])
+        return which, index[::-1]
 
     def read(self, text: str) -> Iterator[Derivation]:
         """Every derivation of ``text``; none where it is no sentence of the grammar.

@@ -1,20 +1,30 @@
-"""CSV files, read in one way everywhere: UTF-8, one header line, commas, semicolons or tabs, also gzipped."""
+"""Files of rows, read in one way everywhere: CSV, and of texts also JSON lines, Parquet and plain lines.
+
+Text files are in UTF-8, also gzipped; CSV has one header line, and commas, semicolons or tabs.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import io
+import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from auditor.core import reading
-from auditor.core.errors import DataFileError
+from auditor.core.errors import DataFileError, MissingDependency
+from auditor.core.reading import from_json
 from auditor.core.shown import plural, quoted
 
 DELIMITERS = (",", ";", "\t")
+SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")  # of files of texts
+Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
+Table = tuple[list[str] | None, Iterable[Row]]  # columns, where rows have the same; the rows
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
@@ -165,3 +175,81 @@ def _records(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[
         if record:
             yield start, record
         start = reader.line_num + 1
+
+
+def text_file(path: Path) -> bytes:
+    """The bytes of a file of texts; `DataFileError` where it is missing, empty, or of no known type."""
+    hint = " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
+    raw = content(path, what=f"one file of texts ({', '.join(SUFFIXES)})", missing=hint)
+    if path.suffix.lower() not in SUFFIXES:
+        hint = " For JSON, write one object per line (.jsonl)." if path.suffix.lower() == ".json" else ""
+        raise DataFileError(f"{path}: unknown type of file; texts come as {', '.join(SUFFIXES)}.{hint}")
+    return raw
+
+
+def from_file(path: Path, raw: bytes, text_column: str) -> Table:
+    """Parse ``raw``, the content of ``path``, by the ending of its name."""
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return _parquet(path, raw)
+    text = decode(path, raw)
+    if suffix in (".jsonl", ".ndjson"):
+        return None, _json_lines(path, text)
+    if suffix == ".txt":
+        return ["text"], ((f"line {n}", {"text": line}) for n, line in enumerate(lines(text), start=1))
+    return _separated(path, text, text_column, ("\t",) if suffix == ".tsv" else DELIMITERS)
+
+
+def _json_lines(path: Path, text: str) -> Iterator[Row]:
+    for n, line in enumerate(lines(text), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = from_json(line)
+        except json.JSONDecodeError as error:
+            hint = ""
+            if n == 1 and line.lstrip().startswith("["):
+                hint = "; one JSON array is no JSON lines: write one object per line"
+            elif n == 1 and line.strip() == "{":
+                hint = "; each object has to stand in one line"
+            raise DataFileError(f"{path}, line {n}: broken JSON at column {error.colno}: {error.msg}{hint}") from None
+        if not isinstance(value, dict):
+            raise DataFileError(f'{path}, line {n}: expected an object such as {{"text": "…"}}')
+        yield f"line {n}", value
+
+
+def _separated(path: Path, text: str, text_column: str, delimiters: tuple[str, ...]) -> Table:
+    table = parse(path, text, wanted=(text_column,), delimiters=delimiters)
+    rows = ((f"line {line}", dict(zip(table.columns, row, strict=True))) for line, row in table.rows)
+    return list(table.columns), rows
+
+
+def _parquet(path: Path, raw: bytes) -> Table:
+    pyarrow = package("pyarrow", "Reading Parquet files")
+    parquet = importlib.import_module("pyarrow.parquet")
+    try:
+        file = parquet.ParquetFile(io.BytesIO(raw))
+        columns = list(file.schema_arrow.names)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataFileError(f"{path}: this is no Parquet file: {error}") from None
+
+    def rows() -> Iterator[Row]:
+        n = 0
+        try:
+            for batch in file.iter_batches(batch_size=1024):
+                for row in batch.to_pylist():
+                    n += 1
+                    yield f"row {n}", row
+        except (pyarrow.ArrowException, OSError) as error:
+            raise DataFileError(f"{path}, after row {n}: damaged Parquet file: {error}") from None
+
+    return columns, rows()
+
+
+def package(name: str, feature: str) -> Any:
+    """A package that ``feature`` needs; `MissingDependency` where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        # The extra datasets brings pyarrow too, and much that a file does not need.
+        raise MissingDependency(feature, name, "parquet" if name == "pyarrow" else name) from None

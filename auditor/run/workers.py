@@ -1,0 +1,196 @@
+"""Cases made by several workers: processes of this machine, or actors of a Ray cluster.
+
+A case depends on its seed text and the plan alone, so seeds can be spread over workers in chunks. The chunks
+come back in their order, and a run has the same cases, checks and figures whatever made them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from auditor.core.errors import PluginError
+from auditor.core.plan import Plan
+from auditor.core.types import Case, Check, SourceText
+from auditor.perturb.name_lines import Feed
+from auditor.run.preparation import Parts
+from auditor.run.rounds import Round, Source, gated, round_size
+from auditor.run.stages import stages
+from auditor.store.disk import CASE, case_line
+from auditor.store.journal import decoded
+
+CHUNK = 128  # seeds that a worker gets at once
+AHEAD = 3  # chunks in flight for each worker
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """What a worker made of one chunk of seeds, and what its suite counted."""
+
+    lines: Sequence[bytes]  # cases with their checks, as in ``cases.jsonl``
+    skipped: Mapping[str, int]
+    passed_over: Mapping[str, int]
+
+
+class Worker:
+    """The stages before the model, for chunks of seeds; built once in each worker process."""
+
+    def __init__(self, plan: Mapping[str, object]) -> None:
+        from auditor import tasks
+
+        self._plan = Plan.from_dict(plan)
+        self._feed = Feed()
+        made = stages(self._plan, tasks.load(self._plan.task), self._feed, {})
+        self._suite, self._gate, self._placebos = made.suite, made.gate, made.placebos
+        self._rng = Random(self._plan.seed)
+
+    def make(self, seeds: Sequence[SourceText]) -> Made:
+        """Cases of ``seeds`` with placebos and checks."""
+        before = Counter(self._suite.skipped), Counter(self._suite.passed_over)
+        self._feed.waiting.extend(seeds)
+        asked: list[Case] = []  # a text may make more than one
+        while more := self._suite.ask(len(seeds), self._rng):
+            asked += more
+        cases, checks = gated(self._plan, asked, self._gate, self._placebos, {})
+        return Made(
+            lines=[case_line(case, checks) for case in cases],
+            skipped=self._suite.skipped - before[0],
+            passed_over=self._suite.passed_over - before[1],
+        )
+
+
+_WORKERS: dict[str, Worker] = {}
+
+
+def make_chunk(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
+    """`Worker.make` in a worker process, which keeps its worker for the next chunk."""
+    key = repr(sorted(plan.items()))
+    if key not in _WORKERS:
+        _WORKERS[key] = Worker(plan)
+    return _WORKERS[key].make(seeds)
+
+
+class Spread(Source):
+    """Cases made by workers, chunk by chunk, in the order of the seeds.
+
+    ``submit`` has a chunk made, ``workers`` chunks are worked on at once, and ``close`` is called once at the end. What
+    workers skipped is counted into the suite of ``parts``.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        submit: Callable[[Mapping[str, object], Sequence[SourceText]], Awaitable[Made]],  # of a plan and seeds
+        *,
+        workers: int,
+        close: Callable[[], None],
+    ) -> None:
+        super().__init__(parts)
+        self._submit, self._close = submit, close
+        self._plan = parts.plan.as_dict()
+        self._ahead = AHEAD * workers
+        self._chunks = iter(range(0, len(parts.texts), CHUNK))
+        self._flying: deque[Awaitable[Made]] = deque()
+        self._ready: deque[bytes] = deque()
+
+    async def next(self, rng: Random) -> Round:
+        """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
+        size = round_size(self._parts.plan)
+        while len(self._ready) < size:
+            self._fill()
+            if not self._flying:
+                break
+            made = await self._flying.popleft()
+            self._ready.extend(made.lines)
+            self._parts.suite.skipped.update(made.skipped)
+            self._parts.suite.passed_over.update(made.passed_over)
+        cases: list[Case] = []
+        checks: dict[str, Check] = {}
+        lines: dict[str, bytes] = {}
+        for _ in range(min(size, len(self._ready))):
+            line = self._ready.popleft()
+            stored = decoded(line, CASE)
+            cases.append(stored.case())
+            checks.update(stored.checks())
+            lines[stored.id] = line
+        self.lines = lines
+        return cases, checks
+
+    def _fill(self) -> None:
+        while len(self._flying) < self._ahead:
+            start = next(self._chunks, None)
+            if start is None:
+                return
+            seeds = self._parts.texts[start : start + CHUNK]
+            self._flying.append(asyncio.ensure_future(self._submit(self._plan, seeds)))
+
+    def close(self) -> None:
+        """Drop what is under way and let go of the workers."""
+        for future in self._flying:
+            if isinstance(future, asyncio.Future):
+                future.cancel()
+        self._flying.clear()
+        self._close()
+
+
+def _end_with_parent() -> None:
+    """End this worker process when the one that started it has ended, however it did: nobody waits for the work."""
+    import multiprocessing
+    import os
+    import threading
+    from multiprocessing.connection import wait
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def processes(parts: Parts, jobs: int) -> Spread:
+    """Cases made by ``jobs`` processes of this machine."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    pool = ProcessPoolExecutor(
+        max_workers=jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent
+    )
+
+    async def submit(plan: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, make_chunk, plan, seeds)
+        except BrokenProcessPool:
+            raise PluginError(
+                "a worker process ended before it was done: for want of memory, or since the script that started the "
+                'run has no `if __name__ == "__main__":` around it, which processes need. Run with jobs=1 (--jobs 1)'
+            ) from None
+
+    return Spread(parts, submit, workers=jobs, close=lambda: pool.shutdown(wait=False, cancel_futures=True))
+
+
+def actors(parts: Parts, jobs: int) -> Spread:
+    """Cases made by ``jobs`` actors of a Ray cluster."""
+    from auditor.run import cluster
+
+    ray = cluster.connect(jobs)
+    workers = [ray.remote(num_cpus=cluster.SHARE)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
+    turn = itertools.cycle(workers)
+
+    async def submit(_: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
+        made: Made = await asyncio.wrap_future(next(turn).make.remote(list(seeds)).future())
+        return made
+
+    def close() -> None:
+        for worker in workers:
+            ray.kill(worker)
+        cluster.disconnect()
+
+    return Spread(parts, submit, workers=jobs, close=close)
