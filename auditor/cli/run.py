@@ -19,9 +19,6 @@ from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import inline, plural, quoted, verb
-from auditor.core.types import is_beside, text_of
-from auditor.store.folder import RunFolder
-from auditor.store.integrity import require_intact
 
 if TYPE_CHECKING:
     from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts
@@ -173,6 +170,9 @@ def generate(format: frame.Format = "terminal", config: frame.Config = None, **o
 
 def _counts(path: Path) -> dict[str, int]:
     """Texts, variants, and those that the check of variants keeps; placebos and further wordings apart."""
+    from auditor.core.types import is_beside, text_of
+    from auditor.store.folder import RunFolder
+
     texts: set[str] = set()
     variants = valid = placebos = 0
     for case, checks in RunFolder.open(path).cases():
@@ -218,6 +218,8 @@ def resume(
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
+    from auditor.store.folder import RunFolder
+    from auditor.store.integrity import require_intact
 
     path = find_run(run, begun=("plan.json", TRIAL, SESSION))
     if (path / SESSION).is_file():

@@ -16,16 +16,11 @@ import typer
 
 from auditor.cli.frame import option
 from auditor.cli.screen import EXIT_INCOMPLETE, complain, say, screen
-from auditor.core import rules, waivers
 from auditor.core.errors import ConfigError, RunFolderError
-from auditor.core.record import head, part, read
-from auditor.core.record.base import Spec
 from auditor.core.secrets import hidden
 from auditor.core.shown import quoted
-from auditor.store.folder import RunFolder
-from auditor.store.integrity import require_intact
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the help of a command that finds runs loads neither records nor folders
     from auditor.run.result import Result
 
 RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
@@ -50,6 +45,7 @@ def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("p
     ``outcomes`` get them. ``begun`` are the files that show that ``latest`` has something a command can take.
     """
     from auditor.run.outcome_folder import is_outcomes
+    from auditor.store.folder import RunFolder
 
     path = next((path for path in (name, Path("reports") / name, *_latest(name, begun)) if path.is_dir()), None)
     if path is None:
@@ -75,6 +71,8 @@ def _latest(name: Path, files: tuple[str, ...]) -> list[Path]:
 
 def find_intact(name: Path, *, outcomes: bool = False) -> Path:
     """As `find_run`; a folder in which something was changed is refused."""
+    from auditor.store.integrity import require_intact
+
     path = find_run(name, outcomes=outcomes)
     if (path / "plan.json").is_file():
         require_intact(path)
@@ -83,6 +81,8 @@ def find_intact(name: Path, *, outcomes: bool = False) -> Path:
 
 def find_text_run(name: Path, command: str) -> Path:
     """As `find_intact`, for commands that work on texts only."""
+    from auditor.store.folder import RunFolder
+
     path = find_intact(name)
     why = {
         "import": f"holds recorded answers without their prompts, and audit {command} works on prompts.",
@@ -156,6 +156,9 @@ class Named:
     @classmethod
     def of_texts(cls, plan: Mapping[str, object]) -> Self:
         """Of the plan of a run over texts."""
+        from auditor.core.record import part
+        from auditor.core.record.base import Spec
+
         spec = part(plan, Spec)
         return cls.of([*spec.models, spec.judge], [spec.base_url])
 
@@ -199,6 +202,8 @@ def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[st
     """The record with the waivers of ``path``, or of ``waivers.toml`` here where there is one."""
     from datetime import UTC, datetime
 
+    from auditor.core import waivers
+
     file = path or Path(waivers.FILE)
     if path is None and not file.is_file():
         return record
@@ -208,6 +213,8 @@ def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[st
 
 def judge(record: dict[str, object], rule: str | None, *, partial: bool) -> int:
     """The exit code of a record under ``--fail-on``: incomplete beats findings; says in one line on stderr why."""
+    from auditor.core import rules
+
     if rule is None:
         return EXIT_INCOMPLETE if partial else 0
     if partial:
@@ -235,11 +242,15 @@ def _some(ids: Sequence[str]) -> str:
 
 def say_where(path: Path) -> None:
     """Name the report of a run, and its head, to be noted."""
+    from auditor.core.record import head
+    from auditor.store.folder import RunFolder
+
     say(f"Report: {path / 'report.html'}", f"Head: {head(RunFolder.open(path).record())}", to=sys.stderr)
 
 
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
+    from auditor.core.record import read
     from auditor.report import proposed, run_checks
 
     record = with_waivers(result.record)

@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
-import msgspec
-
-from auditor.core import reading
-from auditor.core.errors import AuditError, ConfigError
 from auditor.core.shown import encodable, inline, own
-from auditor.core.types import Progress
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `audit --help` loads nothing that it does not need
+    from auditor.core.errors import AuditError
+    from auditor.core.types import Progress
     from auditor.report.document import Document
 
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
@@ -73,6 +70,8 @@ def message_of(error: AuditError) -> tuple[str, str]:
 
 def must_be_new(file: Path, why: str) -> Path:
     """Refuse to write over a file that is there."""
+    from auditor.core.errors import ConfigError
+
     if file.exists():
         raise ConfigError(f"{file} {why}")
     return file
@@ -82,6 +81,8 @@ def prints_page(folder: str, what: str) -> Callable[[], int]:
     """A command that prints the page about files of one kind."""
 
     def describe() -> int:
+        from auditor.core import reading
+
         sys.stdout.write(reading.shipped(folder, "README.md").read_text(encoding="utf-8"))
         return 0
 
@@ -91,6 +92,8 @@ def prints_page(folder: str, what: str) -> Callable[[], int]:
 
 def print_as(format: str, values: object, lines: Iterable[object], *, ordered: bool = True, code: int = 0) -> int:
     """Print ``values`` as JSON, keys in order, or ``lines``, which are not made before; returns ``code``."""
+    import msgspec
+
     if format == "json":
         sys.stdout.write(json.dumps(msgspec.to_builtins(values), indent=2, sort_keys=ordered) + "\n")
     else:

@@ -203,12 +203,14 @@ def journal_of(run: Path) -> tuple[Counter[str], Counter[str]]:
 def test_a_whole_audit_under_all_faults_at_once(tmp_path: Path) -> None:
     with FaultServer(MIXES["all"], drip_s=1.0) as server:
         done, run = run_cli(server, tmp_path)
-        assert done.returncode == 0, done.stderr[-2000:]
-        answered, _failed = journal_of(run)
+        answered, failed = journal_of(run)
         assert answered == server.record.answered
         assert sum(server.record.faults.values()) > 20
+    # Five attempts in a row may all meet a fault: then the run says that a question has no answer.
+    assert failed.total() < 3
+    assert done.returncode == (3 if failed else 0), done.stderr[-2000:]
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    assert record["status"] == "complete"
+    assert record["status"] == ("partial" if failed else "complete")
 
 
 def test_failures_are_told_by_group_and_by_the_exit_code(tmp_path: Path) -> None:
