@@ -171,13 +171,19 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
     return out
 
 
-def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
+def _measured(claim: Claim) -> tuple[float, float, float]:
+    """The difference with its interval: in shares where the claim is tested on log odds."""
     value, low, high = claim.estimate, claim.low, claim.high
     if claim.scale == "log_odds":
         value, low, high = claim.share_difference, claim.share_low, claim.share_high
     assert value is not None
     assert low is not None
     assert high is not None
+    return value, low, high
+
+
+def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
+    value, low, high = _measured(claim)
     rate = Estimate(value=value, low=low, high=high, level=0.95, n=claim.texts, n_skipped=0, method=METHOD)
     steps = ((claim.attribute, claim.groups[1], claim.groups[0]),) if claim.groups else ()
     return Finding(
@@ -327,12 +333,7 @@ def which_way(claim: Claim | None) -> tuple[str, ...]:
 
 
 def _difference(claim: Claim) -> str:
-    value, low, high = claim.estimate, claim.low, claim.high
-    if claim.scale == "log_odds":
-        value, low, high = claim.share_difference, claim.share_low, claim.share_high
-    assert value is not None
-    assert low is not None
-    assert high is not None
+    value, low, high = _measured(claim)
     return (
         f"{_points(abs(value))} percentage points {'less' if value < 0 else 'more'} often "
         f"(95 %: {_points(low)} to {_points(high)})"
