@@ -13,7 +13,7 @@ import typer
 
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import option, takes
-from auditor.cli.run_folders import agree, find_intact, find_text_run
+from auditor.cli.run_folders import agree, find_run, find_text_run
 from auditor.cli.screen import Draw, put, say
 from auditor.core.errors import ConfigError
 from auditor.core.options import MOST_TIMES
@@ -188,13 +188,14 @@ def augment(
     from auditor.run.augment import write, write_rows
     from auditor.tables.retraining import augment_rows, described
 
-    path = find_intact(run)
+    path = find_run(run)
     if RunFolder.open(path).plan.get("kind") == "tabular":
+        require_intact(path)
         table = augment_rows(path, share=share, train_rows=train_rows, seed=seed)
         write_rows(table.columns, table.rows, out)
         say(*described(table, out))
         return 0
-    path = find_text_run(run, "augment")
+    path = find_text_run(path, "augment")
     with RunFolder.open(path) as folder:
         folder.require_texts("writing training texts")
         texts = collect(folder, top=top, share=share, train_rows=train_rows, model=model, seed=seed)

@@ -1,7 +1,7 @@
 """Options, each written once: beside its field of a plan.
 
 A plan is a frozen pydantic model whose annotations hold an `Option`. From it come the options of every command with
-their help (`auditor.cli.options`), the keys of ``audit.toml``, the keywords of `auditor.audit`, what a frozen plan
+their help (`auditor.cli.frame`), the keys of ``audit.toml``, the keywords of `auditor.audit`, what a frozen plan
 fixes, what may change when a run goes on, and the reference in the documentation.
 """
 

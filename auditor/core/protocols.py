@@ -7,7 +7,6 @@ A package offers its classes as entry points, one group for each kind: ``auditor
 
 from __future__ import annotations
 
-import asyncio
 import math
 import operator
 import threading
@@ -238,6 +237,8 @@ class LocalClassifier(Model):
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Label every text; an interrupt does not wait for the rest of the batch."""
+        import asyncio  # commands that ask no model load this module too
+
         stop = threading.Event()
 
         def work() -> list[Reply | CallError]:

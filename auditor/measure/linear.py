@@ -243,7 +243,7 @@ def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Know
     *For these words*: the mean over texts, the bias-reduced sandwich by text with Satterthwaite degrees of freedom
     (Bell and McCaffrey 2002). *For the group*: weights by the covariance that shared words give (none below zero),
     the same sandwich, and on top of it what words of an unknown standard deviation add by standing in several texts:
-    p values and limits are means over what `auditor.measure.likelihood` leaves open of it.
+    p values and limits are means over what `auditor.measure.effects` leaves open of it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Two runs, two searches over rows, two tables of outcomes beside each other; see `auditor.measure.compared`."""
+"""Two runs, two searches over rows, two tables of outcomes beside each other; see `auditor.measure.comparison`."""
 
 from __future__ import annotations
 

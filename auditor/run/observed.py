@@ -208,7 +208,7 @@ def question(
 
 
 def side(path: Path) -> Side:
-    """What `auditor.measure.compare` reads of a run: its record, and what was judged of which text.
+    """What `auditor.measure.comparison` reads of a run: its record, and what was judged of which text.
 
     Raises
     ------

@@ -268,7 +268,7 @@ class ScoreOracle(ReplicateOracle[Amount]):
     Without a tolerance the answers themselves set it, for each pair of inputs: the larger one of the two
     spreads, so that a difference counts only if it is larger than any between two answers to one prompt. With
     one answer each that is 0: every difference counts. This judges single variants; what holds of a group is
-    in `auditor.measure.scores`, which takes the mean differences of all seeds and needs no tolerance.
+    in `auditor.measure.contrasts`, which takes the mean differences of all seeds and needs no tolerance.
 
     ``distance`` is the absolute difference of the means, in the task's unit, as is ``tolerance``.
 

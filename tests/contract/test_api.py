@@ -54,6 +54,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     [
         (["--help"], ["msgspec", "numpy", "scipy", "spacy", "openai", "pydantic", "yaml", "pandas", "jinja2", "typer"]),
         (["run", "--help"], ["numpy", "scipy", "spacy", "openai", "yaml", "pandas", "jinja2", "filelock"]),
+        (["agent", "--help"], ["numpy", "scipy", "spacy", "openai", "yaml", "pandas", "jinja2", "asyncio"]),
     ],
 )
 def test_the_help_loads_nothing_heavy(words: list[str], heavy: list[str]) -> None:

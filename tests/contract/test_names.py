@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import pkgutil
+import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,3 +43,17 @@ def bound(tree: ast.AST) -> Iterator[str]:
 def test_nouns_say_what_they_are() -> None:
     files = {path: NO_NOUNS & set(bound(ast.parse(path.read_text(encoding="utf-8")))) for path in PACKAGE.rglob("*.py")}
     assert {str(path.relative_to(PACKAGE)): names for path, names in files.items() if names} == KEYS
+
+
+def test_names_with_dots_in_docstrings_are_there() -> None:
+    """Modules, what they hold, and groups of entry points."""
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    missing = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for name in sorted(set(re.findall(r"`(auditor(?:\.\w+)+)`", path.read_text(encoding="utf-8")))):
+            try:
+                pkgutil.resolve_name(name)
+            except (ImportError, AttributeError):
+                if name not in project["entry-points"]:
+                    missing.append(f"{path.relative_to(PACKAGE)}: {name}")
+    assert not missing
