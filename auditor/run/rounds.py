@@ -187,9 +187,10 @@ def placebos_again(
                     for _ in range(AGAIN):
                         rng.shuffle(words)
                         made += _together(again, words, attributes, JOINT_CAP, rng)
-            known = {v.input for v in case.variants} | {case.original.input}
-            new = {v.input: v for v in made if v.input not in known}
-            if new:
+            taken = {v.input for v in bare} | {case.original.input}
+            known = {(v.attributes, v.input) for v in beside}
+            new = {(v.attributes, v.input): v for v in made if v.input not in taken}
+            if new := {key: v for key, v in new.items() if key not in known}:
                 drawn[place] = list(new.values()), refused
         tried = {
             place: dataclasses.replace(
@@ -200,7 +201,7 @@ def placebos_again(
         }
         fine = checked(gate, list(tried.values()))
         for place, case in tried.items():
-            left = +drawn[place][1] or Counter({v.attributes: 1 for v in case.variants})
+            left = Counter({v.attributes: 1 for v in case.variants}) | drawn[place][1]
             number = sum(map(is_placebo, out[place].variants))
             added: list[Variant] = []
             for variant in case.variants:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import pkgutil
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+from auditor.core import registry
+from auditor.tasks.kinds import KINDS
 
 PACKAGE = Path(__file__).parents[2] / "auditor"
 NO_NOUNS = {"found", "told", "given"}  # what was found, told or given has a name of its own
@@ -36,7 +38,7 @@ def bound(tree: ast.AST) -> Iterator[str]:
                 yield name
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.ExceptHandler(name=str(name)):
                 yield name
-            case ast.alias(asname=str(name)):
+            case ast.MatchMapping(rest=str(name)) | ast.alias(asname=str(name)):
                 yield name
 
 
@@ -47,13 +49,13 @@ def test_nouns_say_what_they_are() -> None:
 
 def test_names_with_dots_in_docstrings_are_there() -> None:
     """Modules, what they hold, and groups of entry points."""
-    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = {kind.group for kind in (*registry.KINDS, KINDS)}
     missing = []
     for path in sorted(PACKAGE.rglob("*.py")):
         for name in sorted(set(re.findall(r"`(auditor(?:\.\w+)+)`", path.read_text(encoding="utf-8")))):
             try:
                 pkgutil.resolve_name(name)
             except (ImportError, AttributeError):
-                if name not in project["entry-points"]:
+                if name not in groups:
                     missing.append(f"{path.relative_to(PACKAGE)}: {name}")
     assert not missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -214,3 +215,62 @@ def test_placebos_that_the_gate_refused_are_drawn_again() -> None:
         if all(c.status == "valid" for c in checks.values()):
             assert full == case
     assert again
+
+
+class Stub:
+    """A suite whose placebos are one text for each attribute, and whose neutral words are two others."""
+
+    def placebos(self, case: Case, n: int, rng: Random) -> list[Variant]:
+        names = sorted({name for v in case.variants for name in v.attributes})
+        return [placed(case, name, 0, "PAIR") for name in names]
+
+    def neutral(self, case: Case, most: int, rng: Random) -> list[Variant]:
+        framed = dataclasses.replace(placed(case, "neutral", 0, "Here it is. a"), edits=(
+            dataclasses.replace(swap("neutral", 0, "Here it is. a"), kind="wording"),))  # fmt: skip
+        return [framed, placed(case, "neutral", 2, "WORD"), placed(case, "neutral", 4, "TERM")]
+
+
+def placed(case: Case, attribute: str, at: int, target: str) -> Variant:
+    text = str(case.original.input)
+    edit = swap(attribute, at, target)
+    return Variant(id="", input=text[:at] + target + text[at + 1 :], edits=(edit,))
+
+
+class Refuses:
+    """Against every placebo of a pair."""
+
+    def check_many(self, cases: Sequence[Case]) -> list[list[Check]]:
+        return [
+            [
+                Check(variant_id=v.id, check="t", status="invalid" if "PAIR" in str(v.input) else "valid")
+                for v in case.variants
+            ]
+            for case in cases
+        ]
+
+
+def drawn_again(*edited: tuple[str, ...]) -> list[Variant]:
+    """The valid placebos of a text with one edit for each set of attributes, after those of pairs were refused."""
+    original = Variant(id="c.o", input="a b c d e f")
+    places = {"age": 6, "gender": 8, "race": 10}
+    variants = [
+        Variant(id=f"c.v{n}", input=f"edited {n}", edits=tuple(swap(name, places[name], "x", "swap") for name in names))
+        for n, names in enumerate(edited)
+    ]
+    case = Case(id="c", suite="s", original=original, variants=tuple(variants))
+    case = with_placebos(case, Stub(), per_seed=None, seed=1)
+    checks = {c.variant_id: c for c in Refuses().check_many([case])[0]}
+    (full,), found = placebos_again([case], checks, Stub(), Refuses(), seed=1)
+    assert len({v.id for v in full.variants}) == len(full.variants)
+    return [v for v in full.variants if v.id not in {"c.v0", "c.v1", "c.v2"} and found[v.id].status == "valid"]
+
+
+def test_a_neutral_word_stands_for_each_attribute_whose_placebos_were_refused() -> None:
+    standing = drawn_again(("gender",), ("race",))
+    assert {v.attributes for v in standing} == {("gender",), ("race",)}
+    assert all(is_placebo(v) for v in standing)  # and no sentence about the text
+
+
+def test_joint_placebos_are_drawn_for_each_set_that_has_none() -> None:
+    standing = drawn_again(("gender",), ("gender", "race"), ("age", "gender"))
+    assert {("gender", "race"), ("age", "gender")} <= {v.attributes for v in standing}
