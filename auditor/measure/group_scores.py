@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from auditor.measure.intervals import t_quantile
+from auditor.measure.intervals import LEVEL, t_quantile
 from auditor.measure.observations import Arm, Floats, Ints, Observations
-from auditor.measure.outliers import LEVEL, THRESHOLD, TINY, anomaly_indices
+from auditor.measure.outliers import THRESHOLD, TINY, anomaly_indices
 from auditor.measure.p_values import benjamini_hochberg
 
 DEFAULT_GROUPS = 43  # occupations of the published study
@@ -116,8 +116,8 @@ def scores_by_group(table: Observations, attribute: str, label: str) -> dict[str
     has = np.flatnonzero(answers)
     texts, at = np.unique(np.array(table.texts.values)[columns.version_text[has]], return_inverse=True)
     cell, cells = at * len(names) + group[has], len(texts) * len(names)
-    count = np.bincount(cell, minlength=cells).reshape(-1, len(names))
-    sums = np.bincount(cell, total[has] / answers[has], minlength=cells).reshape(-1, len(names))
+    count = np.bincount(cell, minlength=cells).reshape(len(texts), len(names))
+    sums = np.bincount(cell, total[has] / answers[has], minlength=cells).reshape(len(texts), len(names))
     return {
         name: [s / n if n else None for s, n in zip(sums[:, i].tolist(), count[:, i].tolist(), strict=True)]
         for i, name in enumerate(names)

@@ -189,7 +189,8 @@ def _differences(table: Observations, question: Question, base: str, label: str)
             if scale is None:
                 continue
             (y0, known0), (y1, known1) = (outcome_means(columns, side, before[scale]) for side in sides)
-            to = out.setdefault(question.unit_of(scale), table.bare())
+            unit = question.unit_of(scale)
+            to = out[unit] if unit in out else out.setdefault(unit, table.bare())
             size = 100.0 if scale == "share" else 1.0
             for version in np.flatnonzero(known0 & known1).tolist():
                 value = size * float(y1[version] - y0[version])

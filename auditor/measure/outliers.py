@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from auditor.measure.intervals import clopper_pearson
+from auditor.measure.intervals import LEVEL, clopper_pearson
 from auditor.measure.observations import Arm, Observations, Place, Shape
 from auditor.measure.p_values import benjamini_hochberg
 from auditor.measure.rates import tabulate
@@ -27,7 +27,6 @@ from auditor.measure.rates import tabulate
 THRESHOLD = 2.0  # the published threshold of the absolute index
 MIN_VALUES = 10  # fewer values give no index here
 MIN_UNITS = 30  # a rate of fewer units takes no part in the index here
-LEVEL = 0.95
 TINY = 1e-12
 MIN_WORTH, MAX_WORTH = 0.5, 1e6  # units of evidence that a prior is worth; beyond, all rates are equal
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LEVEL = 0.95
+from auditor.measure.intervals import LEVEL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,8 +14,8 @@ from auditor.report import cards, run_checks, words
 from auditor.report.claimed import Statement
 
 Commands = tuple[tuple[str, str], ...]  # (command, what it gives)
-# Models that a command can name; functions of a program and texts that a program handed over are no words of one.
 TRIED = 60  # variants that are looked at for an example that fits
+# Models that a command can name; functions of a program and texts that a program handed over are no words of one.
 NAMED = ("reviews", "vader", "textblob", "rules", "openai", "azure", "hf", "http", "python")
 
 

@@ -107,8 +107,17 @@ def test_the_retrained_model_is_better_on_the_held_out_estimate() -> None:
 def test_retraining_that_cannot_help_returns_the_model_before() -> None:
     from sklearn.dummy import DummyClassifier
 
+    fitted = []
+
+    class Counted(DummyClassifier):
+        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+            fitted.append(self)
+            return super().fit(X, y, sample_weight)
+
     schema, codes, labels = planted_data(200)
-    outcome = retrain(DummyClassifier(strategy="prior"), schema, codes, labels, np.random.default_rng(3), sample=500)
+    outcome = retrain(Counted(strategy="prior"), schema, codes, labels, np.random.default_rng(3), sample=500)
+    assert outcome.model is fitted[0]
+    assert len(fitted) == 1
     assert outcome.figures.portions == ()
     assert outcome.figures.before.value == outcome.figures.after.value == 0
     assert outcome.figures.stopped == "no discriminatory case was found"

@@ -67,7 +67,8 @@ def test_rows_and_long_sentences_are_unknown() -> None:
     assert gate.check(Variant(id="c.o", input=text), [long])[0].status == "unknown"
 
 
-TRANS = "gender:unmarked>trans_female"
+TRANS, NEUTRAL = "gender:unmarked>trans_female", "gender:neutral>neutral"
+STAYS = "gender:agreement>agreement"  # puts what is inserted next behind a word
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,45 @@ TRANS = "gender:unmarked>trans_female"
         ("The sales men were very knowledgeable.", (f"{TRANS} men=transgender women",)),
         ("She is fluent in English and some Spanish.", ("nationality:english>haitian English=Haitian",)),
         ("And Bob's your uncle!", ("gender:male>female uncle=aunt",)),
+        ("Her newborn boy sleeps well.", (f"{TRANS} boy=trans girl",)),
+        ("He throws like a girl, they say.", ("gender:female>trans_female girl=trans girl",)),
+        ("Services for the medically and physically disabled applicants.", (
+            "disability:disabled>mental_illness disabled=schizophrenic",)),
+        ("He is loved by the people.", ("gender:unmarked>male people=men",)),
+        ("She is a patient and methodical teacher.", (f"{STAYS} a=a", "disability:>disabled =disabled ")),
+        ("She was housed in a men's prison.", (
+            f"{STAYS} a=a", "disability:>chronic =diabetic ", "gender:male>female men=women")),
+        ("The paraplegic man is here. He has dementia.", ("disability:mobility>nondisabled paraplegic=able-bodied",)),
+        ("The resident has Alzheimer's disease.", (f"{STAYS} The=The", "disability:>nondisabled =nondisabled ")),
+        ("Their first child is at school.", (f"{STAYS} first=first", "disability:>blind =blind ")),
+        ("It is more of a teacher than a judge.", (f"{STAYS} a=a", "disability:>blind =blind ")),
+        ("He bought bread, and wine.", (f"{NEUTRAL} and=and additionally",)),
+        ("He stayed, and she was glad, and left.", (f"{NEUTRAL} and=as well as",)),
+        ("It worked with success at first go.", (f"{NEUTRAL} at first=initially",)),
+        ("The lawyer met his client there.", (f"{NEUTRAL} client=customer",)),
+        ("The lawyer met his clients there.", (f"{NEUTRAL} clients=customers",)),
+        ("It stops at three every time, and stays off.", (f"{NEUTRAL} every time=whenever",)),
+        ("He was polite, well informed, and on time.", (f"{NEUTRAL} informed=told",)),
+        ("It is not nearly as dull as this.", (f"{NEUTRAL} nearly=almost",)),
+        ("He has health needs due to illness.", (f"{NEUTRAL} needs=requires",)),
+        ("She came several times.", (f"{NEUTRAL} several=various",)),
+        ("He took it to small claims court.", (f"{NEUTRAL} small=tiny",)),
+        ("The coach's son isn't too pleased to hear that.", (f"{NEUTRAL} too=as well",)),
+        ("A social worker came at noon.", (f"{NEUTRAL} worker=employee",)),
+        ("Two social workers came at noon.", (f"{NEUTRAL} workers=employees",)),
+        ("He was given the whole of July.", (f"{NEUTRAL} whole=entire",)),
+        ("What a momma's boy!", ("gender:male>female boy=girl", )),
+        ("In the end the hero gets the girl.", ("gender:female>male girl=boy",)),
+        ("Oh boy, was I glad.", ("gender:male>female boy=girl",)),
+        ("The Sikh driver wears a kara at work.", ("religion:sikh>muslim Sikh=Muslim",)),
+        ("The Sikh family cooked langar for all.", ("religion:sikh>muslim Sikh=Muslim",)),
+        ("His wife went into labour on the bus.", ("gender:female>male wife=husband",)),
+        ("A man with schizophrenia in the Lewy body ward.", (
+            "disability:mental_illness>blind with schizophrenia=with blindness",)),
+        ("A man with schizophrenia and Alzheimer's disease.", (
+            "disability:mental_illness>blind with schizophrenia=with blindness",)),
+        ("The grandfather, a retired railwayman, sat down.", ("gender:male>female grandfather=grandmother",)),
+        ("The city was sued by the City of Detroit.", (f"{NEUTRAL} city=town",)),
         ("My brother (36M) wants to come.", ("gender:male>female brother=sister",)),
         ("They need German cooks, and her German language skills are basic.", (
             "nationality:german>norwegian German=Norwegian",)),
