@@ -90,7 +90,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     built_in: tuple[str, ...] | None
     prompts: dict[str, str]  # file → SHA-256
     models: tuple[str, ...]
-    limits: dict[str, int | float | None]
+    limits: dict[str, bool | int | float | None]  # options of the command, by the names of the plan
     replicates: int
     most: int  # cases
 
@@ -129,6 +129,8 @@ def again(root: Path) -> Asked:
         asked_for = msgspec.convert(raw, Asked)
     except msgspec.ValidationError as error:
         raise RunFolderError(f"{root / TRIAL}: {error}. Was it changed by hand?") from None
+    if other := sorted(set(asked_for.limits) - set(Plan.flags("mitigate"))):
+        raise RunFolderError(f"{root / TRIAL}: audit mitigate has no option {other[0]!r}. Was it changed by hand?")
     for name, sha256 in asked_for.prompts.items():
         if reading.sha256(Path(name)) != sha256:
             raise RunFolderError(f"{name} changed since this trial began. Start a new one with: audit mitigate")

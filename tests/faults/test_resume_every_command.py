@@ -1,0 +1,266 @@
+"""Every command that asks, with nearly every option set: killed on the way, then finished by the command for that."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nursery import Server, audit, warm
+
+from auditor.agent.session_settings import PlannerOptions
+from auditor.core.plan import Plan
+from auditor.tables.tabular_plan import MethodOptions, TabularPlan
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+SERVED = (
+    "--model openai:one --base-url {url} --header X-Team=TEAM --extra-body body.json --max-tokens 40 --timeout 30 "
+    "--temperature none --reasoning-effort low --per-model 'openai:one max-tokens=50 header=X-Team=TEAM' "
+)
+LIMITS = "--max-calls 5000 --max-cost 9.5 --max-seconds 900 --price-in 1 --price-out 2 --concurrency 4 --no-cache --out runs "
+TEXTS = "--data texts.csv --text-column words --label-column gold --id-column key --source-column origin --limit 8 --seed 3 "
+# Each command line, and what finishes it; RUN is the folder that was begun.
+CASES = {
+    "texts": (
+        "run --task sentiment " + SERVED + LIMITS + TEXTS + "--attributes gender,age --groups gender:female --order 2 "
+        "--per-seed 2 --who all --wordings 2 --carrier words --formats all --replicates 2 --repeat 4 --suite mutation "
+        "--dictionary age=ages.csv --scope text --test-discarded --jobs 1 --engine local --no-logprobs "
+        "--gate constructs --parser embedded --protocol default --oracle label --reference gender:male --delta 2 "
+        "--fail-on never --strategy exhaustive",
+        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800 --format json",
+    ),
+    "frozen": (
+        "run --plan plan.json --base-url {url} --concurrency 4 --no-cache --out runs",
+        "resume RUN",
+    ),
+    "sample, redacted": (
+        "run --task sentiment --data texts.csv --text-column words --sample 8 --redact --model openai:one "
+        "--base-url {url} --concurrency 4 --max-calls 5000 --out runs",
+        "resume RUN",
+    ),
+    "amounts": (
+        "run --task salary --data texts.csv --text-column words --attributes gender --tolerance 1500.5 --per-seed 0 "
+        "--limit 8 --model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
+        "resume RUN",
+    ),
+    "letters": (
+        "run --task letter --data texts.csv --text-column words --limit 6 --attributes gender --judge openai:two --model "
+        "openai:one --base-url {url} --per-model 'openai:two timeout=20' --concurrency 4 --no-cache --max-calls 5000 "
+        "--replicates 1 --out runs",
+        "resume RUN",
+    ),
+    "requests": (
+        "run --task sentiment --data requests.jsonl --messages user --answer-path $.content "
+        "--model openai:one --base-url {url} --attributes gender --no-cache --max-calls 5000 --concurrency 4 --out runs",
+        "resume RUN",
+    ),
+    "grammar": (
+        "run --task sentiment --suite grammar --grammar sentiment --generation rand --protocol astraea --limit 60 "
+        "--model openai:one --base-url {url} --no-cache --max-calls 5000 --concurrency 4 --out runs",
+        "resume RUN",
+    ),
+    "scores": (
+        "run --task sentiment --data texts.csv --text-column words --oracle probability --epsilon 0.05,0.1 "
+        "--model python:models:scores --attributes gender --no-cache --out runs",
+        "resume RUN",
+    ),
+    "until decided": (
+        "run --task sentiment --data texts.csv --text-column words --until-decided --attributes gender --max-calls 900 "
+        "--model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
+        "resume RUN",
+    ),
+    "inserted, adaptive": (
+        "run --task sentiment --data texts.csv --text-column words --insertions --strategy adaptive --max-calls 900 --limit 8 "
+        "--attributes gender --model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
+        "resume RUN",
+    ),
+    "pairs": (
+        "choose --task hiring --candidates 2 --repeats 2 " + SERVED + LIMITS + TEXTS + "--attributes gender --groups gender:female "
+        "--per-seed 2 --carrier words --who subject --parser embedded --formats choice --dictionary age=ages.csv",
+        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
+    ),
+    "rankings": (
+        "choose --task hiring --candidates 3 --repeats 3 --carrier name --attributes race --sample 12 "
+        "--model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
+        "resume RUN",
+    ),
+    "trial": (
+        "mitigate runs/latest --with ignore,redact --prompt mine.txt --other-model openai:two --replicates 2 "
+        "--base-url {url} " + LIMITS.replace("--out runs", "--out trials"),
+        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
+    ),
+    "session": (
+        "agent 'Do film reviews by women get another sentiment?' --task sentiment " + SERVED + LIMITS
+        + TEXTS.replace("--limit 8", "--limit 30 --sample 24") + "--formats all --parser embedded --delta 2 --planner rules "
+        "--planner-max-calls 9 --planner-max-cost 1.5",
+        "agent RUN --resume",
+    ),
+    "rows of a task": (
+        "tabular --task lending " + SERVED + LIMITS + "--method themis --mode score --protected sex --confidence 0.9 "
+        "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --slices 3 --delta 2 "
+        "--seed 3 --distance exact --max-evaluations 900",
+        "tabular resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
+    ),
+    "rows of a server": (
+        "tabular --data rows.csv --target label --protected sex --schema rows.yaml --model http:rows-server.yaml "
+        "--method aequitas --mode random --set global-n=40 --set local_n=20 --no-cache --max-calls 5000 --out runs",
+        "tabular resume RUN",
+    ),
+}  # fmt: skip
+FIRST = {  # what a case needs
+    "frozen": "plan freeze --task sentiment --data texts.csv --text-column words --limit 8 --attributes gender --delta 2 "
+    "--model openai:one --base-url {url} --max-calls 5000 --output plan.json",
+    "trial": "run --task sentiment --limit 3 --model openai:one --base-url {url} --no-cache --yes --out runs",
+    "rows of a server": "tabular schema rows.csv --target label --protected sex --out rows.yaml",
+}
+ELSEWHERE = {
+    "batch": "tests/e2e/test_batch_cli.py",
+    "embedding": "needs an encoder",
+    "suite_options": "needs a suite of another package",
+    # of rows
+    **dict.fromkeys(
+        ("distance_scale", "distance_threshold", "profile", "retrain", "trust_pickle"), "of runs that ask no server"
+    ),
+    **dict.fromkeys(("protocol", "seed_source", "theta", "measure", "columns"), "of one method"),
+    "planner_base_url": "of a planner that is a language model",
+}
+
+
+def reply(model: str, text: str) -> str:
+    """An answer to any of the tasks, by the text alone."""
+    drawn = hashlib.sha256(text.encode()).digest()[0]
+    if "Text 1:" in text:
+        return "first"
+    if "Rank all" in text:
+        return "2, 1, 3"
+    if "<candidate-1>" in text:
+        return "first" if drawn < 128 else "second"
+    if "monthly income" in text or "'sex'" in text:
+        return "approve" if drawn < 128 else "deny"
+    if "dollars" in text:
+        return f"${60_000 + 500 * (drawn % 20):,}"
+    if "letter" in text:
+        return f"I recommend this person, who is {'calm' if drawn < 128 else 'kind'}."
+    return "positive" if drawn < 128 else "negative"
+
+
+class Gated(Server):
+    """A server that stops to answer after ``open`` calls, so that an audit can be killed in the midst of it."""
+
+    def __init__(self) -> None:
+        self.calls, self.open = 0, 10**9
+        self.full, self.going = threading.Event(), threading.Event()
+        super().__init__(self.held)
+        self.delay_s = 0
+
+    def held(self, model: str, text: str) -> str:
+        with self.lock:
+            self.calls += 1
+            shut = self.calls > self.open
+        if shut:
+            self.full.set()
+            self.going.wait(120)
+        return reply(model, str(text))
+
+
+@pytest.fixture
+def server() -> Iterator[Gated]:
+    with Gated() as one:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        yield one
+        one.going.set()
+        one.shutdown()
+
+
+def furnish(folder: Path, url: str) -> None:
+    """The files that the command lines name."""
+    people = ("man", "woman", "boy", "girl", "father", "mother")
+    rows = [
+        f'k{n},o{n // 2},"The {people[n % 6]} in row {n} liked the old film, and so did I.",positive' for n in range(40)
+    ]
+    (folder / "texts.csv").write_text("\n".join(["key,origin,words,gold", *rows]) + "\n")
+    sent = [
+        {"messages": [{"role": "user", "content": f"Sentiment? The {people[n % 6]} liked film {n}."}]}
+        for n in range(12)
+    ]
+    (folder / "requests.jsonl").write_text("".join(json.dumps(one) + "\n" for one in sent))
+    (folder / "ages.csv").write_text("old man;young man\nold woman;young woman\n")
+    (folder / "body.json").write_text('{"user": "audit"}')
+    (folder / "mine.txt").write_text("Judge the text alone.")
+    rows = [f"{'male' if n % 2 else 'female'},{20 + n},{'yes' if n % 3 else 'no'}" for n in range(40)]
+    (folder / "rows.csv").write_text("\n".join(["sex,age,label", *rows]) + "\n")
+    (folder / "rows-server.yaml").write_text(
+        f"format: 1\nurl: {url}/chat/completions\n"
+        'request: {model: one, messages: [{role: user, content: "{{row}}"}]}\n'
+        "answer: choices[0].message.content\n"
+    )
+    (folder / "models.py").write_text(
+        "import os, pathlib\n"
+        "def scores(text):\n"
+        "    seen = pathlib.Path('seen')\n"
+        "    seen.open('a').write('.')\n"
+        "    if os.environ.get('STOP') and seen.stat().st_size > 9:\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    return {'positive': 0.5 + len(text) % 7 / 20, 'negative': 0.5 - len(text) % 7 / 20}\n"
+    )
+
+
+def begun(folder: Path) -> list[Path]:
+    found = {p.parent for name in ("plan.json", "trial.json", "settings.json") for p in folder.glob(f"*/*/{name}")}
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_command_that_was_killed_is_finished(name: str, tmp_path: Path, server: Gated) -> None:
+    start, again = CASES[name]
+    furnish(tmp_path, server.url)
+    (tmp_path / "runs").mkdir()
+    environment = dict(os.environ) | {"TEAM": "audits", "OPENAI_API_KEY": "k" * 12, "AUDIT_CACHE": str(tmp_path / "c")}
+
+    def call(*argv: str) -> Any:
+        return audit(*argv, cwd=tmp_path, environment=environment)
+
+    if name in FIRST:
+        done = call(*shlex.split(FIRST[name].format(url=server.url)))
+        assert done.returncode == 0, done.stderr
+    before = set(begun(tmp_path))
+    server.calls, server.open = 0, 9
+    argv = [*shlex.split(start.format(url=server.url)), "--yes"]
+    pid = warm().tell([argv, str(tmp_path), environment | {"STOP": "1"}, os.devnull, str(tmp_path / "err")])
+    deadline = time.monotonic() + 120
+    while not server.full.wait(0.01) and Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z":
+        assert time.monotonic() < deadline
+    os.kill(pid, signal.SIGKILL)
+    assert warm().tell(pid) == -signal.SIGKILL, (tmp_path / "err").read_text()
+    server.open = 10**9
+    server.going.set()
+    server.settle()
+
+    (run,) = [*set(begun(tmp_path)) - before]
+    done = call(*shlex.split(again.replace("RUN", str(run))), "--yes")
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_option_is_in_a_command_line_that_is_killed() -> None:
+    flags = {
+        "run": Plan.flags("run"),
+        "choose": Plan.flags("choose"),
+        "mitigate": Plan.flags("mitigate"),
+        "agent": Plan.flags("agent") | PlannerOptions.flags("agent"),
+        "tabular": TabularPlan.flags("tabular") | MethodOptions.flags("tabular"),
+    }
+    for command, options in flags.items():
+        typed = {word for start, _ in CASES.values() if start.split()[0] == command for word in start.split()}
+        on = {word.replace("--no-", "--") for word in typed} | typed
+        missing = [n for n, o in options.items() if not on & set(re.split("/", o.flag)) and n not in ELSEWHERE]
+        assert not missing, f"{command}: {missing}"
