@@ -1,4 +1,4 @@
-"""The command line: a command's module is imported when it is called.
+"""The command line: a command's module is imported when it is called, and everything else once `main` has begun.
 
 Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 findings at or above ``--fail-on``,
 2 could not run, 3 incomplete, 70 a defect of this tool or of a plug-in, 130 interrupted.
@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from auditor.cli.screen import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain, message_of
-from auditor.core.secrets import scrub
-from auditor.core.shown import guarded
 
 COMMANDS = {  # module and function below `auditor.cli`, and one line of help
     "run": ("run:run", "Run an audit (the default command)."),
@@ -52,9 +50,11 @@ SETTINGS = "audit.toml"
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of ``audit``."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # as on stderr, no sign that a terminal lacks ends a command
-        sys.stdout.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
     try:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # as on stderr, no sign that a terminal lacks ends a command
+            sys.stdout.reconfigure(errors="backslashreplace")
         code = run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except BrokenPipeError:
@@ -63,10 +63,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _leave(*_: object) -> None:
+    """End on Ctrl-C while modules load: an exception in the midst of that may crash one that is written in C."""
+    os.write(2, b"audit: Interrupted.\n")
+    os._exit(130)
+
+
 def _mute() -> None:
     """The reader went away (``audit … | head``): what is left to be written goes nowhere, without a traceback."""
     import contextlib
-    import os
 
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
@@ -77,7 +82,9 @@ def _mute() -> None:
 
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code."""
+    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain, message_of
     from auditor.core.errors import AuditError, PluginError
+    from auditor.core.shown import guarded
 
     if argv and argv[0] in ("-V", "--version"):
         from auditor._version import __version__
@@ -97,7 +104,10 @@ def run(argv: list[str]) -> int:
         argv = ["run", *argv]
     try:
         with guarded():
-            return command(argv[0])(argv[1:])
+            function = command(argv[0])
+            if signal.getsignal(signal.SIGINT) is _leave:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            return function(argv[1:])
     except KeyboardInterrupt:
         complain(INTERRUPTED)
         return EXIT_INTERRUPTED
@@ -119,9 +129,11 @@ def run(argv: list[str]) -> int:
 
 def _crashed(error: BaseException, message: str) -> int:
     """Say in one line what went wrong and where the traceback lies; 1 would read as findings of ``--fail-on``."""
-    import os
     import tempfile
     import traceback
+
+    from auditor.cli.screen import EXIT_DEFECT, complain
+    from auditor.core.secrets import scrub
 
     try:
         fd, path = tempfile.mkstemp(prefix="audit-traceback-", suffix=".txt")

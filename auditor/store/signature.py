@@ -24,7 +24,7 @@ FILE = "signature.json"
 
 
 def sign(path: Path, key: Path) -> Path:
-    """Sign the head of the run in ``path``, and its report, with the private key in ``key``; gives its file.
+    """Sign the head of the run in ``path``, and its reports, with the private key in ``key``; gives its file.
 
     Raises
     ------
@@ -41,11 +41,10 @@ def sign(path: Path, key: Path) -> Path:
         raise ConfigError(f"--sign {key}: no private key in PEM form without a pass phrase: {error}") from None
     if not isinstance(private, ed25519.Ed25519PrivateKey):
         raise ConfigError(f"--sign {key}: an Ed25519 key is needed; this one is of another kind")
-    report = folder.path / REPORT
     signed: dict[str, object] = {
         "run": folder.id,
         "head": head(folder.record()),
-        "report_sha256": file_sha256(report) if report.is_file() else None,
+        "reports": _reports(path),
         "signed": datetime.now(UTC).isoformat(timespec="seconds"),
         "public_key": _text(private.public_key().public_bytes_raw()),
     }
@@ -80,9 +79,12 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
     folder = RunFolder.open(path)
     if signed.get("run") != folder.id or signed.get("head") != head(folder.record()):
         return [_problem("changed", "another record was signed: the run changed since, or the file was moved")], []
-    report = folder.path / REPORT
-    if signed.get("report_sha256") and (not report.is_file() or file_sha256(report) != signed["report_sha256"]):
-        return [_problem("changed", f"another {REPORT} was signed")], []
+    then, now = signed.get("reports", {REPORT: signed.get("report_sha256")}), _reports(path)  # older ones sign one
+    then = {name: sha256 for name, sha256 in then.items() if sha256} if isinstance(then, dict) else {}
+    if other := [name for name, sha256 in then.items() if now.get(name) != sha256]:
+        return [_problem("changed", f"another {other[0]} was signed")], []
+    unsigned = ", ".join(name for name in now if name not in then)
+    added = f"{unsigned}: not checked: the signature does not cover it. Sign again with --sign." if unsigned else ""
     name = hashlib.sha256(raw).hexdigest()
     if public is not None:
         try:
@@ -91,8 +93,16 @@ def check(path: Path, public: Path | None) -> tuple[list[Problem], list[str]]:
             raise ConfigError(f"--signed-by {public}: no public key in PEM form: {error}") from None
         if not isinstance(wanted, ed25519.Ed25519PublicKey) or wanted.public_bytes_raw() != raw:
             return [_problem("changed", f"it was signed by another key (SHA-256 {name})")], []
+        if added:
+            return [_problem("changed", added)], []
         return [], [f"{FILE}: the head was signed {signed.get('signed')} by the key in {public}."]
-    return [], [f"{FILE}: signed {signed.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."]
+    whose = f"{FILE}: signed {signed.get('signed')} by the key with SHA-256 {name}; whose that is, is not checked."
+    return [], [whose, *filter(None, [added])]
+
+
+def _reports(path: Path) -> dict[str, str]:
+    """SHA-256 of every report in a run folder, by file name."""
+    return {file.name: file_sha256(file) for file in sorted(path.glob("report*")) if file.is_file()}
 
 
 def _library() -> tuple[Any, Any, Any]:

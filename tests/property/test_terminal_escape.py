@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from auditor.cli.main import COMMANDS, complain, run
+from auditor.cli.main import COMMANDS, run
+from auditor.cli.screen import complain
 from auditor.core.errors import BadRequest, ConfigError
 from auditor.core.shown import BIDI_SAFE, Guard, guarded, inline, quoted
 

@@ -1,0 +1,89 @@
+"""What an attacker, a hurried user or an accident does to an audit, seen at the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, with a cache of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    return tmp_path
+
+
+def said(capsys: Capture, *argv: object) -> tuple[int, str]:
+    """Exit code of a command, and what it prints, as one line."""
+    capsys.readouterr()
+    code = run(list(map(str, argv)))
+    captured = capsys.readouterr()
+    return code, " ".join((captured.out + captured.err).split())
+
+
+# -- signatures -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["report.html", "report.md"])
+def test_a_report_that_was_added_after_signing_is_not_vouched_for(file: str, place: Path, capsys: Capture) -> None:
+    pytest.importorskip("cryptography", reason="the extra sign is not installed")
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    key = ed25519.Ed25519PrivateKey.generate()
+    plain = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    Path("key.pem").write_bytes(key.private_bytes(*plain))
+    public = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    Path("key.pub").write_bytes(public)
+    assert run(["run", "--task", "sentiment", "--limit", "3", "--model", "vader"]) == 0
+    (folder,) = (p.parent for p in place.glob("reports/*/plan.json"))
+    (folder / "report.html").unlink()
+    Path("reports/runs.jsonl").unlink()
+    assert said(capsys, "verify", folder, "--sign", "key.pem")[0] == 0
+    assert said(capsys, "verify", folder, "--signed-by", "key.pub")[0] == 0
+    (folder / file).write_text("<p>Nothing was found.</p>")
+    code, told = said(capsys, "verify", folder, "--signed-by", "key.pub")
+    assert (code, f"{file}: not checked" in told) == (1, True), told
+    code, told = said(capsys, "verify", folder)
+    assert (code, f"{file}: not checked" in told) == (0, True), told
+    assert said(capsys, "verify", folder, "--sign", "key.pem")[0] == 0
+    assert said(capsys, "verify", folder, "--signed-by", "key.pub")[0] == 0
+    (folder / file).write_text("<p>Something else.</p>")
+    assert said(capsys, "verify", folder, "--signed-by", "key.pub")[0] == 1
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------------------------
+
+STARTING = """
+import os, signal, sys
+seen = set()
+
+def interrupt(event, names):
+    if event == "import" and names[0].startswith("auditor.") and names[0] not in seen:
+        seen.add(names[0])
+        if "auditor.cli.main" in seen and len(seen) == {n}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.addaudithook(interrupt)
+from auditor.cli.main import main
+main(["--task", "sentiment", "--model", "vader", "--limit", "2", "--out", "runs"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [4, 5, 7, 10, 15, 25, 40])
+def test_ctrl_c_while_modules_load_exits_130_without_a_traceback(n: int, place: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", STARTING.format(n=n)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 130, done.stderr
+    assert "Interrupted" in done.stderr
+    assert "Traceback" not in done.stderr
