@@ -54,6 +54,8 @@ def write_error(path: Path, error: OSError) -> UserError:
             f"cannot write {path}: the disk (or the quota) is full. What was written before is kept. "
             f"Free some space, then run: audit resume {path.parent}"
         )
+    if error.errno == errno.ENOENT:
+        return UserError(f"cannot write {path}: it or its folder was deleted or moved. Nothing more is asked.")
     return UserError(f"cannot write {path}: {error.strerror or error}. Check the folder's permissions.")
 
 

@@ -13,6 +13,7 @@ too, has each run when it starts and when it ends. A start without an end was ab
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -169,6 +170,8 @@ class Journal:
     def _write(self, data: bytes, seq: int, prev: str) -> None:
         if not self._open:
             raise ValueError(f"{self.path} is closed")
+        if not self._there():  # the system takes lines of a deleted file without a word
+            raise write_error(self.path, FileNotFoundError(errno.ENOENT, "deleted"))
         view = memoryview(data)
         try:
             while view:
@@ -180,6 +183,13 @@ class Journal:
             raise write_error(self.path, error) from error
         self._size += len(data)
         self._seq, self._prev = seq, prev
+
+    def _there(self) -> bool:
+        """Whether the file that is written is still the one at its path."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self.path))
+        except OSError:
+            return False
 
 
 def _resume(path: Path, fd: int, start: str) -> tuple[int, str, int]:

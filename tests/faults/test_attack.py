@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from nursery import Server
 
 from auditor.cli.main import run
 
@@ -87,3 +91,37 @@ def test_ctrl_c_while_modules_load_exits_130_without_a_traceback(n: int, place: 
     assert done.returncode == 130, done.stderr
     assert "Interrupted" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# -- the disk -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "start",
+    [
+        "run --task sentiment --model openai:one --model openai:two --limit 60",
+        "choose --task hiring --model openai:one --limit 60 --carrier name --attributes race",
+        "tabular --task lending --model openai:one --method themis --protected sex",
+        "agent 'Do film reviews by women get another sentiment?' --model openai:one --limit 60",
+    ],
+)
+def test_a_run_whose_folder_is_deleted_asks_nothing_more(start: str, place: Path, capsys: Capture) -> None:
+    lock, asked = threading.Lock(), list[str]()
+
+    def reply(model: str, text: str) -> str:
+        with lock:
+            asked.append(text)
+            if len(asked) == 20:
+                shutil.rmtree(place / "runs")
+        return "positive"
+
+    with Server(reply) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        more = ["--base-url", server.url, "--concurrency", "4", "--no-cache", "--out", "runs", "--max-calls", "900"]
+        code, told = said(capsys, *shlex.split(start), *more)
+        server.shutdown()
+    assert code == 2, told
+    assert "deleted" in told
+    assert len(asked) <= 20 + 2 * 8  # what was under way, of two models
