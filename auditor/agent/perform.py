@@ -16,6 +16,7 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 
 if TYPE_CHECKING:
+    from auditor.models.budget import Budget
     from auditor.run.preparation import Parts
     from auditor.run.result import Result
 
@@ -76,16 +77,16 @@ def take(used: Used, parts: Parts) -> None:
 
 
 def execute(
-    plan: Plan, models: Sequence[Model] | None, *, observe: Observer, begun: Callable[[Path], None], used: Used
+    plan: Plan, models: Sequence[Model] | None, *, observe: Observer, begun: Callable[[Path, Budget], None], used: Used
 ) -> Result:
-    """Run ``plan``; ``begun`` gets the run folder before anything is asked."""
+    """Run ``plan``; ``begun`` gets the run folder and the budget before anything is asked."""
     from auditor import run
     from auditor.run.result import in_folder
 
     parts = run.prepare(plan, models=models)
     parts.budget.start()
     try:
-        return in_folder(parts, observe=observe, begun=begun)
+        return in_folder(parts, observe=observe, begun=lambda path: begun(path, parts.budget))
     finally:
         take(used, parts)
 

@@ -28,6 +28,7 @@ from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
 
 if TYPE_CHECKING:
+    from auditor.models.budget import Budget
     from auditor.run.result import Result
 
 __all__ = ["LEAST_CALLS", "SESSION", "STEPS", "Session"]
@@ -35,6 +36,7 @@ __all__ = ["LEAST_CALLS", "SESSION", "STEPS", "Session"]
 LEAST_CALLS = 20  # fewer cannot hold an original, its variants and their placebos on a handful of texts
 MAX_RUNS = 8
 OVERLAP = 0.05
+GONE = "the client went away"
 LABELS = 12  # of the task, that the record names
 
 
@@ -58,6 +60,8 @@ class Session:
         self.spent = Spent()
         self.runs: list[Entry] = []
         self.finished: str | None = None
+        self._gone = False
+        self._budget: Budget | None = None  # of the last run
         self.lock = RLock()
         self._status, self._reason = "running", ""
         self._generated: set[str] = set()
@@ -134,6 +138,12 @@ class Session:
             self.step("end", reason, status=status)
         self.write()
         self._ledger.close()
+
+    def leave(self) -> None:
+        """Ask nothing more, from another thread: whoever plans went away. What is in flight is still taken."""
+        self._gone, self.finished = True, self.finished or GONE
+        if self._budget is not None:
+            self._budget.stop(GONE)
 
     def forget(self) -> None:
         """Remove the folder of a session that began here and was answered nothing: there is nothing to read."""
@@ -320,9 +330,12 @@ class Session:
     def _result(self, entry: Entry, plan: Plan, old: Entry | None, used: Used) -> Result:
         """The result of a run: read, finished, or made."""
 
-        def begun(path: Path) -> None:
+        def begun(path: Path, budget: Budget) -> None:
             entry.folder = f"runs/{path.name}"
             self.write()
+            self._budget = budget
+            if self._gone:
+                budget.stop(GONE)
 
         if old is None or not (old.folder or old.notes):
             return perform.execute(plan, self.adapters(), observe=self.observe, begun=begun, used=used)

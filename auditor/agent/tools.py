@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from auditor._version import __version__
-from auditor.agent.session import Session
+from auditor.agent.session import GONE, Session
 from auditor.agent.session_settings import Refused
 from auditor.agent.values import Entry, Request, checked
 from auditor.core.errors import ConfigError, MissingDependency, UserError
@@ -299,8 +299,17 @@ def serve(session: Session) -> str:
     from mcp import stdio_server
 
     async def go() -> None:
-        async with stdio_server() as (read, write):
-            await made.run(read, write, made.create_initialization_options())
+        send, receive = anyio.create_memory_object_stream[Any](0)
+
+        async def pass_on() -> None:
+            async with send:
+                async for message in read:
+                    await send.send(message)
+                session.leave()  # at once: the server waits for the operation that is under way
+
+        async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
+            tasks.start_soon(pass_on)
+            await made.run(receive, write, made.create_initialization_options())
 
     anyio.run(go)
-    return session.finished or "the client went away"
+    return session.finished or GONE

@@ -137,6 +137,7 @@ class Budget:
         self.spent_usd = 0.0
         self._in_flight = 0
         self.held_usd = 0.0
+        self._stopped = ""
         self._clock = clock
         self._started_at: float | None = None
         self._waiters: list[asyncio.Future[None]] = []
@@ -146,6 +147,10 @@ class Budget:
         """Start the clock, once."""
         if self._started_at is None:
             self._started_at = self._clock()
+
+    def stop(self, reason: str) -> None:
+        """Grant no further call, for ``reason``; another thread may say so. Calls in flight are still awaited."""
+        self._stopped = reason
 
     def charge(self, *, calls: int = 0, usd: float = 0.0) -> None:
         """Count what an earlier part of the run used; for resuming."""
@@ -231,6 +236,8 @@ class Budget:
             Not even the first one fits.
         """
         while True:
+            if self._stopped:
+                raise BudgetExceeded(self._stopped)
             left = self.remaining_s()
             if left is not None and left <= 0:
                 raise self.out_of_time()

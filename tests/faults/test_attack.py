@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import shlex
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from nursery import Server
@@ -125,3 +129,49 @@ def test_a_run_whose_folder_is_deleted_asks_nothing_more(start: str, place: Path
     assert code == 2, told
     assert "deleted" in told
     assert len(asked) <= 20 + 2 * 8  # what was under way, of two models
+
+
+# -- clients that go away -------------------------------------------------------------------------------
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_a_client_that_goes_away_ends_the_asking(place: Path) -> None:
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    held, going = threading.Event(), threading.Event()
+    count = itertools.count(1)
+
+    def reply(model: str, text: str) -> str:
+        if next(count) > 10:
+            held.set()
+            going.wait(120)
+        return "positive"
+
+    with Server(reply) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        goal = "Does the sentiment of film reviews change with gender?"
+        argv = ["mcp", goal, "--model", "openai:one", "--base-url", server.url, "--max-calls", "3000"]
+        argv += ["--no-cache", "--concurrency", "4", "--out", "runs"]
+        code = f"from auditor.cli.main import main; main({argv!r})"
+        with subprocess.Popen([sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as client:
+            assert client.stdin is not None
+            about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+            run = {"purpose": "pilot", "attributes": ["gender"], "texts": 60, "why": "a first look"}
+            for message in (
+                {"id": 1, "method": "initialize", "params": about},
+                {"method": "notifications/initialized"},
+                {"id": 2, "method": "tools/call", "params": {"name": "run_audit", "arguments": run}},
+            ):
+                client.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+                client.stdin.flush()
+            assert held.wait(120)
+            client.stdin.close()
+            time.sleep(2)  # while four calls are held, it can do nothing but see that its input ended
+            going.set()
+            assert client.wait(120) == 3, client.stderr
+        server.settle()
+        assert sum(server.asked.values()) <= 10 + 4
+        server.shutdown()
+    (session,) = (json.loads(p.read_text()) for p in place.glob("runs/agent-*/session.json"))
+    assert session["status"] == "partial"
+    assert "client went away" in session["status_reason"]
