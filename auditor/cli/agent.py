@@ -51,8 +51,10 @@ def agent(
 
         kept = session_folder.options(Path(goal))
         again = f"agent {quoted(goal)} --resume"
-        servers = [kept.common.get("base_url"), kept.planner_base_url]
-        run_folders.Named.of(kept.models or (), servers).consent(Path(goal), again=again, yes=yes, named=None)
+        limits = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
+        plan = Plan.of({**kept.common, **limits, "models": kept.models or ()})
+        named = run_folders.Named.of(plan.as_dict(), servers=[kept.planner_base_url])
+        named.consent(Path(goal), again=again, yes=yes, named=None)
         return _show(agents.resume(Path(goal), observe=Draw()), format, full)
     planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}
     options = {n: v for n, v in options.items() if n not in planned}

@@ -136,7 +136,7 @@ def replay(
 
     replicates = Plan(replicates=replicates).replicates or replicates
     path = find_text_run(run, "replay")
-    named = run_folders.Named.of_texts(RunFolder.open(path).record().get("spec") or {})
+    named = run_folders.Named.of((RunFolder.open(path).record().get("spec") or {}) | {"max_calls": replicates})
     again = f"replay {quoted(path)} {quoted(id)}"
     named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
     answers = ask(path, id, replicates=replicates)

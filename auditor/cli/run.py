@@ -240,7 +240,7 @@ def resume(
             return 0
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on, full=full)
-    named = run_folders.Named.of_texts(folder.plan.get("plan") or {})
+    named = run_folders.Named.of((folder.plan.get("plan") or {}) | limits)
     named.consent(path, again=f"resume {quoted(path)}", **consented)
     if panels:
         return trials.resume_panels(path, limits, format)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
+import msgspec
 import typer
 
 from auditor.cli.frame import option
@@ -107,13 +109,14 @@ def agree(
     check: Callable[[], object],
     show: Callable[[], str],
     limits: str = "--max-calls N, or --max-cost USD",
+    sized: str = "; --dry-run says how many calls it would be",
 ) -> None:
     """Ask before models are asked that may cost money; without a terminal to ask at, say what is needed.
 
     Nothing is asked where every model runs on this machine, where a limit of calls or cost is set (``limited``), or
     where the user said ``--yes``. ``check`` finds slips in what was typed: they are told before the question. ``show``
-    says what will be asked and what it may cost; ``limits`` are the options that set a limit. Raises `ConfigError`
-    where there is nobody to ask, `typer.Abort` where the user does not want to go on.
+    says what will be asked and what it may cost; ``limits`` are the options that set a limit, ``sized`` says what
+    counts the calls. Raises `ConfigError` where there is nobody to ask, `typer.Abort` where the answer is no.
     """
     from auditor.models import may_cost
 
@@ -124,8 +127,7 @@ def agree(
     if not _somebody():
         raise ConfigError(
             f"{', '.join(asked)} may cost money, no limit is set, and there is no terminal to ask at: nothing "
-            f"was asked. Set a limit ({limits}), or give --yes to go on without one; --dry-run says how many calls it "
-            "would be."
+            f"was asked. Set a limit ({limits}), or give --yes to go on without one{sized}."
         )
     sys.stderr.write(show().rstrip("\n") + "\n")
     typer.confirm("No limit was set. Go on?", abort=True, err=True)
@@ -141,31 +143,54 @@ class Consented(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """What a folder, which anybody may have written, names: models that run code or say where texts go, and servers."""
+    """What a folder, which anybody may have written, names of what runs here, leaves this machine or costs money.
+
+    Attributes
+    ----------
+    models, addresses
+        Models that run code or say where texts go, and servers: the command line can name them too.
+    further : tuple of str
+        Sentences about what it cannot name: headers, files that are sent, a cluster.
+    unlimited : tuple of str
+        Models that may cost money, where no limit is set.
+    """
 
     models: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
+    unlimited: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, models: Iterable[str | None], addresses: Iterable[str | None]) -> Self:
-        """Of all models and addresses, those that are asked about."""
-        kinds = RUNS_CODE + REACHES
-        kept = dict.fromkeys(m for m in models if m and m.partition(":")[0] in kinds)
-        return cls(models=tuple(kept), addresses=tuple(dict.fromkeys(a for a in addresses if a)))
-
-    @classmethod
-    def of_texts(cls, plan: Mapping[str, object]) -> Self:
-        """Of the plan of a run over texts."""
+    def of(cls, plan: Mapping[str, object], *more: str | None, servers: Iterable[str | None] = ()) -> Self:
+        """Of the plan of a run or a session; ``more`` are further models, ``servers`` further addresses."""
         from auditor.core.record import part
-        from auditor.core.record.base import Spec
+        from auditor.models import may_cost
 
-        spec = part(plan, Spec)
-        return cls.of([*spec.models, spec.judge], [spec.base_url])
+        stored = part(plan, _Stored)
+        specs = list(dict.fromkeys(m for m in (*stored.models, stored.model, stored.judge, *more) if m))
+        addresses = dict.fromkeys(a for a in (stored.base_url, *servers) if a)
+        reach = [stored, *(part(own, _Reach) for own in stored.per_model.values())]
+        headers = dict.fromkeys(header for one in reach for header in one.headers)
+        bodies = dict.fromkeys(one.extra_body for one in reach if one.extra_body)
+        secret = [f"{variable} (as {name})" for name, _, variable in (header.partition("=") for header in headers)]
+        further = [f"The folder names variables whose values would be sent: {', '.join(secret)}."] if secret else []
+        further += [f"The folder names files that would be sent: {', '.join(bodies)}."] if bodies else []
+        further += (
+            [f"The folder hands work to a cluster: --engine {stored.engine}."] if stored.engine != "local" else []
+        )
+        limited = stored.max_calls is not None or stored.max_cost is not None
+        return cls(
+            models=tuple(spec for spec in specs if spec.partition(":")[0] in RUNS_CODE + REACHES),
+            addresses=tuple(addresses),
+            further=tuple(further),
+            unlimited=() if limited else tuple(filter(may_cost, specs)),
+        )
 
     def options(self) -> str:
-        """The options that name it all."""
+        """The options that name it all, or say yes to what no option names."""
         models = "".join(f" --model {quoted(spec)}" for spec in self.models)
-        return models + "".join(f" --base-url {quoted(address)}" for address in self.addresses)
+        servers = "".join(f" --base-url {quoted(address)}" for address in self.addresses)
+        return models + servers + " --yes" * bool(self.further or self.unlimited)
 
     def consent(
         self, path: Path, *, again: str, yes: bool, named: Iterable[str] | None, base_url: str | None = None
@@ -177,25 +202,64 @@ class Named:
         folder, for the `ConfigError` where something is left and nobody can be asked.
         """
         chosen = {hidden(url) for url in (base_url, os.environ.get("OPENAI_BASE_URL")) if url}
-        left = Named(
+        left = replace(
+            self,
             models=tuple(m for m in self.models if m not in set(named or ())),
             addresses=tuple(a for a in self.addresses if a not in chosen),
         )
         if yes or left == Named():
             return
         runs = [m for m in left.models if m.partition(":")[0] in RUNS_CODE]
-        sent = [*(m for m in left.models if m not in runs), *left.addresses]
+        sent = [*(_where(m) for m in left.models if m not in runs), *left.addresses]
         what = [f"{path} names what would run on this machine: {'; '.join(runs)}."] if runs else []
         what += [f"{path} names where its texts would be sent, with your key: {'; '.join(sent)}."] if sent else []
+        what += left.further
+        if left.unlimited:
+            what.append(f"{path} sets no limit of calls or cost, and {', '.join(left.unlimited)} may cost money.")
         if _somebody():
             complain(" ".join(what))
             typer.confirm("Go on?", abort=True, err=True)
             return
-        how = "with --yes" if named is None else "if you name it too, or with --yes"
+        how = "with --yes" if named is None or left.further else "if you name it too, or with --yes"
+        if left.unlimited and named is not None:
+            how += ", and within a limit (--max-calls N, --max-cost USD) unless --yes is given"
         raise ConfigError(
             f"{' '.join(what)} It is used only {how}.",
             below=f"Go on with: audit {again}{' --yes' if named is None else left.options()}",
         )
+
+
+class _Reach(msgspec.Struct):
+    """What a plan says of servers, as far as it decides what they are sent."""
+
+    headers: tuple[str, ...] = ()
+    extra_body: str | None = None
+
+
+class _Stored(_Reach):
+    """What a plan says that the user is asked about."""
+
+    models: tuple[str, ...] = ()
+    model: str | None = None
+    judge: str | None = None
+    base_url: str | None = None
+    per_model: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    engine: str = "local"
+    max_calls: int | None = None
+    max_cost: float | None = None
+
+
+def _where(spec: str) -> str:
+    """An ``http:`` model with the server and the variables that its file names, where it can be read."""
+    from auditor.core.errors import UserError
+    from auditor.models.http_file import read
+
+    for rows in (False, True):
+        with suppress(UserError):
+            file = read(spec.partition(":")[2], rows=rows)
+            variables = "".join(f", {name}" for name in sorted(file.variables))
+            return f"{spec} ({hidden(file.url)}{variables})"
+    return spec
 
 
 def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[str, object]:
@@ -268,6 +332,6 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
         else:
             raised = proposed.raised(typed)
             further = " A higher limit is for the whole run." if raised else ""
-            named = Named.of_texts(result.record["spec"]).options()
+            named = Named.of(result.record["spec"]).options()
             complain(f"{reason}{further}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")
     return judge(record, fail_on, partial=not result.complete)

@@ -164,7 +164,7 @@ def _finish(run: TabularRun, format: str, fail_on: str | None, *, full: bool) ->
         typed = records.read(run.record)
         spec, reason, further = typed.spec, (typed.status_reason or "").rstrip("."), ""
         if run.path is not None and (spec.task is not None or (spec.model or "").startswith("http:")):
-            named = run_folders.Named.of([spec.model], [spec.base_url]).options()
+            named = run_folders.Named.of({**typed.raw["spec"], "max_calls": 0}).options()
             further = f"Go on with: audit tabular resume {quoted(run.path)}{named} --max-calls N"
             further += " (or another limit)"
         complain(f"The search is incomplete: {reason}.", further)
@@ -210,7 +210,7 @@ def resume(
 
     path = run_folders.find_intact(run)
     plan, again = RunFolder.open(path).plan, f"tabular resume {quoted(path)}"
-    named = run_folders.Named.of([plan.get("model")], [plan.get("base_url")])
+    named = run_folders.Named.of(plan | limits)
     named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
     return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on, full=full)
 

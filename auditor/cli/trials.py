@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -81,7 +81,7 @@ def mitigate(
     root = Path(str(limits.pop("out", None) or path.parent))
     built_in = names(with_) if with_ is not None else () if prompt or other_model else None
     wanted = trying.Wanted(built_in=built_in, prompts=tuple(prompt or ()), models=tuple(other_model or ()))
-    named = run_folders.Named.of_texts(RunFolder.open(path).plan.get("plan") or {})
+    named = replace(run_folders.Named.of(RunFolder.open(path).plan.get("plan") or {}), unlimited=())  # asked below
     named.consent(path, again=f"mitigate {quoted(path)}", yes=yes, named=None, base_url=base_url)
     prepared = trying.prepare_trial(path, wanted, limits, replicates)
     size = f"{plural(len(prepared.arms), 'prompt')}, {plural(len(prepared.cases), 'case')}"
@@ -106,10 +106,10 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consented: run_fold
     trial = trying.again(folder)
     path, wanted = folder / trial.run, trial.wanted
     require_intact(path)
-    plan = RunFolder.open(path).plan.get("plan") or {}
-    named = run_folders.Named.of([*(plan.get("models") or ()), *wanted.models], [plan.get("base_url")])
-    named.consent(folder, again=f"resume {quoted(folder)}", **consented)
     limits = trial.limits | {name: value for name, value in limits.items() if value is not None}
+    plan = {**(RunFolder.open(path).plan.get("plan") or {}), "max_calls": None, "max_cost": None, **limits}
+    named = run_folders.Named.of(plan, *wanted.models)
+    named.consent(folder, again=f"resume {quoted(folder)}", **consented)
     return _try_out(trying.prepare_trial(path, wanted, limits, trial.replicates, trial.most), folder, format)
 
 
@@ -133,7 +133,7 @@ def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
         ],
         trial.notes,
     )  # fmt: skip
-    values = dataclasses.asdict(trial) | {"helps": trial.found.helps()}
+    values = asdict(trial) | {"helps": trial.found.helps()}
     write_json(folder / "mitigation.json", values)
     (folder / "mitigation.html").write_text(html.write(document), encoding="utf-8")
     put(values, format, document)
@@ -163,7 +163,7 @@ def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> in
     golds = {texts[code]: label for code, label in imported.table.golds.items()}
     comparison = mitigation.compare(imported.table, imported.question, base, golds)
     document = studies.mitigated(f"Prompts in {file.name}", f"{plural(len(texts), 'text')}.", comparison)
-    put(dataclasses.asdict(comparison) | {"helps": comparison.helps()}, format, document)
+    put(asdict(comparison) | {"helps": comparison.helps()}, format, document)
     return 0
 
 
@@ -244,6 +244,7 @@ def choose(
         limited=plan.limited,
         yes=yes,
         check=lambda: task_of(plan.task, candidates),
+        sized="",
         show=lambda: "Two calls for each pair of versions, or one for each ranking; set a limit to be sure.",
     )
     return _show(plan.task, asking.compare(plan, candidates, repeats, Draw()), format)

@@ -182,6 +182,13 @@ def require_same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> No
                 f"The {part.removesuffix('_sha256')} changed since this run began, so its answers would be "
                 "judged against other questions. Start a new run, or put the old files back."
             )
-    for name, old in before["fingerprints"].items():
-        if now["fingerprints"].get(name) != old:
+    require_same_models(before["fingerprints"], now["fingerprints"])
+
+
+def require_same_models(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to resume where fingerprints of models are not those of the plan, or the plan has none."""
+    for name in {**before, **now}:
+        if before.get(name) is None:
+            raise RunFolderError(f"The plan of this run names no fingerprint of the model {name}. Start a new run.")
+        if before[name] != now.get(name):
             raise RunFolderError(f"The model {name} or its parameters changed since this run began. Start a new run.")

@@ -286,10 +286,11 @@ def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
     stored.require_texts("judging recorded answers")
     plan = Plan.from_dict(stored.plan["plan"]).but(models=(f"recorded:{responses}",), cache=False)
     parts = prepare(plan, models=[models.make(plan.models[0], task=None)], cases=stored.cases())
+    fingerprints = plan_record(parts)["fingerprints"]
     if not (path / "run.json").exists() and not stored.has_responses():
         folder = RunFolder.open(path, write=True)
     else:
-        about = {**stored.plan, "plan": plan.as_dict(), "scored_from": path.name}
+        about = {**stored.plan, "plan": plan.as_dict(), "fingerprints": fingerprints, "scored_from": path.name}
         folder = RunFolder.create(path.resolve().parent, about)
     with folder:
         return run_sync(lambda: _run(folder, parts, observe))

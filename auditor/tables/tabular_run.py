@@ -17,6 +17,7 @@ from auditor.core.protocols import Observer
 from auditor.core.record.rows import ExpectedRows, Slices
 from auditor.core.types import Progress
 from auditor.run import freeze
+from auditor.run.audit import require_same_models
 from auditor.run.freeze import Frozen
 from auditor.store.folder import RunFolder
 from auditor.tables.coded import Rows, binned, load_profile
@@ -162,6 +163,8 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         opened = open_plan(plan, folder, tell)
         stack.callback(opened.model.close)
         schema, evaluator, asked = opened.schema, opened.evaluator, opened.asked
+        if folder is not None:
+            require_same_models(folder.plan.get("fingerprints") or {}, {plan.model: opened.model.fingerprint})
         if folder is None and plan.out:  # the plan names the model, so the model comes first
             stored = {"schema_text": dump_schema(schema)} | _before(opened, frozen, tell)
             folder = stack.enter_context(RunFolder.create(Path(plan.out), plan.as_dict() | stored))

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
-from nursery import Server
+from nursery import Handler, Server
 
 from auditor.cli.main import run
 
@@ -175,3 +177,154 @@ def test_a_client_that_goes_away_ends_the_asking(place: Path) -> None:
     (session,) = (json.loads(p.read_text()) for p in place.glob("runs/agent-*/session.json"))
     assert session["status"] == "partial"
     assert "client went away" in session["status_reason"]
+
+
+# -- folders that others made ---------------------------------------------------------------------------
+
+
+class Counting(Server):
+    """Answers anything, and notes the headers that it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda model, text: "positive")
+        self.delay_s = 0
+        self.leaked: set[str] = set()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        leaked = self.leaked
+
+        class Noting(Handler):
+            def do_POST(self) -> None:
+                leaked.add(self.headers.get("X-Leak", ""))
+                super().do_POST()
+
+        Noting(request, client_address, self)
+
+
+@pytest.fixture
+def server() -> Iterator[Counting]:
+    with Counting() as one:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        yield one
+        one.shutdown()
+
+
+TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 12"
+BEGUN = {  # what makes a folder, and the command that goes on with it
+    "texts": (TEXTS, "resume RUN --max-calls 14"),
+    "panels": ("choose --task hiring --limit 4 --carrier name --attributes race --max-calls 4", "resume RUN --max-calls 6"),
+    "rows": ("tabular --task lending --protected sex --max-calls 4", "tabular resume RUN --max-calls 8"),
+    "trial": (TEXTS, "mitigate RUN --with ignore --max-calls 200"),
+    "again": (TEXTS, "replay RUN VARIANT --replicates 1"),
+    "session": (
+        "agent 'Do film reviews by women get another sentiment?' --limit 30 --max-calls 60",
+        "agent RUN --resume",
+    ),
+}  # fmt: skip
+
+
+def make(start: str, url: str, *more: str) -> Path:
+    """The folder that a command makes which is sent a variable of the environment and a file."""
+    Path("body.json").write_text('{"user": "audit"}')
+    argv = [*shlex.split(start), "--model", "openai:one", "--base-url", url, "--header", "X-Leak=AWS_SECRET"]
+    assert run([*argv, "--per-model", "openai:one extra-body=body.json", "--no-cache", "--out", "runs", *more]) in (
+        0,
+        3,
+    )
+    if session := list(Path("runs").glob("agent-*/session.json")):  # as if it was killed
+        session[0].write_text(json.dumps(json.loads(session[0].read_text()) | {"status": "interrupted"}))
+        return session[0].parent
+    (folder,) = (p.parent for p in Path("runs").glob("*/plan.json"))
+    return folder
+
+
+def going_on(kind: str, folder: Path) -> list[str]:
+    """The command line that goes on with a folder."""
+    words = {"RUN": str(folder)}
+    if kind == "again":
+        verdict = json.loads((folder / "verdicts.jsonl").read_text().splitlines()[0])
+        words["VARIANT"] = verdict["variant_id"]
+    return [words.get(word, word) for word in BEGUN[kind][1].split()]
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BEGUN)
+def test_consent_names_what_leaves_the_machine(
+    kind: str, place: Path, server: Counting, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("AWS_SECRET", "hidden-value")
+    folder = make(BEGUN[kind][0], server.url)
+    argv = going_on(kind, folder)
+    server.asked.clear()
+    named = [] if kind == "session" else ["--base-url", server.url]
+    for more in ([], named):
+        code, told = said(capsys, *argv, *more)
+        assert code == 2, told
+        assert "AWS_SECRET (as X-Leak)" in told
+        assert "body.json" in told
+        assert "--yes" in told
+        assert more or server.url in told
+        assert not server.asked
+    if kind != "session":
+        assert said(capsys, *argv, "--yes")[0] in (0, 3)
+        assert server.asked
+    assert server.leaked == {"hidden-value"}
+
+
+def forged(folder: Path, **changes: object) -> Path:
+    """A folder that holds nothing but the plan of another one, changed."""
+    plan = json.loads((folder / "plan.json").read_text())
+    inner = plan.get("plan", plan)
+    for name, value in changes.items():
+        (plan if name in plan else inner)[name] = value
+    other = folder.parent / "forged"
+    other.mkdir()
+    (other / "plan.json").write_text(json.dumps(plan))
+    return other
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["texts", "panels", "rows"])
+def test_a_plan_without_fingerprints_is_not_gone_on_with(
+    kind: str, place: Path, server: Counting, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("AWS_SECRET", "hidden-value")
+    folder = forged(make(BEGUN[kind][0], server.url), fingerprints={})
+    server.asked.clear()
+    code, told = said(capsys, *going_on(kind, folder), "--yes")
+    assert (code, "no fingerprint of the model openai:one" in told) == (2, True), told
+    assert not server.asked
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["texts", "panels", "rows"])
+def test_a_plan_without_limits_asks_again(kind: str, place: Path, server: Counting, capsys: Capture) -> None:
+    argv = [*shlex.split(BEGUN[kind][0]), "--model", "openai:one", "--base-url", server.url, "--out", "runs"]
+    assert run([*argv, "--no-cache"]) in (0, 3)
+    (folder,) = (p.parent for p in Path("runs").glob("*/plan.json"))
+    argv, limit = going_on(kind, forged(folder, max_calls=None))[:-2], going_on(kind, folder)[-2:]
+    server.asked.clear()
+    code, told = said(capsys, *argv, "--base-url", server.url)
+    assert (code, "sets no limit" in told, "openai:one may cost money" in told) == (2, True, True), told
+    assert not server.asked
+    assert said(capsys, *argv, "--base-url", server.url, *limit)[0] in (0, 3)
+    assert server.asked
+
+
+def test_consent_names_the_server_and_the_variables_of_a_file(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("THEIR_KEY", "hidden-value")
+    Path("theirs.yaml").write_text(
+        "format: 1\nurl: http://127.0.0.1:9/ask\nheaders: {X-Key: '${THEIR_KEY}'}\n"
+        'request: {text: "{{input}}"}\nanswer: label\n'
+    )
+    assert run(["--task", "sentiment", "--limit", "3", "--model", "vader", "--out", "runs"]) == 0
+    (folder,) = (p.parent for p in Path("runs").glob("*/plan.json"))
+    code, told = said(capsys, "resume", forged(folder, models=["http:theirs.yaml"], max_calls=9))
+    assert code == 2
+    assert "http:theirs.yaml (http://127.0.0.1:9/ask, THEIR_KEY)" in told
+    assert "hidden-value" not in told
