@@ -33,6 +33,7 @@ MODULES = (
     "tabular_slow",
     "page",
     "adaptive",
+    "impact",
     "million",
     "langfair",
 )
@@ -47,6 +48,7 @@ QUICK: dict[str, dict[str, object]] = {
     "faults": {"scale": 0.02},
     "tabular_slow": {"kinds": ("LR",), "calls": 200, "seeds": 1, "seconds": 10.0},
     "page": {},
+    "impact": {"tables": 5},
     "million": {"scale": 0.005, "beside": 0.002},
 }
 PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "typer")

@@ -17,11 +17,9 @@ from fractions import Fraction
 
 from auditor.measure import ratio_interval as ratios
 from auditor.measure.p_values import holm
-from auditor.measure.ratio_interval import RatioInterval
 
 FOUR_FIFTHS = Fraction(4, 5)
 STEADY = 30  # people that a reference has at least, besides 2 % of the table, for ratios to rest on it
-ALPHA = 0.05
 REFERENCE, EMPTY = "the reference itself", "nobody in this category"
 ZERO_REFERENCE = "not computable: the rate of the reference is 0"
 NO_REFERENCE = "not computable: no category holds anybody"
@@ -61,15 +59,12 @@ class Row:
         The ratio to the category with the highest rate of all, where that one is left out.
     ratio_to_steady : Fraction or None
         The ratio to `ImpactTable.steady_reference`, where there is one.
-    below_shown : bool or None
-        Below four-fifths, with an adjusted p value of at most 0.05; where the reference holds few people, below
-        four-fifths of the steady one too.
-    below_four_fifths, one_person_flip : bool or None
-        None where there is no ratio (and for the flip of the reference).
-    interval : RatioInterval
-        Of the ratio, as if the reference had been named beforehand.
-    interval_best : RatioInterval
-        Of the ratio, allowing for the reference being picked because its rate is the highest; reports print this.
+    interval : (float, float) or None
+        Of the ratio to the highest true rate (`auditor.measure.ratio_interval.to_best`).
+    below_four_fifths : bool or None
+        Whether the upper limit of ``interval`` is below 4/5; None where there is no ratio.
+    one_person_flip : bool or None
+        See `one_person_flip`; None where there is no ratio, and for the reference.
     p, p_holm : float or None
         Exact two-sided test against the reference; adjusted for the tests of this table.
     z : float or None
@@ -79,15 +74,13 @@ class Row:
     count: Count
     justification: str | None
     reason: str
-    interval: RatioInterval
-    interval_best: RatioInterval
+    interval: tuple[float, float] | None = None
     share: Fraction | None = None
     small: bool = False
     ratio: Fraction | None = None
     ratio_to_excluded: Fraction | None = None
     ratio_to_steady: Fraction | None = None
     below_four_fifths: bool | None = None
-    below_shown: bool | None = None
     one_person_flip: bool | None = None
     p: float | None = None
     p_holm: float | None = None
@@ -101,7 +94,7 @@ class ImpactTable:
     ``reference`` is the category with the highest rate among those that are not left out,
     ``excluded_reference`` one that is left out and has a higher rate, ``steady_reference`` where the reference holds
     few people (below 2 % of the table, or fewer than `STEADY`) the one with the highest rate among the others.
-    ``omnibus_p`` belongs to the question whether the rates differ at all.
+    ``omnibus_p`` belongs to the question whether the rates differ at all; ``interval_method`` to `Row.interval`.
     """
 
     rows: tuple[Row, ...]
@@ -111,6 +104,7 @@ class ImpactTable:
     excluded_reference: str | None
     steady_reference: str | None
     omnibus_p: float | None
+    interval_method: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,21 +181,21 @@ def highest(counts: Sequence[Count]) -> Count | None:
 
 
 def one_person_flip(counts: Sequence[Count], category: str, reference: str) -> bool | None:
-    """Whether one selection given to another person turns the four-fifths flag of ``category``.
+    """Whether one selection given to another person moves the ratio of ``category`` across 4/5.
 
-    A flagged category gets one selection more and the reference one less; an unflagged one the reverse. The
-    highest rate is then looked up anew. None where no such move is possible.
+    Below 4/5 the category gets one selection more and the reference one less; else the reverse. The highest rate is
+    then looked up anew. None where no such move is possible.
     """
     now = {c.category: c for c in counts}
     own, other = now[category], now[reference]
-    flagged = below_four_fifths(own, other)
-    step = 1 if flagged else -1
+    below = below_four_fifths(own, other)
+    step = 1 if below else -1
     if not (0 <= own.x + step <= own.n and 0 <= other.x - step <= other.n):
         return None
     now[category], now[reference] = replace(own, x=own.x + step), replace(other, x=other.x - step)
     top = highest(tuple(now.values()))
     assert top is not None
-    return below_four_fifths(now[category], top) is not flagged
+    return below_four_fifths(now[category], top) is not below
 
 
 def median_rule(scores: Sequence[Fraction]) -> MedianRule:
@@ -261,9 +255,14 @@ def table(
     higher = top and (reference is None or top.x * reference.n > reference.x * top.n)
     beyond = top if top and higher and top.category in excluded else None
     steady = highest([c for c in kept if not few(c)]) if reference and few(reference) else None
+    people = [c for c in kept if c.n]
+    limits = ratios.to_best([(c.x, c.n) for c in people], one_per_run=one_per_run)
+    intervals = {c.category: limit for c, limit in zip(people, limits, strict=True)}
     rows = []
     for count in counts:
         row = _row(count, kept, reference, excluded.get(count.category), one_per_run)
+        if row.ratio is not None and count is not reference:
+            row = replace(row, interval=(limit := intervals[count.category]), below_four_fifths=_below(limit))
         rows.append(
             replace(
                 row,
@@ -273,8 +272,7 @@ def table(
                 ratio_to_steady=impact_ratio(count, steady) if steady and row.ratio is not None else None,
             )
         )
-    adjusted = zip(rows, holm([row.p for row in rows]), strict=True)
-    rows = [replace(row, p_holm=p, below_shown=_shown(row, p, steady)) for row, p in adjusted]
+    rows = [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
     return ImpactTable(
         rows=tuple(rows),
         n=total,
@@ -283,19 +281,18 @@ def table(
         excluded_reference=beyond.category if beyond else None,
         steady_reference=steady.category if steady else None,
         omnibus_p=ratios.omnibus([(c.x, c.n) for c in counts if c.n], one_per_run=one_per_run),
+        interval_method=ratios.METHOD_ONE_PER_RUN if one_per_run else ratios.METHOD,
     )
 
 
-def _shown(row: Row, p_holm: float | None, steady: Count | None) -> bool | None:
-    if not row.below_four_fifths:
-        return row.below_four_fifths
-    return p_holm is not None and p_holm <= ALPHA and (steady is None or below_four_fifths(row.count, steady))
+def _below(limits: tuple[float, float] | None) -> bool:
+    return limits is not None and limits[1] < FOUR_FIFTHS
 
 
 def _row(
     count: Count, kept: Sequence[Count], reference: Count | None, justification: str | None, one_per_run: bool
 ) -> Row:
-    """One category beside the reference, without what depends on the whole table."""
+    """One category next to the reference, without what depends on the whole table."""
     if justification is not None:
         reason = f"left out of the impact ratios: {justification}"
     elif reference is None:
@@ -306,20 +303,16 @@ def _row(
         reason = ZERO_REFERENCE
     else:
         reason = REFERENCE if count is reference else ""
-    none = RatioInterval(reason=reason)
-    row = Row(count=count, justification=justification, reason=reason, interval=none, interval_best=none)
+    row = Row(count=count, justification=justification, reason=reason)
     if reference is None or reason not in ("", REFERENCE):
         return row
-    row = replace(row, ratio=impact_ratio(count, reference), below_four_fifths=below_four_fifths(count, reference))
+    row = replace(row, ratio=impact_ratio(count, reference), below_four_fifths=False)
     if count is reference:
         return row
     pair = (count.x, count.n, reference.x, reference.n)
-    others = [(c.x, c.n) for c in kept if c.n and c is not count and c is not reference]
     return replace(
         row,
         one_person_flip=one_person_flip(kept, count.category, reference.category),
-        interval=ratios.interval(*pair, one_per_run=one_per_run),
-        interval_best=ratios.against_best(pair[:2], pair[2:], others, one_per_run=one_per_run),
         p=ratios.exact_test(*pair, one_per_run=one_per_run),
         z=None if one_per_run else ratios.z_score(*pair),
     )

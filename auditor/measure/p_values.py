@@ -138,7 +138,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """
 
     def adjust(values: list[float]) -> Sequence[float]:
-        # statsmodels has it, at the price of a full garbage collection at each call.
         order = sorted(range(len(values)), key=values.__getitem__)
         out, largest = [0.0] * len(values), 0.0
         for rank, place in enumerate(order):

@@ -1,158 +1,84 @@
-"""Interval of a ratio of two rates, and the tests beside it: ``x`` of ``n`` people selected, of the reference ``x0``.
+"""Intervals of impact ratios, and tests of equal rates: ``x`` of ``n`` people selected, of the reference ``x0``.
 
 References
 ----------
-P. A. R. Koopman, Confidence intervals for the ratio of two binomial proportions, Biometrics 40 (1984). J. C. Hsu,
-Constrained simultaneous confidence intervals for multiple comparisons with the best, Annals of Statistics 12 (1984).
-C. W. Dunnett, A multiple comparison procedure for comparing several treatments with a control, JASA 50 (1955).
+A. Donner, G. Y. Zou, Closed-form confidence intervals for functions of the normal mean and standard deviation,
+Statistical Methods in Medical Research 21 (2012): limits of a ratio from the limits of its parts (MOVER-R).
+C. J. Clopper, E. S. Pearson, The use of confidence or fiducial limits, Biometrika 26 (1934). J. C. Hsu, Constrained
+simultaneous confidence intervals for multiple comparisons with the best, Annals of Statistics 12 (1984).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.measure.intervals import LEVEL
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RatioInterval:
-    """Limits of a ratio; ``high`` None with a reason where the data set no upper limit, both where none."""
-
-    low: float | None = None
-    high: float | None = None
-    method: str = ""
-    reason: str = ""
+METHOD = "MOVER-R of Clopper–Pearson limits, to the best of all categories (Hsu, Bonferroni)"
+METHOD_ONE_PER_RUN = "Clopper–Pearson on the sum of two, to the best of all categories (Hsu, Bonferroni)"
 
 
-def interval(x: int, n: int, x0: int, n0: int, *, level: float = LEVEL, one_per_run: bool = False) -> RatioInterval:
-    """Confidence interval of ``(x / n) / (x0 / n0)``: selected and all people of the category and of the reference.
+def to_best(counts: Sequence[tuple[int, int]], *, one_per_run: bool = False) -> list[tuple[float, float] | None]:
+    """Return the interval of each category's rate over the highest true rate, at `LEVEL` each.
 
-    Koopman's score interval by statsmodels. Where a rate is 0 or 1 its closed form breaks down (it then gives
-    complex numbers, or an interval that does not hold the ratio), and the same statistic is inverted by
-    bisection instead. With ``one_per_run`` the interval conditions on ``x + x0`` (Clopper–Pearson).
+    The data name a best category, and chance helps it there. So no category is taken as given. The ratio to the best
+    rate is at most the ratio to any rate: the upper limit is the lowest one against each other category, at a level
+    shared among them (Bonferroni). One category is truly the best: the lower limit is the lowest one against each. The
+    limits of single rates are exact, so few people give a wide interval.
 
-    Examples
-    --------
-    >>> made = interval(555, 1181, 667, 1390)
-    >>> round(made.low, 3), round(made.high, 3)
-    (0.902, 1.062)
-    """
-    if not x0:
-        return RatioInterval(reason="the rate of the reference is 0")
-    if one_per_run:
-        from scipy.stats import binomtest
+    Parameters
+    ----------
+    counts : sequence of (int, int)
+        Selected people and all people of each category; all people >= 1.
+    one_per_run : bool
+        Every selection was one choice among all categories; a pair is then conditioned on its sum.
 
-        limits = binomtest(x, x + x0).proportion_ci(level, "exact")
-        low, high = (math.inf if share >= 1 else share / (1 - share) * n0 / n for share in (limits.low, limits.high))
-        return RatioInterval(low=float(low), high=float(high), method="Clopper–Pearson on the sum of both")
-    if 0 < x < n and x0 < n0:
-        from statsmodels.stats.proportion import confint_proportions_2indep
-
-        both = confint_proportions_2indep(
-            x, n, x0, n0, compare="ratio", method="score", correction=False, alpha=1 - level
-        )
-        first, last = map(complex, both)
-        sound = not first.imag and not last.imag and math.isfinite(last.real)
-        if sound and 0 <= first.real <= x * n0 / (n * x0) <= last.real:
-            return RatioInterval(low=first.real, high=last.real, method="Koopman score")
-    low, high = invert_score(x, n, x0, n0, level)
-    return RatioInterval(low=low, high=high, method="Koopman score, inverted")
-
-
-def against_best(
-    own: tuple[int, int], reference: tuple[int, int], others: Sequence[tuple[int, int]], *, one_per_run: bool = False
-) -> RatioInterval:
-    """Interval of a ratio to a reference that was picked because its rate is the highest of all.
-
-    The rate of such a reference is too high by chance, so the interval of `interval` lies too low: with fourteen
-    equal rates it misses the ratio 1 in about one of five cases. Here the upper limit is that of a comparison with
-    every category at once (critical value for the largest of correlated normal deviates), and the lower limit the
-    lowest of those against each: it holds for whichever category is truly the best. ``others`` are all further
-    categories that hold anybody; all are selected and all people.
+    Returns
+    -------
+    list of (float, float) or None
+        Limits, 0 <= low <= 1; None where no other category has a selected person.
 
     Examples
     --------
-    >>> alone = against_best((555, 1181), (667, 1390), [])
-    >>> round(alone.low, 3), round(alone.high, 3)
-    (0.902, 1.062)
+    >>> [tuple(round(limit, 3) for limit in pair) for pair in to_best([(555, 1181), (667, 1390)])]
+    [(0.901, 1.064), (0.94, 1.11)]
     """
-    plain = interval(*own, *reference, one_per_run=one_per_run)
-    if plain.low is None or not others:
-        return plain
-    wide = _level_for_all(own, (reference, *others), one_per_run)
-    high = interval(*own, *reference, level=wide, one_per_run=one_per_run).high
-    low = plain.low
-    for other in others:
-        # The lowest ratio to another category, which may have no selected people, is one over the highest back.
-        back = interval(*other, *own, one_per_run=one_per_run).high if own[0] else None
-        low = min(low, 1 / back if back else 0.0)
-    return RatioInterval(low=low, high=high, method=f"{plain.method}, reference chosen by the data")
+    if len(counts) < 2:
+        return [None] * len(counts)
+    x, n = np.array(counts, dtype=float).T
+    limits, tail = _upper_one_per_run if one_per_run else _upper, (1 - LEVEL) / 2
+    upper, back = limits(x, n, tail / (len(counts) - 1)), limits(x, n, tail)
+    np.fill_diagonal(upper, np.inf)
+    np.fill_diagonal(back, 1.0)
+    high, low = upper.min(axis=1), 1 / back.max(axis=0)  # the lowest ratio is one over the highest the other way round
+    return [(float(a), float(b)) if math.isfinite(b) else None for a, b in zip(low, high, strict=True)]
 
 
-def _level_for_all(own: tuple[int, int], others: Sequence[tuple[int, int]], one_per_run: bool) -> float:
-    """The two-sided level of one comparison whose upper limits hold for all ``others`` together at `LEVEL`."""
-    from scipy.optimize import brentq
-    from scipy.stats import norm
+def _upper(x: NDArray[np.float64], n: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
+    """Upper limits of the rates (rows) over each other (columns); inf where the other may be 0."""
+    from scipy.stats import beta
 
-    def variance(x: int, n: int) -> float:  # of the logarithm of a rate
-        return 1 / (x + 0.5) - (0.0 if one_per_run else 1 / (n + 1))
-
-    # The deviates share the category's own error: corr(j, k) = b_j b_k, which leaves an integral over one normal.
-    mine = variance(*own)
-    shared = np.array([mine / (mine + variance(*other)) for other in others])[:, None]
-    at = np.linspace(-8.0, 8.0, 401)
-    weight = norm.pdf(at) * (at[1] - at[0])
-
-    def excess(critical: float) -> float:
-        below = norm.cdf((critical + np.sqrt(shared) * at) / np.sqrt(1 - shared)).prod(axis=0)
-        return float((weight * below).sum()) - (1 + LEVEL) / 2
-
-    return float(2 * norm.cdf(brentq(excess, 0.0, 8.0, xtol=1e-6)) - 1)
+    rate = x / n
+    most = np.where(x < n, beta.isf(tail, x + 1, np.maximum(n - x, 1)), 1.0)[:, None]
+    least = np.where(x > 0, beta.ppf(tail, np.maximum(x, 1), n - x + 1), 0.0)
+    own, other, below = rate[:, None], rate[None, :], (least * (2 * rate - least))[None, :]
+    root = np.sqrt(np.maximum((own * other) ** 2 - most * (2 * own - most) * below, 0.0))
+    limits = np.full((len(x), len(x)), np.inf)
+    np.divide(own * other + root, below, out=limits, where=below > 0)
+    return limits
 
 
-def invert_score(x: int, n: int, x0: int, n0: int, level: float) -> tuple[float, float]:
-    """Limits where Koopman's statistic reaches the chi-square quantile; x0 at least 1."""
-    from scipy.optimize import brentq
-    from scipy.stats import chi2
+def _upper_one_per_run(x: NDArray[np.float64], n: NDArray[np.float64], tail: float) -> NDArray[np.float64]:
+    """`_upper` for first places: the share that one of two categories has of their sum."""
+    from scipy.stats import beta
 
-    limit = float(chi2.ppf(level, 1))
-
-    def excess(log_ratio: float) -> float:
-        return score_statistic(math.exp(log_ratio), x, n, x0, n0) - limit
-
-    def beyond(start: float, step: float, sign: float = 1.0) -> float:
-        while sign * excess(start + step) <= 0:
-            start, step = start + step, 2 * step
-        return start + step
-
-    start = math.log(x * n0 / (n * x0)) if x else math.log(0.5 / n)
-    low = 0.0
-    if x:
-        low = math.exp(brentq(excess, beyond(start, -1.0), start, xtol=1e-12))
-    elif excess(start) > 0:
-        start = beyond(start, -1.0, sign=-1.0)
-    return low, math.exp(brentq(excess, start, beyond(start, 1.0), xtol=1e-12))
-
-
-def score_statistic(ratio: float, x: int, n: int, x0: int, n0: int) -> float:
-    """Pearson's chi-square of the two counts, at the rates that are likeliest under a given ratio > 0."""
-    a = (n + n0) * ratio
-    b = -((n + x0) * ratio + x + n0)
-    c = x + x0
-    root = math.sqrt(max(b * b - 4 * a * c, 0.0))
-    p0 = min(2 * c / (-b + root), 1.0, 1.0 / ratio)
-    return _term(x, n, p0 * ratio) + _term(x0, n0, p0)
-
-
-def _term(x: int, n: int, p: float) -> float:
-    difference, variance = x - n * p, n * p * (1 - p)
-    if variance <= 0.0:
-        return 0.0 if abs(difference) < 1e-9 * n else math.inf
-    return difference * difference / variance
+    share = beta.isf(tail, x[:, None] + 1, np.maximum(x, 1)[None, :])
+    limits: NDArray[np.float64] = np.where(x[None, :] > 0, share / (1 - share) * n[None, :] / n[:, None], np.inf)
+    return limits
 
 
 def exact_test(x: int, n: int, x0: int, n0: int, *, one_per_run: bool = False) -> float:

@@ -149,7 +149,8 @@ Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings | 
 class Section:
     """One section: id and title, a short name for the table of contents (the title, if empty), its parts.
 
-    ``folded`` sections open on a click; those that are ``brief`` stand in a summary too.
+    ``folded`` sections open on a click; those that are ``brief`` are in a summary too; a terminal never cuts those that
+    are ``whole``.
     """
 
     id: str
@@ -158,6 +159,7 @@ class Section:
     blocks: tuple[Block, ...]
     folded: bool = False
     brief: bool = False
+    whole: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "short", self.short or self.title)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -31,14 +32,16 @@ def build(record: RunRecord) -> doc.Document:
         title = "First places in recorded rankings, by group (test data)"
     return doc.Document(
         title=title,
-        banners=(ll144_words.banner(record),),
         sections=(
-            doc.section("result", "Result", doc.Items(tuple(ll144_words.sentences(record)))),
-            doc.section("computed", "What was computed", computed, short="Computed"),
+            replace(doc.section("result", "Result", finding(record)), whole=True),
             *(
-                doc.Section(id=f"part-{i + 1}", title=title or "Tables", blocks=tuple(_pool(record, title, pool, i)))
+                doc.Section(
+                    id=f"part-{i + 1}", title=title or "Tables", blocks=tuple(_pool(record, title, pool, i)), whole=True
+                )
                 for i, (title, pool) in enumerate(ll144_words.pools(record))
             ),
+            doc.section("computed", "What was computed", computed, short="Computed"),
+            doc.section("unknown", "People of unknown category", _unknown(record), short="Unknown people"),
             *_sensitivity(record),
             *_published(record),
             *_draft(record),
@@ -50,19 +53,44 @@ def build(record: RunRecord) -> doc.Document:
     )
 
 
+def finding(record: RunRecord) -> tuple[doc.Block, ...]:
+    """Return what the tables show, then what they are not."""
+    return doc.Items(tuple(ll144_words.sentences(record))), doc.Text(ll144_words.banner(record), "note")
+
+
 def impact(record: RunRecord) -> Iterator[doc.Block]:
     """The tables of a record as part of another report."""
     for i, (title, pool) in enumerate(ll144_words.pools(record)):
         yield from [doc.Text(title, "heading")] if title else []
         yield from _pool(record, title, pool, i)
+    yield from _unknown(record)
     yield doc.Items(ll144_words.how(record))
 
 
 def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Block]:
-    """Chart and table of each kind of category, then what people of unknown category could change."""
+    """Table and chart of each kind of category."""
+    rate = ll144_words.rate_name(record)
     for name, rows, facts in ll144_words.tables(pool, TITLES):
         about = f"{TITLES[name]}{', ' + title if title else ''}"
-        yield doc.Text(TITLES[name], "heading")
+        further = {"To left out": "ratio_to_excluded_text"} if facts.excluded_reference else {}
+        further |= {"To larger": "ratio_to_steady_text"} if facts.steady_reference else {}
+        numbers = (rate, "Ratio", "95 %", *further)
+        lines = (
+            (
+                row.category,
+                ll144_words.rate(row),
+                row.impact_ratio_text or "–",
+                doc.Cell(text=ll144_words.limits(row)),
+                *(getattr(row, name) or "–" for name in further.values()),
+                ll144_words.remarks(row),
+            )
+            for row in rows
+            if row.n
+        )
+        columns, right = ("Category", *numbers, "Remarks"), [name for name in numbers if name != "95 %"]
+        yield doc.table(f"{about}: {rate.lower()} and impact ratio", columns, lines, right=right)
+        empty = [row.category for row in rows if not row.n]
+        yield doc.Text(ll144_words.table_note(facts, ll144_words.unit(record), empty), "meta")
         drawn = charts.ratios(
             [(row, ll144_words.ratio(row)) for row in rows if row.impact_ratio is not None],
             name=f"dots-{i}-{name}",
@@ -70,34 +98,19 @@ def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Blo
         )
         if drawn:
             yield doc.Chart(drawn, "As in the first chart." if i or name != "sex" else words.text("ll144_chart"))
-        rate = ll144_words.rate_name(record)
-        left_out = ("To left out",) if facts.excluded_reference else ()
-        numbers = (rate, "Ratio", "95 %", *left_out, "p", "p (Holm)", "Z")
-        lines = (
-            (
-                row.category,
-                ll144_words.rate(row),
-                row.impact_ratio_text or "–",
-                doc.Cell(text=ll144_words.limits(row)),
-                *((row.ratio_to_excluded_text or "–",) if left_out else ()),
-                ll144_words.p_value(row.fisher_p),
-                ll144_words.p_value(row.fisher_p_holm),
-                words.number(row.z, ".2f"),
-                ll144_words.remarks(row),
-            )
-            for row in rows
-        )
-        columns, right = ("Category", *numbers, "Remarks"), [name for name in numbers if name != "95 %"]
-        yield doc.table(f"{rate} and impact ratio: {about}", columns, lines, right=right)
-        yield doc.Text(ll144_words.table_note(facts, ll144_words.unit(record)), "meta")
-    if pool.unknown_bounds:
-        yield doc.Text("People of unknown category", "heading")
+
+
+def _unknown(record: RunRecord) -> Iterator[doc.Block]:
+    """What people of unknown category could change, in each pool."""
+    for title, pool in ll144_words.pools(record):
+        place = f" ({title})" if title else ""
+        if not pool.unknown_bounds:
+            yield doc.Text(f"No bounds for people of unknown category{place}: {pool.unknown_bounds_reason}.")
+            continue
         yield doc.Text(words.text("ll144_bounds").format(unknown=f"{pool.unknown_count:,}"))
         bounds = ((b.category, TITLES[b.table], b.reference, b.low_text, b.high_text) for b in pool.unknown_bounds)
-        caption = "Lowest and highest ratio that people of unknown category could make true"
+        caption = f"Lowest and highest ratio that people of unknown category could make true{place}"
         yield doc.table(caption, "Category | Table | Against | #Lowest | #Highest", bounds)
-    else:
-        yield doc.Text(f"No bounds for people of unknown category: {pool.unknown_bounds_reason}.")
 
 
 def _sensitivity(record: RunRecord) -> Iterator[doc.Section]:
@@ -240,8 +253,8 @@ def to_csv(record: RunRecord) -> str:
         for name, rows, _ in ll144_words.tables(pool):
             for row in rows:
                 low, high = row.interval or (None, None)
-                own = {"group": title, "table": name, "low": low, "high": high}
+                own = {"group": title, "table": name, "low": low, "high": high, "below_four_fifths": row.alarm}
                 own |= {"p_value": row.fisher_p, "p_adjusted": row.fisher_p_holm}
-                values = own | msgspec.structs.asdict(row)
+                values = msgspec.structs.asdict(row) | own
                 lines.append([values[key] for key in CSV_COLUMNS])
     return csv_text(lines, newlines=False)

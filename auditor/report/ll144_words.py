@@ -1,4 +1,4 @@
-"""Tables of Local Law 144 in words: what they rest on, what they come to, what they are not."""
+"""Tables of Local Law 144 in words: what they rest on, what they show, what they are not."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ from auditor.core.shown import plural
 from auditor.report import words
 from auditor.report.document import Cell
 
+FOUR_FIFTHS = 0.8
+SEXES = {"Female": "women", "Male": "men"}
+FRACTIONS = {
+    0.1: "a tenth of",
+    0.2: "a fifth of",
+    0.25: "a quarter of",
+    1 / 3: "a third of",
+    0.5: "half",
+    2 / 3: "two thirds of",
+    0.75: "three quarters of",
+}
 TITLES = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Intersections"}
 DONE = {
     "selection": ("Selection rate", "selected"),
@@ -85,9 +96,8 @@ def how(record: RunRecord) -> tuple[str, ...]:
     """The method in sentences."""
     ranking = record.kind == "ranking"
     done = "put first" if ranking else DONE[record.outcomes.mode][1]
-    interval = "exact, given the first places of both" if ranking else "Koopman's score interval"
-    test = "exact binomial test" if ranking else "Fisher's exact test"
-    return tuple(text.format(done=done, interval=interval, test=test) for text in words.lines("ll144_how"))
+    interval = "exact, given the first places of two" if ranking else "MOVER-R of Clopper–Pearson limits"
+    return tuple(text.format(done=done, interval=interval) for text in words.lines("ll144_how"))
 
 
 def rate(row: Category) -> str:
@@ -100,26 +110,17 @@ def p_value(value: float | None) -> str:
     return "1" if value is not None and value >= 0.995 else words.p_value(value)
 
 
-def _equals(value: float | None) -> str:
-    """``= 0.02`` or ``< 0.0001``."""
-    text = p_value(value)
-    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
-
-
 def remarks(row: Category) -> Cell:
-    """What has to be said about a row; why there is no ratio, where there is none."""
+    """Return what a reader must know about a row; why there is no ratio, where there is none."""
     if not row.impact_ratio_text and not row.excluded:
         return Cell(sub=row.reason or "")
     share = f"share {words.percent(row.share)}" if row.below_two_percent else ""
-    steady = row.ratio_to_steady_text
     notes = (
-        "below 4/5, may be chance" if row.below_four_fifths and not row.alarm else "",
-        "one person would move it across 4/5" if row.one_person_flip else "",
+        "under 0.80, may be chance" if (row.impact_ratio or 1.0) < FOUR_FIFTHS and not row.alarm else "",
+        "one person would move it across 0.80" if row.one_person_flip else "",
         (row.reason or "") if row.excluded else share,
-        f"{steady} to the larger reference" if steady else "",
     )
-    marked = row.below_four_fifths and row.alarm
-    return Cell(mark="▲ below 4/5" if marked else "", kind="shown", sub=", ".join(filter(None, notes)))
+    return Cell(mark="▲ below 4/5" if row.alarm else "", kind="shown", sub=", ".join(filter(None, notes)))
 
 
 def unit(record: RunRecord) -> str:
@@ -127,48 +128,129 @@ def unit(record: RunRecord) -> str:
     return "Times shown" if record.kind == "ranking" else "People"
 
 
-def table_note(facts: TableFacts, unit: str) -> str:
-    """The test of a whole table, and a reference that was left out."""
+def table_note(facts: TableFacts, unit: str, empty: Sequence[str] = ()) -> str:
+    """Return the test of a whole table, what was left out, and which categories hold nobody."""
     text = f"{unit} in the table: {facts.n:,}."
     if facts.omnibus_p is not None:
-        text += f" All rates equal: chi-square p {_equals(facts.omnibus_p)}."
+        p = p_value(facts.omnibus_p)
+        text += f" All rates equal: chi-square p {f'< {p[1:]}' if p.startswith('<') else f'= {p}'}."
     if facts.excluded_reference:
         text += (
             f" {facts.excluded_reference} has a higher rate than {facts.reference} and was left out; "
-            "the ratios to it stand beside."
+            "“To left out” is the ratio to it."
         )
     if facts.steady_reference:
         text += (
-            f" {facts.reference} has the highest rate and holds few people: ratios to it are not to be relied on, "
-            f"and those to {facts.steady_reference}, the highest of the larger categories, stand beside."
+            f" {facts.reference} has the highest rate and few people. “To larger” is the ratio to "
+            f"{facts.steady_reference}, the best of the larger categories."
         )
-    return text
+    return f"{text} Nobody is in: {', '.join(empty)}." if empty else text
+
+
+# -- what the tables say, in sentences -------------------------------------------------------------------------
 
 
 def sentences(record: RunRecord) -> list[str]:
-    """What each table comes to, in a sentence or two; how many published ratios come out."""
+    """Return what each table shows, the lowest ratio first; how many published ratios come out."""
     out = []
     for title, pool in pools(record):
-        place = f"{title}: " if title else ""
-        out += [_result(f"{place}{TITLES[name]}", rows, facts) for name, rows, facts in tables(pool)]
+        said = sorted(_results(record, pool), key=lambda one: one[0])
+        out += [f"{title}: {text}" if title else text for _, text in said]
     return [*out, *([published(record.outcomes.published.counts)] if record.outcomes.published else [])]
 
 
-def _result(title: str, rows: Sequence[Category], facts: TableFacts) -> str:
-    """The category with the lowest ratio, and those below four-fifths by more than chance."""
-    rated = [r for r in rows if r.impact_ratio is not None and r.category != facts.reference]
-    row = min(rated, key=lambda r: r.impact_ratio or 0.0, default=None)
-    if row is None:
-        return f"{title}: no impact ratio is computable."
-    text = (
-        f"{title}: the lowest ratio is {row.impact_ratio_text} {limits(row)}, {row.category} "
-        f"({row.x:,} of {row.n:,}) to {facts.reference}{' (few people)' if facts.steady_reference else ''}."
-    )
-    if below := [r.category for r in rated if r.alarm]:
-        return f"{text} ▲ Below four-fifths, p (Holm) at most 0.05: {words.listing(below)}."
-    if row.below_four_fifths:
-        return f"{text} That is below four-fifths, and chance may do that (p (Holm) {_equals(row.fisher_p_holm)})."
-    return f"{text} None is below four-fifths."
+def _results(record: RunRecord, pool: Pool) -> Iterator[tuple[float, str]]:
+    """The lowest ratio of each table, and its sentences."""
+    for name, rows, facts in tables(pool):
+        rated = [r for r in rows if r.impact_ratio is not None and r.category != facts.reference]
+        best = next((r for r in rows if r.category == facts.reference), None)
+        low = min(rated, key=lambda r: r.impact_ratio or 0.0, default=None)
+        if low is None or best is None:
+            yield 2.0, f"{TITLES[name]}: no impact ratio is computable."
+        else:
+            yield low.impact_ratio or 0.0, " ".join(_result(record, facts, low, best, rated))
+
+
+def _result(
+    record: RunRecord, facts: TableFacts, low: Category, best: Category, rated: Sequence[Category]
+) -> Iterator[str]:
+    """How often people of the lowest ratio were selected, next to the best placed; then how sure that is."""
+    share, small = low.impact_ratio or 0.0, ", which is very small" if facts.steady_reference else ""
+    yield f"{_did(record, low)}, {_of_rate(share)} the rate of the best-placed group{small}."
+    yield f"Best placed: {people(best.category)}, {_share(best)}."
+    ratio = f"The impact ratio is {low.impact_ratio_text}"
+    if low.interval is not None:
+        ratio += f", 95 % interval {limit(low.interval[0])} to {limit(low.interval[1])}"
+    yield f"{ratio}: {SIDES[_side(low)]}."
+    if facts.steady_reference and low.ratio_to_steady_text and low.category != facts.steady_reference:
+        larger = f"{people(facts.steady_reference)}, the best of the larger groups"
+        yield f"The ratio to {larger}, is {low.ratio_to_steady_text}."
+    if also := [people(r.category) for r in rated if r.alarm and r is not low]:
+        yield f"Below four-fifths too: {words.listing(also)}."
+    if still := sum(_side(r) == "open" for r in rated if r is not low):
+        yield f"Open: {still} of the {plural(len(rated) - 1, 'other ratio')} of this table."
+
+
+SIDES = {
+    "below": "below four-fifths",
+    "above": "four-fifths or more",
+    "open": "too few people to tell on which side of 0.80 it lies",
+}
+
+
+def _side(row: Category) -> str:
+    """Where the whole interval of a ratio lies; a key of `SIDES`."""
+    above = row.interval is not None and row.interval[0] >= FOUR_FIFTHS
+    return "below" if row.alarm else "above" if above else "open"
+
+
+def people(category: str) -> str:
+    """Name the people of a category of the rule.
+
+    Examples
+    --------
+    >>> people("Black or African American / Female"), people("Two or More Races"), people("Male")
+    ('Black women', 'people of two or more races', 'men')
+    """
+    race, _, sex = category.rpartition(" / ") if category.endswith(tuple(SEXES)) else (category, "", "")
+    noun = SEXES.get(sex, "people")
+    if race == "Two or More Races":
+        return f"{noun} of two or more races"
+    return f"{race.replace('Black or African American', 'Black')} {noun}".strip()
+
+
+def _share(row: Category) -> str:
+    return f"{row.x:,} of {row.n:,} ({words.percent(row.rate, 0)})"
+
+
+def _did(record: RunRecord, row: Category) -> str:
+    """``6 of 42 Black women (14 %) were selected``."""
+    who, rate = people(row.category), f"({words.percent(row.rate, 0)})"
+    if record.kind == "ranking":
+        return f"{row.x:,} of {row.n:,} times that they were shown {rate}, {who} came first"
+    mode = record.outcomes.mode
+    done = f"{'scored' if mode == 'scoring' else words.verb(row.x, 'was', 'were')} {DONE[mode][1]}"
+    return f"{row.x:,} of {row.n:,} {who} {rate} {done}"
+
+
+def _of_rate(ratio: float) -> str:
+    """``about a fifth of``, or the percentage where no simple fraction is near."""
+    near = min(FRACTIONS, key=lambda share: abs(share - ratio))
+    return f"about {FRACTIONS[near]}" if abs(near - ratio) <= 0.02 else f"{words.percent(ratio, 0)} of"
+
+
+def limit(value: float) -> str:
+    """Write a limit with two decimals, or with as many as show on which side of 0.80 it lies.
+
+    Examples
+    --------
+    >>> limit(0.4449), limit(0.7964), limit(0.80003)
+    ('0.44', '0.796', '0.80003')
+    """
+    digits = 2
+    while value != FOUR_FIFTHS and float(f"{value:.{digits}f}") == FOUR_FIFTHS and digits < 15:
+        digits += 1
+    return f"{value:.{digits}f}"
 
 
 def published(counts: Mapping[str, int]) -> str:
@@ -197,5 +279,4 @@ def limits(row: Category) -> str:
     """The interval of the ratio."""
     if row.interval is None:
         return "reference" if row.impact_ratio_text else ""
-    low, high = row.interval
-    return f"({low:.2f}–{high:.2f})"
+    return f"({limit(row.interval[0])}–{limit(row.interval[1])})"

@@ -47,7 +47,7 @@ def choices(
 def _groups(ranks: Mapping[str, Mapping[str, float]], ratios: Mapping[str, ImpactTable]) -> Iterator[tuple[str, ...]]:
     for model, impact in ratios.items():
         for row in impact.rows:
-            group, low, high = row.count.category, row.interval_best.low, row.interval_best.high
+            group = row.count.category
             yield (
                 group,
                 model,
@@ -55,7 +55,7 @@ def _groups(ranks: Mapping[str, Mapping[str, float]], ratios: Mapping[str, Impac
                 words.percent(float(row.count.rate)) if row.count.rate is not None else "–",
                 f"{ranks[model].get(group, 0):.2f}",
                 ratio_text(row.ratio) if row.ratio is not None else "–",
-                f"{low:.2f} to {high:.2f}" if low is not None and high is not None else "–",
+                f"{row.interval[0]:.2f} to {row.interval[1]:.2f}" if row.interval else "–",
             )
 
 

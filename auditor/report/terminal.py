@@ -89,7 +89,9 @@ def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
         if full:
             if not (answered and section.id in LOOKED_UP):
                 _section(page, section, answered=answered, short=answered)
-        elif section.id == "next" or (not left and section.id not in LOOKED_UP and _fits(page, section)):
+        elif (
+            section.id == "next" or section.whole or (not left and section.id not in LOOKED_UP and _fits(page, section))
+        ):
             _section(page, section, answered=False, short=True)
         else:
             left += [section] if left else _begun(page, section)
@@ -112,7 +114,9 @@ def _fits(page: Page, section: doc.Section) -> bool:
 def _begun(page: Page, section: doc.Section) -> list[doc.Section]:
     """Lay out what has room of a section that is too long, if anything has; it is still to be named."""
     for n in range(len(section.blocks) - 1, 0, -1):
-        part = replace(section, blocks=section.blocks[:n])
+        part, last = replace(section, blocks=section.blocks[:n]), section.blocks[n - 1]
+        if isinstance(last, doc.Text) and last.tone == "heading":
+            continue  # the title of what has no room
         if section.id not in LOOKED_UP and _fits(page, part):
             _section(page, part, answered=False, short=True)
             break
@@ -129,7 +133,8 @@ def _section(page: Page, section: doc.Section, *, answered: bool, short: bool) -
             named = isinstance(block, doc.Table) and block.caption == section.title
             if named and block is not blocks[0]:
                 page.line()
-            _put(page, block, FEW_LINES if short else MAX_LINES, short=short, inside=named)
+            brief = short and not section.whole
+            _put(page, block, FEW_LINES if brief else MAX_LINES, short=brief, inside=named)
     if left:
         page.paragraph(f"{words.plural(len(left), 'further example')}: see the HTML report.")
 

@@ -27,7 +27,7 @@ from auditor.tasks.oracles import label_text
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
-PACKAGES = ("numpy", "scipy", "statsmodels", "spacy", "openai", "vaderSentiment")
+PACKAGES = ("numpy", "scipy", "spacy", "openai", "vaderSentiment")
 
 
 def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, object]:

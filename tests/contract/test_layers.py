@@ -53,20 +53,7 @@ def test_imports_point_down(modules: dict[str, ast.Module]) -> None:
     assert [line for name, tree in modules.items() for line in broken(tree, name)] == []
 
 
-HEAVY = {
-    "spacy",
-    "openai",
-    "altair",
-    "statsmodels",
-    "scipy",
-    "sklearn",
-    "torch",
-    "pandas",
-    "vl_convert",
-    "z3",
-    "lime",
-    "langchain",
-}
+HEAVY = {"spacy", "openai", "altair", "scipy", "sklearn", "torch", "pandas", "vl_convert", "z3", "lime", "langchain"}
 
 
 def test_heavy_packages_are_imported_inside_functions(modules: dict[str, ast.Module]) -> None:

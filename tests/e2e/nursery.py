@@ -24,7 +24,7 @@ from typing import Any
 
 WARM = """
 import json, os, sys
-import openai, scipy.stats, statsmodels.api
+import openai, scipy.stats
 import auditor.run.result, auditor.run.run_record, auditor.report.html, auditor.cli.run
 from auditor.cli.main import main
 from auditor.perturb import dictionaries

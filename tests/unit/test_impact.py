@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from auditor.measure import ratio_interval
@@ -78,7 +76,8 @@ def test_a_category_may_have_ratio_zero() -> None:
     row = table([c("a", 0, 50), c("b", 25, 50)]).rows[0]
     assert row.ratio == 0
     assert row.below_four_fifths
-    assert row.interval.low == 0.0
+    assert row.interval is not None
+    assert row.interval[0] == 0.0
 
 
 def test_highest_prefers_the_larger_of_equal_rates_then_the_first() -> None:
@@ -167,15 +166,15 @@ def test_a_sixty_forty_sample() -> None:
     assert rule.above == 40
 
 
-@pytest.mark.parametrize(
-    "pair", [(555, 1181, 667, 1390), (7, 17, 215, 412), (3, 4, 12, 16), (1, 30, 9, 30), (29, 30, 28, 30)]
-)
-def test_library_and_inversion_agree(pair: tuple[int, int, int, int]) -> None:
-    found = ratio_interval.interval(*pair)
-    assert found.method == "Koopman score"
-    low, high = ratio_interval.invert_score(*pair, 0.95)
-    assert found.low == pytest.approx(low, rel=1e-6)
-    assert found.high == pytest.approx(high, rel=1e-6)
+@pytest.mark.parametrize("pair", [(555, 1181, 667, 1390), (700, 1700, 21500, 41200), (300, 900, 1200, 1600)])
+def test_two_large_categories_have_the_score_interval_of_a_library(pair: tuple[int, int, int, int]) -> None:
+    """With two categories and many people nothing is chosen, and exact limits are near Koopman's."""
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    x, n, x0, n0 = pair
+    found = ratio_interval.to_best([(x, n), (x0, n0)])[0]
+    expected = confint_proportions_2indep(x, n, x0, n0, compare="ratio", method="score", correction=False)
+    assert found == pytest.approx(expected, rel=0.005)
 
 
 @pytest.mark.parametrize(
@@ -183,20 +182,26 @@ def test_library_and_inversion_agree(pair: tuple[int, int, int, int]) -> None:
 )
 def test_interval_where_a_rate_is_zero_or_one(pair: tuple[int, int, int, int]) -> None:
     x, n, x0, n0 = pair
-    found = ratio_interval.interval(*pair)
-    assert found.low is not None
-    assert found.high is not None
-    assert 0 <= found.low <= x * n0 / (n * x0) <= found.high < math.inf
-    assert found.method == "Koopman score, inverted"
-    if x:
-        assert ratio_interval.score_statistic(found.low, *pair) == pytest.approx(3.841459, rel=1e-5)
-    assert ratio_interval.score_statistic(found.high, *pair) == pytest.approx(3.841459, rel=1e-5)
+    found = ratio_interval.to_best([(x, n), (x0, n0)])[0]
+    assert found is not None
+    assert 0 <= found[0] <= x * n0 / (n * x0) <= found[1] < math.inf
 
 
-def test_no_interval_without_a_reference_rate() -> None:
-    found = ratio_interval.interval(0, 5, 0, 7)
-    assert (found.low, found.high) == (None, None)
-    assert found.reason
+def test_no_interval_without_a_selected_person_elsewhere() -> None:
+    assert ratio_interval.to_best([(0, 5), (0, 7)]) == [None, None]
+    assert ratio_interval.to_best([(3, 5), (0, 7)])[0] is None
+    assert ratio_interval.to_best([(3, 5)]) == [None]
+
+
+def test_more_categories_widen_the_interval_and_one_person_decides_little() -> None:
+    two, three = (ratio_interval.to_best([(6, 42), (90, 200), (90, 200)][:k])[0] for k in (2, 3))
+    assert two is not None
+    assert three is not None
+    assert three[0] == two[0]
+    assert three[1] > two[1]
+    one = ratio_interval.to_best([(20, 100), (1, 1)])[0]
+    assert one is not None
+    assert one[1] > 1  # the one person may have had luck
 
 
 def test_published_significance_of_the_rules_own_data() -> None:
@@ -208,10 +213,8 @@ def test_published_significance_of_the_rules_own_data() -> None:
 
 
 def test_first_places_condition_on_both() -> None:
-    found = ratio_interval.interval(106, 1000, 181, 1000, one_per_run=True)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 106 / 181 < found.high
+    found = ratio_interval.to_best([(106, 1000), (181, 1000)], one_per_run=True)[0]
+    assert found == pytest.approx((0.457, 0.748), abs=0.001)
     assert ratio_interval.exact_test(1, 4, 1, 4, one_per_run=True) == 1.0
     assert ratio_interval.exact_test(0, 4, 0, 4, one_per_run=True) == 1.0
 
@@ -223,30 +226,28 @@ def test_holm_counts_the_tests_of_the_table() -> None:
 
 
 def test_no_mark_where_chance_may_do_it() -> None:
-    """Below four-fifths of the best in a few people: flagged as a fact, not as shown."""
+    """Under four-fifths of the best: said only where the whole interval is."""
     rows = table([Count(category="a", n=400, x=200), Count(category="b", n=17, x=6)]).rows
-    assert (rows[1].below_four_fifths, rows[1].below_shown) == (True, False)
+    assert (below_four_fifths(rows[1].count, rows[0].count), rows[1].below_four_fifths) == (True, False)
     rows = table([Count(category="a", n=400, x=200), Count(category="b", n=400, x=120)]).rows
-    assert (rows[1].below_four_fifths, rows[1].below_shown) == (True, True)
+    assert (rows[0].below_four_fifths, rows[1].below_four_fifths) == (False, True)
     rows = table([Count(category="a", n=4000, x=2000), Count(category="b", n=4000, x=1700)]).rows
-    assert (rows[1].below_four_fifths, rows[1].below_shown) == (False, False)
+    assert rows[1].below_four_fifths is False
 
 
 def test_a_reference_of_few_people_is_not_trusted() -> None:
     counts = [
         Count(category="few", n=20, x=19),
         Count(category="many", n=500, x=250),
-        Count(category="other", n=500, x=240),
+        Count(category="other", n=500, x=200),
     ]
     found = table(counts)
     assert (found.reference, found.steady_reference) == ("few", "many")
-    assert found.rows[2].ratio_to_steady == Fraction(24, 25)
-    # Every test against the twenty says "different"; against the five hundred nothing is below four-fifths.
+    assert found.rows[2].ratio_to_steady == Fraction(4, 5)
     assert found.rows[2].p_holm is not None
     assert found.rows[2].p_holm < 0.05
-    assert (found.rows[2].below_four_fifths, found.rows[2].below_shown) == (True, False)
     found = table([*counts, Count(category="low", n=500, x=100)])
-    assert found.rows[3].below_shown
+    assert found.rows[3].below_four_fifths
     assert table(counts[1:]).steady_reference is None
     assert table([Count(category="a", n=20, x=10), Count(category="b", n=10, x=2)]).steady_reference is None
 
@@ -256,35 +257,3 @@ def test_omnibus() -> None:
     assert ratio_interval.omnibus([(0, 2), (0, 3)]) is None
     assert ratio_interval.omnibus([(50, 100), (50, 100)]) == pytest.approx(1.0)
     assert ratio_interval.omnibus([(500, 1000), (500, 1000)], one_per_run=True) == pytest.approx(1.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spread", [0.0, 0.15])
-def test_intervals_allow_for_the_choice_of_the_reference(spread: float) -> None:
-    """Fourteen categories, 100 samples (1,300 ratios): the ratio to the best category, and that to the one picked."""
-    rng = np.random.default_rng(14)
-    sizes = np.array([205, 190, 412, 226, 87, 321, 60, 115, 385, 164, 50, 295, 40, 98])
-    rates = 0.5 * (1 - spread * np.linspace(0, 1, 14))
-    missed = Counter[str]()
-    for _ in range(100):
-        counts = [
-            Count(category=str(i), n=int(n), x=int(x))
-            for i, (n, x) in enumerate(zip(sizes, rng.binomial(sizes, rates), strict=True))
-        ]
-        found = table(counts)
-        assert found.reference is not None
-        for i, row in enumerate(found.rows):
-            if row.count.category == found.reference:
-                continue
-            truths = {"best": rates[i] / rates.max(), "picked": rates[i] / rates[int(found.reference)]}
-            missed["all"] += 1
-            for name, truth in truths.items():
-                for kind, limits in (("", row.interval), ("adjusted ", row.interval_best)):
-                    assert limits.low is not None
-                    assert limits.high is not None
-                    missed[kind + name] += not limits.low <= truth <= limits.high
-    shares = {name: n / missed["all"] for name, n in missed.items()}
-    assert shares.get("adjusted best", 0) <= 0.07, shares
-    assert shares.get("adjusted picked", 0) <= 0.07, shares
-    if not spread:
-        assert shares["best"] > 0.1, shares  # what the adjustment is for

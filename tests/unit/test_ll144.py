@@ -594,5 +594,5 @@ def test_no_number_of_a_table_breaks_in_its_digits(
     for table in found["ll144"]["tables"].values():
         for row in table:
             assert {f"{row['n']:,}", f"{row['x']:,}"} <= words
-            assert {f"{limit:.2f}" for limit in row["ir_ci95_best"] or ()} <= words
+            assert {ll144_words.limit(limit) for limit in row["ir_ci95"] or ()} <= words
             assert {row["impact_ratio_text"] or "n"} <= words | {"n"}

@@ -321,11 +321,12 @@ def _facts(table: ImpactTable) -> dict[str, object]:
         "excluded_reference": table.excluded_reference,
         "steady_reference": table.steady_reference,
         "omnibus_p": table.omnibus_p,
+        "ir_ci_method": table.interval_method,
     }
 
 
 def _row(row: Any) -> dict[str, Any]:
-    count, ratio, best, fixed = row.count, row.ratio, row.interval_best, row.interval
+    count, ratio = row.count, row.ratio
     return {
         "category": count.category,
         "n": count.n,
@@ -337,16 +338,13 @@ def _row(row: Any) -> dict[str, Any]:
         "impact_ratio_exact": None if ratio is None else f"{ratio.numerator}/{ratio.denominator}",
         "ratio_to_excluded_text": None if row.ratio_to_excluded is None else ratio_text(row.ratio_to_excluded),
         "ratio_to_steady_text": None if row.ratio_to_steady is None else ratio_text(row.ratio_to_steady),
-        "ir_ci95_best": None if best.low is None else [best.low, best.high],
-        "ir_ci95": None if fixed.low is None else [fixed.low, fixed.high],
-        "ir_ci_method": best.method or None,
+        "ir_ci95": None if row.interval is None else list(row.interval),
         "reason": row.reason or None,
         "share": None if row.share is None else float(row.share),
         "below_two_percent": row.small,
         "excluded": row.justification is not None,
         "justification": row.justification,
         "below_four_fifths": row.below_four_fifths,
-        "below_four_fifths_shown": row.below_shown,
         "fisher_p": row.p,
         "fisher_p_holm": row.p_holm,
         "z": row.z,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from auditor.core.record.base import Part
 
 
@@ -41,7 +39,7 @@ class Category(Part, frozen=True, kw_only=True):
     impact_ratio_exact: str | None = None
     ratio_to_excluded_text: str | None = None
     ratio_to_steady_text: str | None = None
-    ir_ci95_best: tuple[float, float] | msgspec.UnsetType | None = msgspec.UNSET  # old records lack it
+    ir_ci95_best: tuple[float, float] | None = None  # in records of version 0.2, in place of the next
     ir_ci95: tuple[float, float] | None = None
     reason: str | None = None
     share: float | None = None
@@ -49,7 +47,6 @@ class Category(Part, frozen=True, kw_only=True):
     excluded: bool = False
     justification: str | None = None
     below_four_fifths: bool | None = None
-    below_four_fifths_shown: bool | msgspec.UnsetType | None = msgspec.UNSET  # old records lack it
     fisher_p: float | None = None
     fisher_p_holm: float | None = None
     z: float | None = None
@@ -58,14 +55,12 @@ class Category(Part, frozen=True, kw_only=True):
     @property
     def interval(self) -> tuple[float, float] | None:
         """The interval that allows for the choice of the reference."""
-        return self.ir_ci95 if self.ir_ci95_best is msgspec.UNSET else self.ir_ci95_best
+        return self.ir_ci95_best or self.ir_ci95
 
     @property
     def alarm(self) -> bool:
-        """Whether it is below four-fifths by more than chance."""
-        if self.below_four_fifths_shown is not msgspec.UNSET:
-            return bool(self.below_four_fifths_shown)
-        return bool(self.below_four_fifths) and self.fisher_p_holm is not None and self.fisher_p_holm <= 0.05
+        """Whether it is below four-fifths by more than chance: the upper limit of its ratio is."""
+        return self.interval is not None and self.interval[1] < 0.8
 
 
 class TableFacts(Part, frozen=True, kw_only=True):
