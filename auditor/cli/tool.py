@@ -112,11 +112,14 @@ def doctor(
 
     Exit codes: 0 it can be audited; 2 it could not be asked; 3 some calls failed or no answer could be read.
     """
+    from auditor import tasks
     from auditor.run import doctor as logic
 
-    plan = Plan.of(options)
+    plan = Plan.of(options).but(task=task)
     prices = {"price_in": plan.price_in, "price_out": plan.price_out}
-    examined = logic.examine(model, task=task, base_url=plan.base_url, **prices, server=plan.server(model))
+    examined = logic.examine(
+        model, task=tasks.of_plan(plan), base_url=plan.base_url, **prices, server=plan.server(model)
+    )
     return print_as(format, examined, _examined(examined), code=examined.exit_code)
 
 

@@ -8,6 +8,7 @@
     │   ├── ConfigError            a flag, option or audit.toml entry is missing, unknown or out of range
     │   ├── WrongType              an argument of the library is of a type that it does not take; a TypeError too
     │   ├── UnknownPlugin          no suite, model, check … has this name; carries near misses
+    │   ├── UnknownValue           no label, group or column of the data or the task has this name
     │   ├── DataFileError          a text, dictionary, prompt or grammar file is malformed; names file and line
     │   ├── RunFolderError         a run folder is missing, of a newer format, or was changed
     │   └── MissingDependency      an extra is not installed; carries the install line
@@ -81,6 +82,28 @@ class UnknownPlugin(UserError):
             offer = f" Known: {', '.join(names)}." if names and (len(names) <= self.LISTED or not hint) else ""
         super().__init__(f"unknown {kind} {name!r}.{offer}{' ' + hint if hint else ''}")
         self.kind, self.name, self.near = kind, name, tuple(near)
+
+
+class UnknownValue(UserError):
+    """The data or the task hold no such label, group or column; the message offers near misses and lists what exists.
+
+    ``option`` is how the user gave ``value``, ``kind`` what it should have been (a label, a group of gender).
+    """
+
+    LISTED = 12  # of what exists
+
+    def __init__(self, option: str, value: str, kind: str, known: Iterable[str]) -> None:
+        exist = list(dict.fromkeys(known))
+        folded = {name.casefold(): name for name in exist}
+        said = value.casefold().strip()
+        close = [said] if said in folded else difflib.get_close_matches(said, folded, n=2, cutoff=0.5)
+        near = [folded[name] for name in close]
+        offer = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        more = f" and {len(exist) - self.LISTED:,} more" if len(exist) > self.LISTED else ""
+        listed = ", ".join(map(repr, exist[: self.LISTED])) + more or "none"
+        super().__init__(
+            f"{option} {value!r}: no such {kind}.{offer} There {'is' if len(exist) == 1 else 'are'}: {listed}."
+        )
 
 
 class DataFileError(UserError):

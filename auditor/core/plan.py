@@ -17,7 +17,19 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from auditor.core.errors import AuditError, ConfigError
 from auditor.core.options import FILE, Amount, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
-from auditor.core.shared_plan import ASKED, CHANGED, CHOOSE, LIMITS, MAKE, MEASURED, OUTPUT, RUN, TEXTS, SharedPlan
+from auditor.core.shared_plan import (
+    ASKED,
+    CHANGED,
+    CHOOSE,
+    LABELLED,
+    LIMITS,
+    MAKE,
+    MEASURED,
+    OUTPUT,
+    RUN,
+    TEXTS,
+    SharedPlan,
+)
 
 SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.stages`
 REFERENCES = ("equal", "bls")
@@ -117,6 +129,9 @@ class Plan(SharedPlan):
 
     # fmt: off
     task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit tasks list.")] = "sentiment"
+    labels: Annotated[Names, Option("--labels", ASKED, LABELLED,
+        'Answers of your own, comma-separated, e.g. "5 - great,3 - ok,1 - bad": a plain prompt asks for them in place '
+        "of the task's.")] = ()
     models: Annotated[Names, Option("--model", ASKED, RUN | {"agent", "choose"},
         "Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models.",

@@ -18,6 +18,7 @@ ROWS = frozenset({"tabular", "plan freeze tabular"})
 MAKE = RUN | {"generate"}
 CHOOSE = MAKE | {"choose"}  # what makes versions of given texts
 TEXTS = CHOOSE | {"agent"}
+LABELLED = MAKE | {"doctor"}  # what reads answers as labels
 ASK = RUN | {"agent", "doctor", "choose"}
 LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume", "mitigate", "choose"}
 SERVED = ASK | ROWS
@@ -117,6 +118,8 @@ class SharedPlan(ServerPlan):
     per_model: Annotated[dict[str, Mapping[str, object]], BeforeValidator(_per_model), Option(
         "--per-model", SERVER, SERVED, '"SPEC NAME=VALUE …": options of this group for one of several models, e.g. '
         '"openai:NAME max-tokens=4096 temperature=none".', repeated=True)] = Field(default_factory=dict)
+    favourable: Annotated[str | None, Option("--favourable", ASKED, LABELLED | ROWS,
+        "The label that is good for the person concerned (default: the task's).")] = None
     delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | ROWS | {"agent"},
         "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.")] = None
     seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | ROWS | {"groups"},

@@ -35,7 +35,7 @@ from auditor.models.budget import Budget, TokenCounter
 from auditor.models.limiter import Limiter
 
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
-FIRST, HOPELESS = 40, 30  # answers of a model that are looked at, and how many may be lost of them
+FIRST, HOPELESS = 26, 20  # answers of a model that are looked at, and how many may be lost of them
 DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
 UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
 _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)

@@ -375,7 +375,7 @@ def _of_estimator(model: BaseEstimator) -> Callable[[list[str]], Answers]:
 
     def predict(texts: list[str]) -> Answers:
         if chances is None:
-            return [v if isinstance(v, str) else float(v) for v in model.predict(texts).tolist()]
+            return [str(v) if isinstance(v, bool) else v for v in model.predict(texts).tolist()]
         labels = [str(label) for label in model.classes_]
         return [dict(zip(labels, row, strict=True)) for row in chances(texts).tolist()]
 

@@ -383,7 +383,7 @@ def title(record: RunRecord) -> str:
     spec = record.spec
     if spec.kind == "tabular":
         return f"Tabular bias test report: {spec.data or spec.task or 'rows'}"
-    return f"Bias test report: {spec.task or 'unnamed task'}"
+    return f"Bias test report: {spec.asked or 'unnamed task'}"
 
 
 def summary(record: RunRecord) -> str:

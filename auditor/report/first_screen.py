@@ -120,7 +120,7 @@ def _ran(record: RunRecord) -> str:
     spec, counts, seconds = record.spec, record.counts, record.provenance.seconds
     cost = counts.cost_usd
     parts = [
-        spec.task or "task not recorded",
+        spec.asked or "task not recorded",
         ", ".join(record.models or spec.models or ["no model"]),
         words.plural(counts.seeds, "text") if counts.seeds is not None else "",
         words.asked(counts),
@@ -300,6 +300,8 @@ def _answers(asked: Asked) -> Iterator[str]:
         left = len(ranked) - LABELS
         yield f"answers: {', '.join([*named, *([words.plural(left, 'other label')] if left > 0 else [])])}"
     shares = {name: words.percent(n / total, 0) if n and answers else words.count(n) for name, n in lost.items()}
+    if asked.unparsed:
+        shares["unreadable"] += f" ({', '.join(map(run_checks.quoted, asked.unparsed))})"
     yield ", ".join(f"{name} {share}" for name, share in shares.items() if lost[name] or name != "failed")
 
 

@@ -23,7 +23,7 @@ def commands(record: RunRecord, findings: Iterable[Finding]) -> Commands:
     """What to do next, the first of the findings that were shown first; nothing where no run folder was written."""
     if record.id == "in-memory":
         return ()
-    return (*_resumed(record), *_looked_at(record, findings), _page(record))
+    return (*_resumed(record), *relabelled(record), *_looked_at(record, findings), _page(record))
 
 
 def following(record: RunRecord, claims: Sequence[Claim], example: Example | None) -> Commands:
@@ -34,7 +34,7 @@ def following(record: RunRecord, claims: Sequence[Claim], example: Example | Non
     if example is not None:
         looked = _look(record, example.finding_id or example.variant_id, "its prompts and every answer")
     full = (f"audit report {words.run_name(record)} --full", "more of what was measured")
-    return (*_resumed(record), *looked, full, _page(record), *_until_decided(record, claims))
+    return (*_resumed(record), *relabelled(record), *looked, full, _page(record), *_until_decided(record, claims))
 
 
 def _page(record: RunRecord) -> tuple[str, str]:
@@ -77,17 +77,23 @@ def raised(record: RunRecord) -> str:
     return f" --{name.replace('_', '-')} {2 * limit or other:.12g}" if limit is not None else ""
 
 
-def _until_decided(record: RunRecord, claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
-    """The command that asks until net differences are decided, where more calls would decide some."""
+def relabelled(record: RunRecord) -> Commands:
+    """The command that takes the answers of a model for its labels, where they look like labels."""
+    unread = next((m.unread for m in record.models.values() if m.unread is not None and m.unread.labels), None)
+    command = _again(record)
+    if unread is None or command is None:
+        return ()
+    labels = words.quoted(",".join(dict.fromkeys((*record.spec.labels, *unread.labels))))
+    return ((f"{command} --labels {labels}", "ask again; name all labels, and the good one with --favourable"),)
+
+
+def _again(record: RunRecord) -> str | None:
+    """The command of the run, as far as it says what is asked; None where a command cannot name model or texts."""
     spec, source = record.spec, record.provenance.seeds.source or ""
-    undecided = [c for c in claims if c.family == "net" and c.calls_needed is not None]
-    if not undecided or spec.until_decided or any(c.code == "constant_answers" for c in record.cautions):
-        return
     embedded = not source or source.startswith("embedded")
     known = all(m.partition(":")[0] in NAMED for m in spec.models) and spec.suite == "mutation"
-    delta = spec.delta or (USUAL_DELTA if undecided[0].scale != "number" else None)
-    if not known or (spec.data is None) != embedded or delta is None:
-        return
+    if not known or (spec.data is None) != embedded:
+        return None
     options: tuple[tuple[str, str | None], ...] = (
         ("task", spec.task or ""),
         *(("model", model) for model in spec.models),
@@ -98,8 +104,24 @@ def _until_decided(record: RunRecord, claims: Sequence[Claim]) -> Iterator[tuple
         ("label-column", spec.label_column or None),
         ("out", None if spec.out == words.DEFAULT_OUT else spec.out or None),
     )
-    asked = "".join(f" --{name} {words.quoted(value)}" for name, value in options if value is not None)
-    yield f"audit{asked} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
+    return "audit" + "".join(f" --{name} {words.quoted(value)}" for name, value in options if value is not None)
+
+
+def _until_decided(record: RunRecord, claims: Sequence[Claim]) -> Iterator[tuple[str, str]]:
+    """The command that asks until net differences are decided, where more calls would decide some."""
+    spec = record.spec
+    undecided = [c for c in claims if c.family == "net" and c.calls_needed is not None]
+    if not undecided or spec.until_decided or any(c.code == "constant_answers" for c in record.cautions):
+        return
+    delta = spec.delta or (USUAL_DELTA if undecided[0].scale != "number" else None)
+    command = _again(record)
+    if command is None or delta is None:
+        return
+    if spec.labels:
+        command += f" --labels {words.quoted(','.join(spec.labels))}"
+    if spec.favourable:
+        command += f" --favourable {words.quoted(spec.favourable)}"
+    yield f"{command} --until-decided --delta {delta:g}", "ask until each difference is shown or bounded"
 
 
 # -- the example that stands beside a claim ---------------------------------------------------------------

@@ -33,13 +33,13 @@ def partial(record: RunRecord) -> str:
 
 def _caution(record: RunRecord, caution: Caution) -> str:
     """Why a model cannot be judged, or gave little to judge."""
-    model, lost = caution.model, ""
+    model, lost, further = caution.model, "", ""
     if caution.code == "unreadable_answers":
         unread = record.models[model].unread if model in record.models else None
         if unread is None or unread.judged_nothing:
             return ""  # the status says so
-        lost = losses(unread)
-    return words.named("cautions")[caution.code].format(
+        lost, further = losses(unread), offer(unread)
+    said = words.named("cautions")[caution.code].format(
         who=f"{model}, {caution.format}" if caution.format else model,
         n=words.count(caution.n),
         of=words.count(caution.of),
@@ -47,6 +47,7 @@ def _caution(record: RunRecord, caution: Caution) -> str:
         label=f"“{words.visible(caution.label, newlines=False)}”" if caution.label else "the same",
         lost=lost,
     )
+    return said + further
 
 
 def _others(record: RunRecord) -> Iterator[str]:
@@ -103,7 +104,19 @@ def reason(model: str, unread: Unread) -> str:
     else:
         what = f"too few of its {words.count(unread.answers)} answers could be read to judge any variant"
     further = ", so it was asked nothing more" if unread.stopped else ""
-    return f"{model}: {what} ({losses(unread)}){further}."
+    return f"{model}: {what} ({losses(unread)}){further}.{offer(unread)}"
+
+
+def offer(unread: Unread) -> str:
+    """The option that makes the answers of a model its labels, as a sentence; empty where they look like none.
+
+    Examples
+    --------
+    >>> offer(Unread(labels=("1 - bad", "5 - great")))
+    ' If these are its labels, name them all: --labels "1 - bad,5 - great" (and --favourable LABEL).'
+    """
+    labels = ",".join(unread.labels)
+    return f' If these are its labels, name them all: --labels "{labels}" (and --favourable LABEL).' if labels else ""
 
 
 def nothing(record: RunRecord, model: str) -> Unread | None:

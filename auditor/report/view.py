@@ -187,7 +187,7 @@ def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
     repeats = [f"{m}: {v.replicates}" for m, v in record.models.items() if v.replicates]
     replicates = ", ".join(repeats) or spec.replicates
     items = [
-        ("Task", str(spec.task)),
+        ("Task", str(spec.asked)),
         ("Texts", f"{spec.data or source.source or 'embedded texts'}{limit}; {texts} used{other}"),
         ("Models", ", ".join(record.models or spec.models or ["none"])),
         ("Attributes", ", ".join(attributes) or "those that the texts name"),

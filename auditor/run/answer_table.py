@@ -22,7 +22,7 @@ from auditor.run.observed import question, score_of
 from auditor.run.preparation import plan_of
 from auditor.run.stages import dictionaries_of
 from auditor.store.evidence import Evidence
-from auditor.tasks import load
+from auditor.tasks import of_plan
 
 UNASKED = "not asked"
 LOG_VERSION = 2  # of the logs of inspect_ai
@@ -76,7 +76,7 @@ class Answers:
             raise ConfigError(f"{record['id']} holds no texts: only runs of texts have a table of answers.")
         self.evidence, self.record = evidence, record
         self.plan = plan_of(record["spec"])
-        self.task = load(self.plan.task)
+        self.task = of_plan(self.plan)
         self.models = dict(record["models"])
         self.outcomes = tuple(
             dict.fromkeys(c["label"] for c in record["claims"] if c["family"] == "net" and c["label"])

@@ -103,7 +103,8 @@ def augment(
     for verdict in folder.verdicts():
         if verdict.model == chosen and verdict.outcome == "violation" and verdict.order:
             wrong.setdefault(verdict.case_id, []).append(verdict)
-    task = load(record.spec.task or "")
+    spec = record.spec
+    task = load(spec.task or "", labels=spec.labels, favourable=spec.favourable)
     dropped: Counter[str] = Counter()
     by_text: dict[str, list[Row]] = {}
     for case, _ in folder.cases():

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -71,10 +71,10 @@ def disconnect() -> None:
 class Inference:
     """An adapter inside an actor. What it raises for one call travels as (class, message)."""
 
-    def __init__(self, spec: str, task: str, base_url: str | None) -> None:
+    def __init__(self, spec: str, task: Mapping[str, Any], base_url: str | None) -> None:
         from auditor import models, tasks
 
-        self._model = models.make(spec, base_url=base_url, task=tasks.load(task))
+        self._model = models.make(spec, base_url=base_url, task=tasks.load(**task))
 
     async def generate(self, batch: Sequence[Request]) -> list[Reply | tuple[type[CallError], str]]:
         """As `auditor.core.protocols.Model.generate`, errors as plain data."""
@@ -89,7 +89,7 @@ class Remote(Model):
 
     costs: ClassVar[Costs] = "nothing"
 
-    def __init__(self, model: Model, spec: str, *, task: str, base_url: str | None, jobs: int) -> None:
+    def __init__(self, model: Model, spec: str, *, task: Mapping[str, Any], base_url: str | None, jobs: int) -> None:
         self.name, self.fingerprint, self.style = model.name, model.fingerprint, model.style
         self.deterministic, self.cacheable = model.deterministic, model.cacheable
         self.max_batch = model.max_batch
@@ -122,8 +122,9 @@ class Remote(Model):
 
 def remote(models: Sequence[Model], specs: Sequence[str], plan: Plan) -> list[Model]:
     """``models`` with those that run on this machine put on the cluster."""
+    task = {"name_or_path": plan.task, "labels": plan.labels, "favourable": plan.favourable}
     return [
-        Remote(model, spec, task=plan.task, base_url=plan.base_url, jobs=plan.jobs)
+        Remote(model, spec, task=task, base_url=plan.base_url, jobs=plan.jobs)
         if spec.partition(":")[0] in LOCAL
         else model
         for model, spec in zip(models, specs, strict=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -23,6 +24,7 @@ from auditor.models.budget import Budget, Price, TokenCounter
 from auditor.models.client import Client
 from auditor.models.talks import Talks
 from auditor.run.preparation import prompt_of
+from auditor.tasks import own_labels
 from auditor.tasks.task import Task
 
 MAX_CALLS = 8  # without those that are repeated
@@ -66,7 +68,7 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
 def examine(
     spec: str,
     *,
-    task: str = "sentiment",
+    task: str | Task = "sentiment",
     base_url: str | None = None,
     price_in: float | None = None,
     price_out: float | None = None,
@@ -78,8 +80,8 @@ def examine(
     ----------
     spec : str
         Model spec.
-    task : str
-        Name or file of the task whose prompts are asked.
+    task : str or Task
+        The task whose prompts are asked, or its name or file.
     base_url, server
         Address, and how the server is asked (`auditor.core.plan.Plan.server`).
     price_in, price_out : float or None
@@ -102,14 +104,14 @@ def examine(
 async def aexamine(
     spec: str,
     *,
-    task: str = "sentiment",
+    task: str | Task = "sentiment",
     base_url: str | None = None,
     price_in: float | None = None,
     price_out: float | None = None,
     server: Mapping[str, object] | None = None,
 ) -> Examined:
     """The async form of `examine`."""
-    loaded = tasks.load(task)
+    loaded = tasks.load(task) if isinstance(task, str) else task
     asked = MAX_CALLS * (loaded.calls + len(loaded.turns))
     budget = Budget(max_calls=asked + MAX_REPEATED, price_in=price_in, price_out=price_out)
     seen = _Examination(spec, loaded)
@@ -216,6 +218,8 @@ class _Examination:
             return
         shown = " ".join(talk.brief(came[0].output or "").split())[:120]
         advice = "Name the task it answers: --task NAME or FILE"
+        if labels := own_labels.offered(Counter(r.output or "" for r in came), ()):
+            advice += f', or its labels, all of them: --labels "{",".join(labels)}"'
         if cut:
             advice = f"Give it more room: --max-tokens {max(2048, 4 * model.max_tokens(self.responses[0].format))}"
         self.note("task prompt", "failed", f"{said}; the first: {shown!r}", advice)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from auditor.core.errors import AuditError, ConfigError, WrongType
 from auditor.core.options import Typed, keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
-from auditor.core.types import SourceText
+from auditor.core.types import SourceText, names
 from auditor.run.audit import run_sync
 from auditor.run.result import Result, run_plan
 from auditor.run.state import silent
@@ -30,7 +30,7 @@ from auditor.run.state import silent
 OTHERWISE = frozenset({"models"})  # fields of a plan that `audit` takes by another name
 
 
-def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, ...], list[Model] | None]:
+def _as_models(model: Any, task: str, options: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Model] | None]:
     """Specs and adapters of what the caller calls a model: spec, callable, adapter, or several."""
     several = list(model) if isinstance(model, (list, tuple)) else [model]
     if all(isinstance(m, str) for m in several):
@@ -39,7 +39,9 @@ def _as_models(model: Any, task: str, base_url: str | None) -> tuple[tuple[str, 
 
     def adapter(m: Any) -> Model:
         if isinstance(m, str):
-            return models.make(m, task=tasks.load(task), base_url=base_url)
+            labels = names(options.get("labels") or ())
+            own = tasks.load(task, labels=labels, favourable=options.get("favourable"))
+            return models.make(m, task=own, base_url=options.get("base_url"))
         return m if isinstance(m, Model) else models.wrap(m)
 
     adapters = list(map(adapter, several))
@@ -91,7 +93,7 @@ async def aaudit(
     **options: Any,
 ) -> Result:
     """Run an audit; see `audit`, of which this is the async form."""
-    specs, adapters = _as_models(model, task, options.get("base_url"))
+    specs, adapters = _as_models(model, task, options)
     taken = inspect.signature(audit).parameters
     for name in options:
         if name not in taken:

@@ -165,6 +165,9 @@ class Pairs(Suite):
             lost = ", ".join(f"{n} {reason}" for reason, n in self.skipped.most_common())
             raise DataFileError(f"{source}: no pair of texts ({lost or 'no rows'})")
         self.texts = len(by_text)
+        self.groups: dict[str, set[str]] = {}
+        for attribute, *both in (one for pairs in by_text.values() for pair in pairs for one in pair.groups):
+            self.groups.setdefault(attribute, set()).update(both)
         self.doubted: dict[str, str] = {}
         self._cases = iter([_case(text, pairs) for text, pairs in by_text.items()])
 

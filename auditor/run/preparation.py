@@ -27,6 +27,7 @@ from auditor.run.stages import (
     dictionaries_of,
     reads_texts,
     require,
+    require_references,
     shuffled,
     source_texts,
     stages,
@@ -84,7 +85,7 @@ def prepare(
     """
     from auditor import tasks
 
-    task = tasks.load(plan.task) if task is None else task
+    task = tasks.of_plan(plan) if task is None else task
     brings = seeds is None and plan.data is not None  # a file, which may hold requests or pairs
     if brings and traffic.is_traffic(str(plan.data)):
         task, seeds = traffic.read(plan, task)
@@ -108,6 +109,8 @@ def prepare(
         made = stages(plan, task, shuffled(texts, plan.seed) if plan.until_decided else texts, facts)
     if cases is None:
         _require_claims(plan, task, made.seeds)
+    chosen = dictionaries_of(plan)
+    require_references(plan, made.suite, chosen)
     if models is None:
         models = _models(plan, task) if need_models else []
     if isinstance(task, traffic.Traffic):
@@ -132,7 +135,7 @@ def prepare(
         budget=budget,
         cache=Cache() if plan.cache and not plan.redact and any(m.cacheable for m in models) else None,
         seeds=made.seeds,
-        dictionaries=() if plan.protocol == "hinter" else dictionaries_of(plan),
+        dictionaries=() if plan.protocol == "hinter" else chosen,
         texts=texts,
         judge=judge,
         placebos=made.placebos,
@@ -149,6 +152,8 @@ def left_out(parts: Parts) -> list[str]:
         said.append(
             f"Left out, since they have too few texts to decide anything: {named}. --attributes asks about them."
         )
+    if plan.labels and any(model.style == "chat" for model in parts.models):
+        said.append("A plain prompt asks for your labels. A task file asks in your own words: audit tasks new NAME.")
     needed, texts = texts_needed(), parts.seeds
     plain = (plan.suite, plan.protocol) == ("mutation", "default")
     if plain and parts.task.labels and texts is not None and texts * (plan.wordings or 1) < needed:

@@ -48,11 +48,12 @@ class Source:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._begun = False
 
     async def next(self, rng: Random) -> Round:
         """The next round; without cases at the end."""
         parts, suite = self._parts, self._parts.suite
-        cases = suite.ask(round_size(parts.plan), rng)
+        cases = suite.ask(self.size(), rng)
         if not cases:
             return (), {}
         checks = {} if suite.checks is None else suite.checks  # one may be empty until it is asked
@@ -60,13 +61,17 @@ class Source:
             return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
         return gated(parts.plan, cases, parts.gate, parts.placebos, checks)
 
+    def size(self) -> int:
+        """Return the number of seeds of the next round: few in the first, where a model that cannot be read stops."""
+        plan, first = self._parts.plan, not self._begun
+        self._begun = True
+        if plan.batch:
+            return BATCH_ROUND
+        many = len(self._parts.texts) > ROUND and plan.strategy == "exhaustive"
+        return FEW if plan.until_decided or (first and many) else ROUND
+
     def close(self) -> None:
         """Let go of workers."""
-
-
-def round_size(plan: Plan) -> int:
-    """Seeds per round."""
-    return BATCH_ROUND if plan.batch else FEW if plan.until_decided else ROUND
 
 
 def gated(

@@ -23,9 +23,11 @@ from auditor.report import run_checks as sentences
 from auditor.run import free, freeze, run_controls
 from auditor.run.loop import Loop
 from auditor.run.state import Tally
+from auditor.tasks import own_labels
 from auditor.tasks.oracles import label_text
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
+EXAMPLES = 3  # answers without a label that a record holds
 SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
 PACKAGES = ("numpy", "scipy", "spacy", "openai", "vaderSentiment")
 
@@ -207,6 +209,8 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
     """What became of the answers of one model, and what was expected instead of the example."""
     variant, output = tally.unread or ("", "")
     task = loop.parts.task
+    said = [text for text, _ in tally.unparsed.most_common(EXAMPLES)] or [output]
+    read = {str(value) for values in tally.values.values() for value in values} if task.labels else ()
     asked = task.number_asked if task.kind.number else task.kind.answered_with
     return Unread(
         answers=len(tally.seen),
@@ -218,8 +222,9 @@ def _unread(loop: Loop, tally: Tally) -> Unread:
         cut_off=tally.counts["cut_off"],
         stopped=(tally.client.first.lost, tally.client.first.answers) if tally.client.first.hopeless else None,
         variant=variant,
-        example=None if loop.plan.redact or tally.unread is None else sentences.quoted(output),
+        example=None if loop.plan.redact or tally.unread is None else ", ".join(map(sentences.quoted, said)),
         expected=sentences.listed(task.labels) or asked,
+        labels=() if loop.plan.redact or task.turns else own_labels.offered(tally.unparsed, read),
     )
 
 
@@ -268,6 +273,7 @@ def _model(loop: Loop, tally: Tally) -> dict[str, object]:
             "reported": sorted(tally.reported),
             "answers": _labels_given(loop, tally),
         }
+        | ({"unparsed": dict(tally.unparsed.most_common(EXAMPLES))} if tally.unparsed and not loop.plan.redact else {})
         | ({"parameters_changed": dict(changed)} if (changed := tally.model.changed) else {})
     )
 

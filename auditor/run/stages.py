@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
-from auditor.core.errors import ConfigError, PluginError
+from auditor.core.errors import ConfigError, PluginError, UnknownValue
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan
 from auditor.core.protocols import Gate, PlaceboMaker, Suite
@@ -146,6 +146,34 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
     offered |= {"who": who, "subject": task.subject, "insertions": plan.insertions, "groups": groups}
     suite = _with_lines(plan, task, name, offered) or create(SUITES, name, offered)
     return Stages(suite, gate, number, _placebos(suite, dictionaries, task))
+
+
+def require_references(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) -> None:
+    """Refuse a ``--reference`` that no claim of this run could have.
+
+    Raises
+    ------
+    UnknownValue
+        No attribute or group that the run changes has this name.
+    """
+    from auditor.perturb.grammar.cases import GrammarSuite
+    from auditor.run.own_pairs import Pairs
+
+    known: dict[str, Collection[str]] = {d.attribute: d.groups for d in dictionaries}
+    if isinstance(suite, Pairs):
+        known = {attribute: sorted(groups) for attribute, groups in sorted(suite.groups.items())}
+    elif isinstance(suite, GrammarSuite):
+        rules = [rule for rule in suite.grammar.rules.values() if rule.attribute in suite.grammar.attributes]
+        known = {str(rule.attribute): [] for rule in rules}
+        for rule in rules:
+            known[str(rule.attribute)] = [*known[str(rule.attribute)], *rule.groups]
+    elif plan.suite not in OWN or isinstance(suite, StoredCases):
+        return  # its cases say which groups there are
+    for attribute, group in plan.references.items():
+        if attribute not in known:
+            raise UnknownValue("--reference", attribute, "attribute", known)
+        if group not in known[attribute]:
+            raise UnknownValue("--reference", group, f"group of {attribute}", known[attribute])
 
 
 def create(registry: Registry[P], name: str, offered: Mapping[str, object]) -> P:

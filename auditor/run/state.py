@@ -58,6 +58,7 @@ class Tally:
     # format -> answer that was read -> how often; None: all that came after `KEPT_VALUES`
     values: dict[str, Counter[Any]] = field(default_factory=lambda: defaultdict(Counter))
     unread: tuple[str, str] | None = None  # variant id and output of the first answer without a label
+    unparsed: Counter[str] = field(default_factory=Counter)  # answers without a label, and how often each came
     cost_usd: float = 0.0
     reported: set[str] = field(default_factory=set)
     seen: KeySet = field(default_factory=KeySet)
@@ -85,6 +86,10 @@ class Tally:
             values[value if value in values or len(values) < KEPT_VALUES else None] += 1
         if self.unread is None and answer.status in ("refused", "unparsed"):
             self.unread = (response.variant_id, talk.brief(response.output or "")[:SHORT])
+        if answer.status == "unparsed":
+            said = talk.brief(response.output or "")[:SHORT]
+            if said in self.unparsed or len(self.unparsed) < KEPT_VALUES:
+                self.unparsed[said] += 1
         if response.usage is not None:
             counts["tokens_in"] += response.usage.tokens_in
             counts["tokens_out"] += response.usage.tokens_out

@@ -18,7 +18,7 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
 from auditor.run.preparation import Parts
-from auditor.run.rounds import Round, Source, gated, round_size
+from auditor.run.rounds import Round, Source, gated
 from auditor.run.stages import stages
 from auditor.store.disk import CASE, case_line
 from auditor.store.journal import decoded
@@ -44,7 +44,7 @@ class Worker:
 
         self._plan = Plan.from_dict(plan)
         self._feed = Feed()
-        made = stages(self._plan, tasks.load(self._plan.task), self._feed, {})
+        made = stages(self._plan, tasks.of_plan(self._plan), self._feed, {})
         self._suite, self._gate, self._placebos = made.suite, made.gate, made.placebos
         self._rng = Random(self._plan.seed)
 
@@ -99,7 +99,7 @@ class Spread(Source):
 
     async def next(self, rng: Random) -> Round:
         """A round's cases, from as many chunks as it takes; ``rng`` is not used."""
-        size = round_size(self._parts.plan)
+        size = self.size()
         while len(self._ready) < size:
             self._fill()
             if not self._flying:

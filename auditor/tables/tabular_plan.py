@@ -103,8 +103,6 @@ class TabularPlan(SharedPlan):
         "NAME=VALUE: any further option of the method.", repeated=True)] = Field(default_factory=dict)
     profile: Annotated[PathText | None, Option("--profile", MEASURED, ROWS,
         "themis: distribution of rows (.yaml), or rows (.csv).")] = None
-    favourable: Annotated[str | None, Option("--favourable", ASKED, ROWS,
-        "The label that is good for the person concerned.")] = None
     distance: Annotated[PathText, Option("--distance", MEASURED, ROWS,
         "exact (default), absolute for models that return scores, or FILE.yaml: distances between labels.")] = "exact"
     distance_threshold: Annotated[float, Option("--distance-threshold", MEASURED, ROWS,

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from auditor.tasks.answers import Reader
 from auditor.tasks.kinds import Kind, template
-from auditor.tasks.load import available, load
+from auditor.tasks.load import available, load, of_labels, of_plan
 from auditor.tasks.seeds import SeedFile, read_given
 from auditor.tasks.seeds import read as read_seeds
 from auditor.tasks.task import Example, Task
 
-__all__ = ["Example", "Kind", "Reader", "SeedFile", "Task", "available", "load", "read_given", "read_seeds", "template"]
+__all__ = [
+    "Example",
+    "Kind",
+    "Reader",
+    "SeedFile",
+    "Task",
+    "available",
+    "load",
+    "of_labels",
+    "of_plan",
+    "read_given",
+    "read_seeds",
+    "template",
+]

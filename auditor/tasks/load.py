@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
@@ -16,7 +16,7 @@ from auditor.core.reading import from_json
 from auditor.core.shown import plural
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
-from auditor.tasks import kinds
+from auditor.tasks import kinds, own_labels
 from auditor.tasks.answers import Reader, Value
 from auditor.tasks.conversation import Conversation
 from auditor.tasks.kinds import Kind
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from auditor.tasks.schema import TaskFile
 
 _LARGEST = 1_000_000  # bytes; a task file is kept in memory, and every control text is asked of every model
+Lines = dict[tuple[str | int, ...], int]  # of the fields of a file
 _PAIR = ("text", "changed")
 _PAIR_HELP = 'One JSON object a line: {"text": "…", "changed": "…"}, two texts that need different answers.'
 
@@ -44,8 +45,10 @@ def available() -> list[str]:
     return reading.shipped_names("prompts")
 
 
-def load(name_or_path: str | Path) -> Task:
+def load(name_or_path: str | Path, *, labels: Sequence[str] = (), favourable: str | None = None) -> Task:
     """Load a task by name, or from a file: a path ends in ``.yaml`` or ``.yml``, or holds a slash.
+
+    ``labels`` take the place of the task's, and a plain prompt asks for them; ``favourable`` is the good one.
 
     Raises
     ------
@@ -53,18 +56,57 @@ def load(name_or_path: str | Path) -> Task:
         No task has this name.
     DataFileError
         The file does not exist or is malformed; the message names file, line and field.
+    ConfigError, UnknownValue
+        The task cannot have these labels, or ``favourable`` is none of them.
     """
     text = os.fspath(name_or_path)
     is_path = isinstance(name_or_path, Path) or "/" in text or os.sep in text or text.endswith((".yaml", ".yml"))
     if not is_path:
         if text in available():
-            return _from_file(reading.shipped("prompts", f"{text}.yaml"), builtin=True)
+            path = reading.shipped("prompts", f"{text}.yaml")
+            return _from_file(path, builtin=True, labels=labels, favourable=favourable)
         if not Path(text).is_file():
             raise UnknownPlugin("task", text, available(), "`audit tasks new` writes a task file of your own.")
-    return _from_file(Path(text), builtin=False)
+    return _from_file(Path(text), builtin=False, labels=labels, favourable=favourable)
 
 
-def _from_file(path: Path, *, builtin: bool) -> Task:
+class Named(Protocol):
+    """A plan, as far as it says which task is asked."""
+
+    @property
+    def task(self) -> str: ...  # noqa: D102
+    @property
+    def labels(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def favourable(self) -> str | None: ...  # noqa: D102
+
+
+def of_plan(plan: Named) -> Task:
+    """Load the task of ``plan``, with the labels that it names."""
+    return load(plan.task, labels=plan.labels, favourable=plan.favourable)
+
+
+def of_labels(labels: Sequence[str], favourable: str | None = None, *, several: bool = False) -> Task:
+    """Make a task of ``labels`` alone: it reads answers as every task does, and has no texts.
+
+    ``several``: an answer may hold any number of them. Raises `ConfigError` where they are no labels.
+
+    Examples
+    --------
+    >>> of_labels(["3 - ok", "1 - bad"]).read('{"label": "3 - OK"}').value
+    '3 - ok'
+    """
+    raw = {"name": "own-labels", "kind": "multilabel" if several else "classification"}
+    return _made(
+        own_labels.relabelled(raw, labels, favourable, builtin=True),
+        Path("own-labels.yaml"),
+        {},
+        builtin=True,
+        own=True,
+    )
+
+
+def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: str | None) -> Task:
     raw, lines = reading.read_yaml(
         path,
         largest=_LARGEST,
@@ -72,28 +114,38 @@ def _from_file(path: Path, *, builtin: bool) -> Task:
     )
     if raw is None:
         raise DataFileError(f"{path}: the file is empty; `audit tasks new` writes one to start from")
+    if not isinstance(raw, dict):
+        raise DataFileError(f"{path}: a task file is a mapping of fields (format, name, kind, …)")
+    raw = own_labels.relabelled(own_labels.filled(raw, path.stem), labels, favourable, builtin=builtin)
+    return _made(raw, path, lines, builtin=builtin, own=bool(labels))
+
+
+def _made(raw: Mapping[str, Any], path: Path, lines: Lines, *, builtin: bool, own: bool = False) -> Task:
+    """Check the fields of a task file, and make the task; one of labels that a user named (``own``) has no controls."""
     from pydantic import ValidationError
 
     from auditor.tasks.schema import TaskFile
 
-    if not isinstance(raw, dict):
-        raise DataFileError(f"{path}: a task file is a mapping of fields (format, name, kind, …)")
     try:
         part = TaskFile.model_validate(raw)
     except ValidationError as error:
-        raise DataFileError(_complaint(path, error, TaskFile.model_fields, lines)) from None
+        where = Path("--labels") if own else path
+        raise DataFileError(_complaint(where, error, TaskFile.model_fields, {} if own else lines)) from None
     task = _build(part, path, builtin=builtin)
     _prove(task, part, path)
     controls = part.controls
-    if controls is None and builtin and reading.shipped("embedded", "controls", f"{part.name}.jsonl").is_file():
+    if (
+        controls is None
+        and builtin
+        and not own
+        and reading.shipped("embedded", "controls", f"{part.name}.jsonl").is_file()
+    ):
         controls = f"{part.name}.jsonl"
     pairs = _beside(path, "controls", controls, builtin=builtin, kind="controls")
     return task if pairs is None else dataclasses.replace(task, controls=control_texts(pairs, task.kept))
 
 
-def _complaint(
-    path: Path, error: ValidationError, known: Collection[str], lines: dict[tuple[str | int, ...], int]
-) -> str:
+def _complaint(path: Path, error: ValidationError, known: Collection[str], lines: Lines) -> str:
     """Say what is wrong with the first field that is, and how many more there are."""
     details = error.errors(include_url=False, include_context=False)
     # Unknown fields first: a misspelled name explains the "missing" one behind it.
@@ -258,6 +310,11 @@ def _prove(task: Task, part: TaskFile, path: Path) -> None:
                 f"{path}: field examples.{i}.label: {example.value!r} is none of the labels ({', '.join(task.labels)})"
             )
     for name, form in task.formats.items():
+        if task.labels and (word := own_labels.foreign(form.instruction, task.names)) is not None:
+            raise DataFileError(
+                f"{path}: field formats.{name}.instruction: it asks for {word!r}, which is none of the labels "
+                f"({', '.join(task.labels[:12])}). Write {{labels}} where they should be listed"
+            )
         for i, example in enumerate(task.examples):
             if "{reason}" in form.answer and not example.reason:
                 raise DataFileError(

@@ -159,14 +159,14 @@ def name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
     """Find the labels named in ``plain``, distinct, in order of appearance; ``names`` in normal form to labels.
 
-    Longer names win: "not hire" is not "hire". Names of fewer than three letters count only where they are the whole
-    first or last sentence, and figures not at all: "1. The cast" names no label "1".
+    Longer names win: "not hire" is not "hire". A single word of fewer than three letters counts only where it is the
+    whole first or last sentence, and figures not at all: "1. The cast" names no label "1".
     """
     clear: dict[str, None] = {}
     blocked: dict[str, None] = {}
     last = looked = 0
     edge = False
-    pattern = name_pattern(tuple(name for name in names if _letters(name) >= _SHORT))
+    pattern = name_pattern(tuple(name for name in names if not _short(name)))
     plain = _without_closers(plain, pattern)
     first_end, last_start = _edges(plain)
     for match in pattern.finditer(plain):
@@ -181,7 +181,7 @@ def mentions(plain: str, names: Mapping[str, str]) -> Mentions:
                 looked += 1
                 edge = _states(plain, match.start()) or _alone(plain, match.start(), match.end())
     for piece in _first_and_last(plain):
-        if 0 < _letters(piece) < _SHORT and piece in names:
+        if _letters(piece) and _short(piece) and piece in names:
             clear[names[piece]] = None
             edge = True
     return Mentions(tuple(clear), tuple(blocked), edge, bool(clear) and not bare(plain[last:]))
@@ -247,6 +247,12 @@ def _first_and_last(plain: str) -> tuple[str, str]:
     pieces = [bare(piece) for piece in re.split(r"[.!;,\n]", plain)]
     pieces = [piece for piece in pieces if piece] or [""]
     return pieces[0], pieces[-1]
+
+
+def _short(name: str) -> bool:
+    """Whether ``name`` may stand in a text by chance: one word of few letters, or none ("ok", and not "3 - ok")."""
+    letters = _letters(name)
+    return letters < _SHORT and (" " not in name or not letters)
 
 
 def _letters(name: str) -> int:

@@ -208,7 +208,6 @@ BROKEN = [
     ("format: [\n", "no valid YAML"),
     ("a: \x07", "no valid YAML"),
     (MINIMAL.replace("format: 1", "format: 2"), "field format: this version reads format 1, the file says 2"),
-    (MINIMAL.replace("format: 1\n", ""), "field format: this field is missing"),
     (MINIMAL.replace("name: tone", "name: My Task"), "field name"),
     (MINIMAL.replace("kind: classification", "kind: guess"), "field kind"),
     (MINIMAL.replace("[calm, angry]", "[calm]"), "field labels: a task of kind classification needs at least two"),

@@ -257,7 +257,7 @@ def test_a_model_whose_first_answers_cannot_be_read_is_asked_nothing_more(
 
     monkeypatch.chdir(tmp_path)
     found = many(rambling, out=tmp_path, concurrency=1)
-    assert 30 <= len(calls) <= 46  # those in the same batch as the thirtieth
+    assert 20 <= len(calls) <= 36  # those in the same batch as the twentieth
     assert not found.complete
     reason = found.record["status_reason"]
     assert re.search(r"none of its \d+ answers could be read \(\d+ unparsed; .*, so it was asked nothing", reason)

@@ -22,6 +22,8 @@ class Spec(Part, frozen=True, kw_only=True):
 
     task: str | None = None
     data: str | None = None
+    labels: tuple[str, ...] = ()  # that a user named in place of the task's
+    favourable: str | None = None  # as a user named it
     models: tuple[str, ...] = ()
     model: str | None = None
     kind: str = ""  # of the task; "tabular" for rows
@@ -47,6 +49,11 @@ class Spec(Part, frozen=True, kw_only=True):
     max_calls: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
+
+    @property
+    def asked(self) -> str | None:
+        """The name of the task, and whether its labels are the user's."""
+        return f"{self.task}, own labels" if self.task and self.labels else self.task
 
     @classmethod
     def of(cls, record: Mapping[str, object]) -> Self:
@@ -259,6 +266,7 @@ class Unread(Losses, frozen=True, kw_only=True):
     variant: str = ""
     example: str | None = None
     expected: str = ""
+    labels: tuple[str, ...] = ()  # that the answers show, where they look like labels
 
 
 class ModelCounts(Losses, frozen=True, kw_only=True):
@@ -281,6 +289,7 @@ class Asked(Part, frozen=True, kw_only=True):
     reported: tuple[str, ...] = ()
     answers: dict[str, int] = msgspec.field(default_factory=dict)
     unread: Unread | None = None
+    unparsed: dict[str, int] = msgspec.field(default_factory=dict)  # the answers that were most often not read
 
 
 class Vocabulary(Part, frozen=True, kw_only=True):
