@@ -187,14 +187,25 @@ def text_file(path: Path) -> bytes:
     return raw
 
 
+def tidy(columns: Iterable[str] | None, rows: Iterable[Row]) -> Table:
+    """Strip the blanks around names of columns, as in the header of a CSV file."""
+
+    def stripped() -> Iterator[Row]:
+        for where, row in rows:
+            odd = any(isinstance(name, str) and name != name.strip() for name in row)
+            yield where, {str(name).strip(): value for name, value in row.items()} if odd else row
+
+    return None if columns is None else [name.strip() for name in columns], stripped()
+
+
 def from_file(path: Path, raw: bytes, text_column: str) -> Table:
     """Parse ``raw``, the content of ``path``, by the ending of its name."""
     suffix = path.suffix.lower()
     if suffix == ".parquet":
-        return _parquet(path, raw)
+        return tidy(*_parquet(path, raw))
     text = decode(path, raw)
     if suffix in (".jsonl", ".ndjson"):
-        return None, _json_lines(path, text)
+        return tidy(None, _json_lines(path, text))
     if suffix == ".txt":
         return ["text"], ((f"line {n}", {"text": line}) for n, line in enumerate(lines(text), start=1))
     return _separated(path, text, text_column, ("\t",) if suffix == ".tsv" else DELIMITERS)

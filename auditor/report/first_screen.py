@@ -5,9 +5,11 @@ It is built from the claims of the record (`auditor.measure.claims.Claim`), neve
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import SHOWN
@@ -266,9 +268,20 @@ def _checks(record: RunRecord) -> Iterator[tuple[str, str]]:
             between = f" (95 %: {figure.low:+.3f} to {figure.high:+.3f})" if figure.low is not None else ""
             seen = f"{figure.value:+.3f}{between}, {words.plural(figure.cases, 'case')}"
         yield figure.model if several else "", f"{words.visible(figure.figure, newlines=False)}: {seen}"
+    source = record.provenance.seeds
+    if gone := run_checks.dropped(source.skipped, source.repeated):
+        yield "", f"left out: {gone}"
+    if said := run_checks.golds(record.performance.gold):
+        yield "", said
     person, unclear = words.visible(words.whose(record), newlines=False), record.counts.skipped.get(NOT_CLEAR)
     if person and unclear:
         yield "", f"left out: {words.plural(unclear, 'text')} where it is not clear who is {person}"
+    unmatched = [w.finding for w in record.waivers.items if w.status == "unmatched" and w.run in (None, record.id)]
+    if unmatched:
+        close = difflib.get_close_matches(unmatched[0], map(waivers.key, record.findings), n=1)
+        meant = f"; did you mean {words.visible(close[0], newlines=False)}?" if close else ""
+        named = words.visible(unmatched[0], newlines=False)
+        yield "", f"waivers: {words.count(len(unmatched))} without a finding of this run, such as {named}{meant}"
     if waived := len(record.waived):
         yield "", f"waivers: {words.plural(waived, 'finding')} waived, with reasons under --full"
 

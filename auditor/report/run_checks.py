@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from auditor.core.record import Caution, Counts, RunRecord
 from auditor.core.record.base import Control, Losses, Unread
+from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
 from auditor.report import words
 
@@ -105,6 +106,39 @@ def reason(model: str, unread: Unread) -> str:
         what = f"too few of its {words.count(unread.answers)} answers could be read to judge any variant"
     further = ", so it was asked nothing more" if unread.stopped else ""
     return f"{model}: {what} ({losses(unread)}){further}.{offer(unread)}"
+
+
+def dropped(skipped: object, repeated: int | None) -> str:
+    """Say how many rows of the texts were left out, and why; empty where none was.
+
+    Examples
+    --------
+    >>> dropped(3, 1)
+    '3 rows without a text, 1 row with the text of an earlier one'
+    """
+    empty = "without a text" if repeated is not None else "without two different texts"
+    parts = [f"{words.plural(skipped, 'row')} {empty}"] if isinstance(skipped, int) and skipped else []
+    return ", ".join(
+        [*parts, *([f"{words.plural(repeated, 'row')} with the text of an earlier one"] if repeated else [])]
+    )
+
+
+def golds(gold: Gold | None, labels: Sequence[str] = ()) -> str:
+    """Say that gold labels name no label of the task, and which do not; empty where all do.
+
+    Examples
+    --------
+    >>> golds(Gold(given=60, mapped=20, unmapped=40, examples=("5 - great",)))
+    '20 of 60 gold labels name a label of the task; “5 - great” does not. They count in no accuracy.'
+    """
+    if gold is None or not gold.unmapped:
+        return ""
+    named = words.listing([quoted(label) for label in gold.examples])
+    verb = "does" if len(gold.examples) == 1 else "do"
+    known = f" Its labels: {listed(labels)}." if labels else ""
+    some = f"{words.count(gold.mapped) if gold.mapped else 'None'} of {words.plural(gold.given, 'gold label')}"
+    name = words.verb(gold.mapped, "names", "name")
+    return f"{some} {name} a label of the task; {named} {verb} not. They count in no accuracy.{known}"
 
 
 def offer(unread: Unread) -> str:

@@ -18,10 +18,12 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Observer
 from auditor.core.shown import plural
 from auditor.core.types import FORMAT_VERSION, Answer, Case, Check, Response
+from auditor.measure.answer_quality import gold_summary
 from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
 from auditor.measure.observations import STATUSES, Observations
 from auditor.models.budget import BOOK
 from auditor.models.client import definitive
+from auditor.report import run_checks
 from auditor.run import mitigations
 from auditor.run.audit import plan_record, require_same_inputs, run_sync, to_record
 from auditor.run.loop import Loop
@@ -267,6 +269,7 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
     labels = {case.id: case.label for case, _ in prepared.cases if case.label is not None}
     read = {case: base.task.read(label, "text").value for case, label in labels.items()}
     golds = {case: value for case, value in read.items() if value is not None}
+    unknown = run_checks.golds(gold_summary({case: (label, case in golds) for case, label in labels.items()}))
     table = Observations()
     _add(table, first.observed.table, UNMITIGATED, name)
     for one, loop, _ in arms:
@@ -282,7 +285,7 @@ async def _try(prepared: Prepared, root: Path, observe: Observer) -> Trial:
         texts=len(first.observed.table.texts.values),
         found=compare(table, question, UNMITIGATED, golds),
         spent=tuple(_spent(*arm) for arm in arms),
-        notes=(*prepared.notes, *incomplete),
+        notes=(*prepared.notes, *filter(None, [unknown]), *incomplete),
     )
 
 

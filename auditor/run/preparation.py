@@ -10,14 +10,16 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.plan import SUITES as OWN
 from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
+from auditor.core.record.measured import Gold
 from auditor.core.registry import CHECKS, MODELS, ORACLES
 from auditor.core.shared_plan import SharedPlan
 from auditor.core.types import Case, Check, Prompt, SourceText
+from auditor.measure.answer_quality import gold_summary
 from auditor.measure.claims import texts_needed
 from auditor.models.budget import Budget
 from auditor.models.reply_cache import Cache
 from auditor.perturb.dictionaries import Dictionary
-from auditor.report import words
+from auditor.report import run_checks, words
 from auditor.run import cluster, own_pairs, traffic
 from auditor.run.observed import outcomes
 from auditor.run.stages import (
@@ -152,6 +154,11 @@ def left_out(parts: Parts) -> list[str]:
         said.append(
             f"Left out, since they have too few texts to decide anything: {named}. --attributes asks about them."
         )
+    seeds = parts.facts.get("seeds", {})
+    if gone := run_checks.dropped(seeds.get("skipped"), seeds.get("repeated")):
+        said.append(f"Left out of {seeds['source']}: {gone}.")
+    if parts.task.labels and (unknown := run_checks.golds(gold_of(parts.task, parts.texts), parts.task.labels)):
+        said.append(unknown)
     if plan.labels and any(model.style == "chat" for model in parts.models):
         said.append("A plain prompt asks for your labels. A task file asks in your own words: audit tasks new NAME.")
     needed, texts = texts_needed(), parts.seeds
@@ -162,6 +169,12 @@ def left_out(parts: Parts) -> list[str]:
             "would; only what changes nearly all answers can be shown."
         )
     return said
+
+
+def gold_of(task: Task, texts: Iterable[SourceText]) -> Gold:
+    """Count the gold labels of ``texts``, and those that name a label of the task."""
+    known = {label: task.read(label, "text").status == "ok" for label in {t.label for t in texts} if label is not None}
+    return gold_summary({text.id: (text.label, known.get(text.label or "", False)) for text in texts})
 
 
 def budget_of(plan: Plan) -> Budget:

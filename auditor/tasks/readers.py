@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.core.errors import ConfigError, DataFileError, WrongType
-from auditor.core.row_files import Row, Table, package
+from auditor.core.row_files import Row, Table, package, tidy
 from auditor.core.types import SourceText
 
 SUBJECT = "subject"  # the column of `SourceText.subject`
@@ -52,7 +52,7 @@ def from_dataset(dataset: Any) -> Table:
             )
 
     columns = dataset.column_names  # None where a stream does not say
-    return None if columns is None else list(columns), rows()
+    return tidy(columns, rows())
 
 
 def parse_hub(spec: str) -> tuple[str, str | None, str | None]:
@@ -97,7 +97,7 @@ def fields(data: Any) -> tuple[str, ...]:
     columns = list(names) if isinstance(names, (list, tuple)) else _column_names(data)
     if columns is None and isinstance(data, Sequence) and len(data) and isinstance(data[0], Mapping):
         columns = list(data[0])
-    return tuple(map(str, columns or ()))
+    return tuple(str(name).strip() for name in columns or ())
 
 
 def rows(data: Any) -> Iterator[Mapping[str, Any]]:
@@ -119,17 +119,17 @@ def from_object(data: Any, wanted: tuple[str, ...]) -> Table:
     if callable(getattr(data, "itertuples", None)):  # pandas, and what is made like it
         return columns, _pandas(data, [i for i, name in enumerate(columns or ()) if name in wanted])
     if callable(getattr(data, "iter_rows", None)):  # polars
-        frame = data.select([name for name in columns or () if name in wanted])
-        return columns, _numbered(frame.iter_rows(named=True))
+        frame = data.select([name for name in data.columns if name.strip() in wanted])
+        return tidy(columns, _numbered(frame.iter_rows(named=True)))
     if hasattr(data, "features") and hasattr(data, "column_names"):  # datasets
         return from_dataset(data)
     column = hasattr(data, "dtype")  # one column of a frame, or an array: its cells are texts
     if not column and (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")):
         table = _arrow(data)
         names = list(table.column_names)
-        chosen = [i for i, name in enumerate(names) if name in wanted]
+        chosen = [i for i, name in enumerate(names) if name.strip() in wanted]
         rows = (row for batch in table.select(chosen).to_batches() for row in batch.to_pylist())
-        return names, _numbered(rows)
+        return tidy(names, _numbered(rows))
     if isinstance(data, Mapping):
         splits = [name for name, value in data.items() if hasattr(value, "column_names")]
         if splits:  # a datasets.DatasetDict
@@ -137,13 +137,13 @@ def from_object(data: Any, wanted: tuple[str, ...]) -> Table:
         raise _refused("a dict of columns" if data else "an empty dict")
     if isinstance(data, (str, bytes, bytearray, set, frozenset, SourceText)) or not isinstance(data, Iterable):
         raise _refused(_called(data))
-    return None, _items(data, wanted)
+    return tidy(None, _items(data, wanted))
 
 
 def _column_names(data: object) -> list[str] | None:
     columns = getattr(data, "columns", None)
     try:
-        return None if columns is None or callable(columns) else [str(name) for name in columns]
+        return None if columns is None or callable(columns) else [str(name).strip() for name in columns]
     except TypeError:
         return None
 
@@ -165,7 +165,7 @@ def _items(data: Iterable[object], wanted: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _pandas(frame: Any, chosen: list[int]) -> Iterator[Row]:
-    names = [str(frame.columns[i]) for i in chosen]
+    names = [str(frame.columns[i]).strip() for i in chosen]
     values = zip(*(frame.iloc[:, i] for i in chosen), strict=True)
     return _numbered(dict(zip(names, map(_plain, row), strict=True)) for row in values)
 

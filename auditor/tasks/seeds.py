@@ -55,6 +55,11 @@ class Wanted:
     prefix: str = "row-"
     halves: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("text_column", "label_column", "id_column", "source_column"):
+            value: str | None = getattr(self, name)
+            object.__setattr__(self, name, value and value.strip())  # as the names of columns are read
+
     @property
     def columns(self) -> tuple[str, ...]:
         """What may be read of a row: text, label, id, subject, and the source where it is asked for."""
@@ -78,7 +83,7 @@ class Wanted:
     def _missing(self, column: str, columns: Sequence[str]) -> str:
         """Say that a column is missing, which there are, and which is meant perhaps."""
         near = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
-        near = near or [one for one in columns if one.casefold().strip() == column.casefold().strip()]
+        near = near or [one for one in columns if one.casefold() == column.casefold()]
         hint = f" Did you mean {near[0]!r}?" if near else ""
         of = {self.source_column: "source", self.text_column: "text", self.id_column or "id": "id"}
         listed = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")

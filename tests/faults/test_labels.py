@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shlex
 import threading
@@ -302,3 +303,102 @@ def test_an_instruction_that_lists_no_answers_is_taken(instruction: str, place: 
     (place / "mine.yaml").write_text(json.dumps(file))
     code, text = said(capsys, "run --task mine.yaml --data t.txt --model python:starred:stars --per-seed 2")
     assert code == 0, text
+
+
+# -- gold labels, and rows that are left out -----------------------------------------------------------------
+
+
+def table(path: Path, golds: Sequence[str], header: str = "text") -> None:
+    """Write texts with gold labels, one without a text, one twice."""
+    rows = [[text, golds[n % len(golds)]] for n, text in enumerate(TEXTS)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([[header, "label"], *rows, ["", golds[0]], rows[0]])
+
+
+@pytest.mark.parametrize(
+    ("golds", "told"),
+    [
+        (STARS, "None of 12 gold labels name a label of the task; “1 - bad”, “3 - ok” and “5 - great” do not"),
+        (("positive", "3 - ok"), "6 of 12 gold labels name a label of the task; “3 - ok” does not"),
+        (("positive", "neg"), ""),
+    ],
+)
+def test_gold_labels_that_are_no_labels_of_the_task_are_counted_and_named(
+    golds: Sequence[str], told: str, place: Path, capsys: Capture
+) -> None:
+    table(place / "t.csv", golds)
+    code, text = said(capsys, "run --data t.csv --model vader --per-seed 2")
+    assert code == 0
+    assert text.count(told) == 2 if told else "gold label" not in text  # before anything is asked, and in the report
+    code, text = said(capsys, "run --data t.csv --model vader --per-seed 2 --dry-run")
+    assert told in text
+    if golds is STARS:
+        code, text = said(capsys, f"run --data t.csv --model python:starred:stars --labels '{','.join(STARS)}'")
+        assert "gold label" not in text
+
+
+def test_rows_that_are_left_out_are_counted(place: Path, capsys: Capture) -> None:
+    table(place / "t.csv", ("positive", "negative"))
+    code, text = said(capsys, "run --data t.csv --model vader --per-seed 2")
+    assert code == 0
+    assert text.count("1 row without a text, 1 row with the text of an earlier one") == 2
+    rows: list[Any] = [{"text": text} for text in TEXTS]
+    given = audit(model="vader", data=[*rows, {"text": None}, {"text": " "}], per_seed=2, cache=False)
+    assert "left out: 2 rows without a text" in " ".join(given.to_text().split())
+    (place / "pairs.csv").write_text(PAIRS + "She is kind.,,female,male\n")
+    code, text = said(capsys, "run --data pairs.csv --model vader")
+    assert code == 0
+    assert "left out: 1 row without two different texts" in text
+
+
+# -- names of columns ------------------------------------------------------------------------------------------
+
+HEADER = " Customer Review "
+
+
+@pytest.mark.parametrize("name", ["Customer Review", " Customer Review", "Customer Review\t"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "dicts", "pandas", "polars", "arrow"])
+def test_blanks_around_names_of_columns_do_not_count(kind: str, name: str, place: Path) -> None:
+    columns = {HEADER: TEXTS, "label ": ["positive", "negative"] * 6}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    data: Any = str(place / f"t.{kind}")
+    match kind:
+        case "csv":
+            with open(data, "w", newline="") as file:
+                csv.writer(file).writerows([list(columns), *zip(*columns.values(), strict=True)])
+        case "jsonl":
+            Path(data).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        case "parquet":
+            arrow = pytest.importorskip("pyarrow")
+            pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), data)
+        case "dicts":
+            data = rows
+        case "pandas":
+            data = pytest.importorskip("pandas").DataFrame(columns)
+        case "polars":
+            data = pytest.importorskip("polars").DataFrame(columns)
+        case "arrow":
+            data = pytest.importorskip("pyarrow").table(columns)
+    result = audit(model="vader", data=data, text_column=name, label_column=" label", per_seed=2, cache=False)
+    assert result.record["counts"]["seeds"] == len(TEXTS)
+    assert result.record["performance"]["gold"]["mapped"] == len(TEXTS)
+
+
+# -- waivers -----------------------------------------------------------------------------------------------------
+
+
+def test_a_waiver_that_no_finding_has_is_told(place: Path, capsys: Capture) -> None:
+    waiver = '[[waiver]]\nfinding = "{}"\nreason = "r"\nowner = "o"\nexpires = 2199-01-01\n'
+    command = "run --model python:starred:stars --data t.txt --attributes gender --per-seed 2 --labels '{}'"
+    command = command.format(",".join(STARS))
+    assert said(capsys, command)[0] == 0
+    (record,) = (json.loads(p.read_text()) for p in place.glob("reports/*/run.json"))
+    known = next(f for f in record["findings"])
+    key = "/".join([known["code"], known["model"], known["format"]])
+    (place / "waivers.toml").write_text(waiver.format(f"{key}/gendr"))
+    code, text = said(capsys, command)
+    assert code == 0
+    assert "waivers: 1 without a finding of this run" in text
+    assert f"did you mean {key}/gender" in text
+    (place / "waivers.toml").write_text(waiver.format(f"{key}/*"))
+    assert "without a finding" not in said(capsys, command)[1]

@@ -68,6 +68,8 @@ class Source(Part, frozen=True, kw_only=True):
     source: str | None = None
     attribute: str = ""
     n: int | None = None
+    skipped: int | dict[str, int] = 0  # rows without a text
+    repeated: int | None = None  # rows whose text stood in an earlier one; None of pairs of texts
     not_english: int = 0
     sha256: str | None = None
 
