@@ -94,7 +94,7 @@ def run(argv: list[str]) -> int:
     if argv and argv[0] in ("-h", "--help", "help"):
         print(overview())
         return 0
-    if not argv and not Path(SETTINGS).is_file():
+    if not argv and not Path(SETTINGS).exists():
         complain(
             f"No task is named, and there is no {SETTINGS} in this folder that names one. All commands: audit --help.",
             "Run: audit --task sentiment",

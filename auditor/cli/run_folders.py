@@ -269,7 +269,7 @@ def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[st
     from auditor.core import waivers
 
     file = path or Path(waivers.FILE)
-    if path is None and not file.is_file():
+    if path is None and not file.exists():
         return record
     today = datetime.now(UTC).date()
     return waivers.apply(record, waivers.load(file), today, source=file.name)

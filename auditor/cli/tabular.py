@@ -91,7 +91,7 @@ def plan_of(values: Mapping[str, object], config: Path | None = None) -> Tabular
     """
     from auditor.core.errors import AuditError, ConfigError
 
-    file = config or (FILE if FILE.is_file() else None)
+    file = config or (FILE if FILE.exists() else None)
     typed = Typed(values={}) if file is None else TabularPlan.read_toml(file, MethodOptions)
     flags = TabularPlan.flags() | MethodOptions.flags()
     typed, values = typed.beside(flags[name].flag for name in values), {**typed.values, **values}

@@ -31,6 +31,7 @@ from auditor.core.types import names
 
 LARGEST = 10**12  # of any option that is a number
 MOST_TIMES = 1000  # that one prompt is asked: all of them are held at once
+MOST_AT_ONCE = 1000  # calls in flight, or processes
 FORMAT = 1  # of audit.toml
 FILE = Path("audit.toml")
 TABLES = ("tabular",)  # of audit.toml
@@ -150,6 +151,7 @@ Numbers = Annotated[tuple[float, ...], BeforeValidator(_numbers)]
 PathText = Annotated[str, BeforeValidator(_path)]
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Times = Annotated[int, Field(ge=1, le=MOST_TIMES)]
+AtOnce = Annotated[int, Field(ge=1, le=MOST_AT_ONCE)]
 Amount = Annotated[float, Field(ge=0, le=LARGEST)]
 
 
@@ -218,12 +220,10 @@ class PlanModel(BaseModel):
         as a list or as one comma-separated text. Plans of rows stand in the table ``[tabular]``. What is not TOML, or
         an unknown key, is a `DataFileError` that names file, line and key.
         """
+        text = reading.read_text(path, missing=" Give an existing file with --config.")
         try:
-            text = reading.text(path)
             raw: dict[str, object] = from_toml(text)
-        except FileNotFoundError:
-            raise ConfigError(f"{path}: there is no such file. Give an existing file with --config.") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except tomllib.TOMLDecodeError as error:
             raise DataFileError(f"{path}: not a TOML file: {error}") from None
         if raw.pop("format", FORMAT) != FORMAT:
             raise DataFileError(f"{path}: format must be {FORMAT}; a newer version of this tool wrote this file.")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from auditor.core.errors import AuditError, ConfigError
-from auditor.core.options import FILE, Amount, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
+from auditor.core.options import FILE, Amount, AtOnce, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
 from auditor.core.shared_plan import (
     ASKED,
     CHANGED,
@@ -224,7 +224,7 @@ class Plan(SharedPlan):
         "exhaustive (default): every text in order; adaptive: calls go where hidden changes are found.")] = "exhaustive"
     engine: Annotated[Literal["local", "ray"], Option("--engine", LIMITS, RUN,
         "local (default), or ray: cases and local models on a cluster.", shapes=False)] = "local"
-    jobs: Annotated[Count, Option("--jobs", LIMITS, MAKE,
+    jobs: Annotated[AtOnce, Option("--jobs", LIMITS, MAKE,
         "Processes (or Ray actors) that make and check cases.", shapes=False)] = 1
     logprobs: Annotated[bool | None, Option("--logprobs/--no-logprobs", MEASURED, RUN,
         "Insist on log-probabilities of the labels, or do without (default: where the server gives them).")] = None
@@ -359,7 +359,7 @@ def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
 
     ``config`` None takes ``audit.toml`` in the current folder where there is one.
     """
-    file = config or (FILE if FILE.is_file() else None)
+    file = config or (FILE if FILE.exists() else None)
     typed = Typed(values={}) if file is None else Plan.read_toml(file)
     values = {name: value for name, value in flags.items() if value is not None and value != () and value != []}
     try:

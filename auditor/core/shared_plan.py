@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_serializer
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError
-from auditor.core.options import FLAG, LARGEST, Amount, Count, Group, Names, Option, PathText, PlanModel, near
+from auditor.core.options import FLAG, LARGEST, Amount, AtOnce, Count, Group, Names, Option, PathText, PlanModel, near
 from auditor.core.secrets import hidden
 
 # The commands that take an option.
@@ -133,7 +133,7 @@ class SharedPlan(ServerPlan):
         "USD per million tokens in.")] = None
     price_out: Annotated[Amount | None, Option("--price-out", LIMITS, ASK | ROWS | {"mitigate"},
         "USD per million tokens out.")] = None
-    concurrency: Annotated[Count, Option("--concurrency", LIMITS, OPERATE,
+    concurrency: Annotated[AtOnce, Option("--concurrency", LIMITS, OPERATE,
         "Calls in flight at most.", shapes=False)] = 16
     cache: Annotated[bool, Option("--no-cache", LIMITS, OPERATE,
         "Do not use the response cache.", shapes=False)] = True

@@ -82,12 +82,7 @@ def glob(pattern: str) -> re.Pattern[str]:
 
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a waivers file; `DataFileError` names file and line where it cannot be read or an entry is malformed."""
-    try:
-        text = reading.text(path)
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{path}: the file is not UTF-8 (byte {error.start}).") from error
-    except OSError as error:
-        raise DataFileError(f"{path}: {error.strerror or error}.") from error
+    text = reading.read_text(path)
     try:
         values = from_toml(text)
     except tomllib.TOMLDecodeError as error:

@@ -328,3 +328,66 @@ def test_consent_names_the_server_and_the_variables_of_a_file(
     assert code == 2
     assert "http:theirs.yaml (http://127.0.0.1:9/ask, THEIR_KEY)" in told
     assert "hidden-value" not in told
+
+
+# -- names and numbers that nobody means ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["../../x", "<script>x", "x:y", "x,y", "-x", "x\ny"])
+@pytest.mark.parametrize("kind", ["option", "file", "folder"])
+def test_an_attribute_has_a_name_that_can_be_written(name: str, kind: str, place: Path, capsys: Capture) -> None:
+    Path("texts.txt").write_text("The old man sang.\nAn old woman sang.\n")
+    pairs, option = Path("pairs.csv"), f"{name}=pairs.csv"
+    if kind == "folder":
+        if "/" in name:
+            pytest.skip("the name of a folder holds no slash")
+        pairs = Path(name) / "pairs.csv"
+        pairs.parent.mkdir()
+        option = f"./{pairs}"
+    pairs.write_text("old man;young man\nold woman;young woman\n")
+    if kind == "file":
+        about = {"attribute": name, "groups": {"a": {}, "b": {}}, "slots": {"s": {"a": ["old"], "b": ["young"]}}}
+        Path(option := "own.yaml").write_text(json.dumps(about))
+    argv = ["run", "--task", "sentiment", "--model", "vader", "--data", "texts.txt", "--dictionary", option]
+    code, told = said(capsys, *argv)
+    assert code == 2, told
+    assert "name of an attribute" in told or "no such file" in told
+    assert not Path("reports").exists()
+
+
+def test_an_attribute_may_have_letters_of_any_language(place: Path, capsys: Capture) -> None:
+    Path("texts.txt").write_text("The old man sang.\nAn old woman sang.\n")
+    Path("pairs.csv").write_text("old man;young man\nold woman;young woman\n")
+    argv = ["run", "--task", "sentiment", "--model", "vader", "--data", "texts.txt"]
+    assert said(capsys, *argv, "--dictionary", "Größe 2-b=pairs.csv")[0] == 0
+
+
+@pytest.mark.parametrize("option", ["concurrency", "jobs"])
+def test_how_much_goes_on_at_once_has_a_limit(option: str, place: Path, capsys: Capture) -> None:
+    code, told = said(capsys, "run", "--task", "sentiment", f"--{option}", "100000000")
+    assert (code, f"--{option} must be at most 1,000" in told) == (2, True), told
+    Path("audit.toml").write_text(f'task = "sentiment"\nmodel = "vader"\n{option} = 100000000\n')
+    code, told = said(capsys, "run")
+    assert (code, "audit.toml, line 3" in told, "at most 1,000" in told) == (2, True, True), told
+    assert not Path("reports").exists()
+
+
+@pytest.mark.parametrize("file", ["audit.toml", "waivers.toml"])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "",
+        "run --task sentiment --model vader --limit 2",
+        "generate --task sentiment --limit 2",
+        "plan freeze --task sentiment --model vader --limit 2 --output frozen.toml",
+        "choose --task hiring --model openai:one --max-calls 2",
+        "tabular --data rows.csv --target label --protected sex --model python:rows:classify",
+    ],
+)
+def test_settings_that_are_a_folder_are_refused(argv: str, file: str, place: Path, capsys: Capture) -> None:
+    if file == "waivers.toml" and argv.split()[:1] not in (["run"], ["tabular"]):
+        pytest.skip("takes no waivers")
+    Path(file).mkdir()
+    code, told = said(capsys, *argv.split())
+    assert (code, f"{file}: this is a folder" in told) == (2, True), told
+    assert not Path("reports").exists()

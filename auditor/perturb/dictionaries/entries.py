@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -183,6 +184,8 @@ def _kind(term: Term) -> tuple[str, ...]:
     return slot, term.pos, term.number, term.role
 
 
+NAMED = re.compile(r"\w[\w .-]*")  # an attribute: it is typed in options, and stands in pages and commands
+NAMES = "letters, digits, blanks, dots, _ and - are allowed in the name of an attribute"
 _NEAR = ("not_before", "not_after")
 _TOP = {"attribute", "extends", "version", "default", "primary", "source", "groups", "slots", "table", "needs", *_NEAR}
 _META = {"pos", "number", "role", "register", "source", "before", "after", "as", "needs", "insert", *_NEAR}
@@ -250,6 +253,8 @@ class _Reader:
 
     def dictionary(self, text: str) -> Dictionary:
         attribute = self.strings(self.content["attribute"], "attribute")[0]
+        if not NAMED.fullmatch(attribute):
+            self.fail("attribute", f"{attribute!r}: only {NAMES}")
         base = self.base
         if base is not None and attribute != base.attribute:
             self.fail("attribute", f"{attribute!r} is not the attribute that is extended, {base.attribute!r}")

@@ -16,7 +16,7 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.shown import plural
 from auditor.perturb.combine import grouped
-from auditor.perturb.dictionaries.entries import Dictionary, Group, Term, parse_dictionary
+from auditor.perturb.dictionaries.entries import NAMED, NAMES, Dictionary, Group, Term, parse_dictionary
 from auditor.text.english import plural_of
 
 NEUTRAL = "neutral"
@@ -154,6 +154,8 @@ def _read_pairs(text: str, path: Path, attribute: str) -> tuple[list[tuple[Term,
 
 def _from_pairs(attribute: str, paths: Sequence[Path]) -> Dictionary:
     """The dictionary of all pair files of one attribute."""
+    if not NAMED.fullmatch(attribute):
+        raise ConfigError(f"attribute {attribute!r}: only {NAMES}. Name it with --dictionary NAME=FILE.")
     pairs: list[tuple[Term, Term]] = []
     notes: list[str] = []
     hashes = ""
