@@ -48,6 +48,11 @@ CASES = {
         "--base-url {url} --concurrency 4 --max-calls 5000 --out runs",
         "resume RUN",
     ),
+    "own labels": (
+        "run --task sentiment --labels positive,negative --favourable positive --data texts.csv --text-column words "
+        "--limit 8 --model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
+        "resume RUN",
+    ),
     "amounts": (
         "run --task salary --data texts.csv --text-column words --attributes gender --tolerance 1500.5 --per-seed 0 "
         "--limit 8 --model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
