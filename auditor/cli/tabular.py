@@ -125,7 +125,7 @@ def _outlook(plan: TabularPlan, format: str) -> str:
     from auditor.report import planned, words
     from auditor.tables.tabular_run import outlook
 
-    expected = outlook(plan).expected
+    expected = outlook(plan, Draw()).expected
     if format == "json":
         return json.dumps(msgspec.to_builtins(expected), indent=2, sort_keys=True) + "\n"
     lines = [*planned.lines(expected), "Nothing was asked.", ""]

@@ -84,6 +84,7 @@ def mitigate(
     named = replace(run_folders.Named.of(RunFolder.open(path).plan.get("plan") or {}), unlimited=())  # asked below
     named.consent(path, again=f"mitigate {quoted(path)}", yes=yes, named=None, base_url=base_url)
     prepared = trying.prepare_trial(path, wanted, limits, replicates)
+    _tell(prepared)
     size = f"{plural(len(prepared.arms), 'prompt')}, {plural(len(prepared.cases), 'case')}"
     size += f", at most {prepared.calls:,} calls"
     if dry_run:
@@ -110,7 +111,15 @@ def resume_trial(folder: Path, limits: Mapping[str, object], consented: run_fold
     plan = {**(RunFolder.open(path).plan.get("plan") or {}), "max_calls": None, "max_cost": None, **limits}
     named = run_folders.Named.of(plan, *wanted.models)
     named.consent(folder, again=f"resume {quoted(folder)}", **consented)
-    return _try_out(trying.prepare_trial(path, wanted, limits, trial.replicates, trial.most), folder, format)
+    prepared = trying.prepare_trial(path, wanted, limits, trial.replicates, trial.most)
+    _tell(prepared)
+    return _try_out(prepared, folder, format)
+
+
+def _tell(prepared: Prepared) -> None:
+    from auditor.run.preparation import tell_proxies
+
+    tell_proxies({m.name: m for _, parts in prepared.arms for m in parts.models}.values(), Draw())
 
 
 def _try_out(prepared: Prepared, folder: Path, format: str) -> int:

@@ -173,6 +173,8 @@ class Model(ABC):
         Set by the client; gets the headers of answers, names in lower case, and slows down by what they say is left.
     recorded : bool
         Whether its answers were recorded before: asking costs nothing, and no others will come.
+    proxy : str
+        The proxy of the environment through which its server is asked; it is told before anything is asked.
     server, changed, rate_headers : str, mapping, mapping
         For `audit doctor`: who answers, parameters that the server did not take (and how it is asked instead), and what
         it last said of its limits.
@@ -193,6 +195,7 @@ class Model(ABC):
     patience_s: float | None = None
     on_headers: Callable[[Mapping[str, str]], None] | None = None
     recorded: ClassVar[bool] = False
+    proxy: str = ""
     server: str = ""
     changed: Mapping[str, str] = {}
     rate_headers: Mapping[str, str] = {}

@@ -103,7 +103,7 @@ class Batched(Model):
         self._chat = model
         self.changed = model.changed
         self.name, self.fingerprint = model.name, model.fingerprint
-        self.price = half(model.price)
+        self.price, self.proxy = half(model.price), model.proxy
         self._journal, self._sleep = journal, sleep
         self._poll_s, self._longest_s, self._left_s = poll_s, longest_poll_s, left_s
         self._batches = _read(journal, model.fingerprint)

@@ -48,6 +48,7 @@ class HttpTemplate(Model):
         self._template = template = http_file.read(file, rows=rows)
         self._rows, self._understood = rows, False
         self.max_batch = template.batch
+        self.proxy = transport.proxy_of(template.fill(template.url))
         self._task = task
         self.name = template.name or f"http:{file}"
         self.style: Literal["text", "chat"] = template.style

@@ -33,7 +33,7 @@ from auditor.core.types import Request, Usage, digest
 from auditor.models import langchain_objects as objects
 from auditor.models.adapter import token_limits, usage
 from auditor.models.budget import Price, lookup
-from auditor.models.transport import brief, kind_of
+from auditor.models.transport import brief, kind_of, proxy_of
 
 _TIMES: ContextVar[Counter[str]] = ContextVar("calls of each tool in this conversation")
 FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "guardrail_intervened"})
@@ -100,6 +100,7 @@ class LangChain(Model):
                 timeout_s=timeout_s,
             )
             self._runnable: Any = objects.build(self._spec)
+            self.proxy = proxy_of(base_url or "https://")  # the packages of providers read it too
             self.name = name or f"langchain:{target}"
             self.cacheable = True
             if price is None and self._spec.at_provider("openai"):

@@ -123,6 +123,7 @@ class OpenAIChat(Model):
         self.model = name
         url = protocol.address(base_url, api_key)
         self._url, (self._host, self.server) = url, protocol.place(url)
+        self.proxy = transport.proxy_of(url)
         self._advice = protocol.unreachable(url, named=bool(base_url))
         at_provider = self._host == urlsplit(protocol.PROVIDER).hostname
         self._azure = protocol.azure_version(url, self._host, api_version)

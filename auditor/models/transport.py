@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+from auditor.core import secrets
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
@@ -23,6 +26,7 @@ from auditor.core.errors import (
     RateLimited,
     ServerFault,
 )
+from auditor.core.secrets import hidden
 
 LARGEST = 16 * 1024 * 1024  # bytes of an answer that are read, after it was unpacked
 LARGEST_FILE = 1024 * 1024 * 1024  # of a file with the answers of a batch
@@ -124,6 +128,16 @@ async def _read(package: Any, response: Any) -> Any:
     kept = [(k, v) for k, v in response.headers.raw if k.lower() not in (b"content-encoding", b"content-length")]
     shown = {"request": response.request, "extensions": response.extensions}
     return package.Response(response.status_code, headers=kept, content=bytes(body), **shown)
+
+
+def proxy_of(url: str) -> str:
+    """The proxy of the environment through which ``url`` is asked, as it may be shown; empty where there is none."""
+    parts, proxies = urlsplit(url), getproxies()
+    if parts.hostname and proxy_bypass(parts.hostname):
+        return ""
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    secrets.of_url(proxy)
+    return hidden(proxy) or ""
 
 
 def _origin(url: Any) -> tuple[str, str, int]:

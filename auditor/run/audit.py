@@ -18,7 +18,7 @@ from auditor.core.types import Progress
 from auditor.models.budget import BOOK
 from auditor.run.again import confirm
 from auditor.run.loop import Loop
-from auditor.run.preparation import Parts
+from auditor.run.preparation import Parts, tell_proxies
 from auditor.run.state import Answered, silent
 from auditor.store.evidence import RunStore
 
@@ -51,6 +51,7 @@ async def run_audit(
     UserError
         Nothing could be asked: a wrong key, an unreachable server.
     """
+    tell_proxies([*parts.models, parts.judge], observe)
     if parts.plan.batch:
         parts = in_batches(parts, folder)
     if folder.path is not None:  # a run in memory keeps no book

@@ -27,7 +27,7 @@ from auditor.run.audit import plan_record, require_same_inputs, run_sync
 from auditor.run.loop import source
 from auditor.run.observed import question
 from auditor.run.panels import FIRST, RANKING, SECOND, TIE, Panel, panels, read, read_ranking, task_of
-from auditor.run.preparation import Parts, prepare
+from auditor.run.preparation import Parts, prepare, tell_proxies
 from auditor.run.state import silent
 from auditor.store.folder import RunFolder
 from auditor.tasks import Task
@@ -128,6 +128,7 @@ async def _compare(
             seen[before.model].calls += 1
             seen[before.model].cost_usd += before.cost_usd or 0.0
             parts.budget.charge(calls=1, usd=before.cost_usd or 0.0)
+    tell_proxies(parts.models, observe)
     clients = [_client(parts, model, folder, seen[model.name]) for model in parts.models]
     rounds, rng = source(parts), Random(parts.plan.seed)
     texts = 0

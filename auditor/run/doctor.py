@@ -121,6 +121,9 @@ async def aexamine(
         seen.note("model spec", "failed", str(error), "" if error.below else "audit models")
         return seen.result(usable=False)
     seen.note("model spec", "ok", f"{model.name} ({'bare text' if model.style == 'text' else 'chat prompts'})")
+    if model.proxy:
+        said = f"asked through the proxy {model.proxy} of the environment; NO_PROXY leaves it out"
+        seen.note("proxy", "note", said)
     prompts = _prompts(loaded, model.style)
     if not await seen.ask_all(model, budget, prompts):
         return seen.result(usable=False)

@@ -9,11 +9,11 @@ from typing import Any
 from auditor.core.errors import ConfigError
 from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.plan import SUITES as OWN
-from auditor.core.protocols import Gate, Model, Oracle, PlaceboMaker, Suite
+from auditor.core.protocols import Gate, Model, Observer, Oracle, PlaceboMaker, Suite
 from auditor.core.record.measured import Gold
 from auditor.core.registry import CHECKS, MODELS, ORACLES
 from auditor.core.shared_plan import SharedPlan
-from auditor.core.types import Case, Check, Prompt, SourceText
+from auditor.core.types import Case, Check, Progress, Prompt, SourceText
 from auditor.measure.answer_quality import gold_summary
 from auditor.measure.claims import texts_needed
 from auditor.models.budget import Budget
@@ -175,6 +175,14 @@ def gold_of(task: Task, texts: Iterable[SourceText]) -> Gold:
     """Count the gold labels of ``texts``, and those that name a label of the task."""
     known = {label: task.read(label, "text").status == "ok" for label in {t.label for t in texts} if label is not None}
     return gold_summary({text.id: (text.label, known.get(text.label or "", False)) for text in texts})
+
+
+def tell_proxies(models: Iterable[Model | None], observe: Observer) -> None:
+    """Say which models are asked through a proxy of the environment."""
+    for model in models:
+        if model is not None and model.proxy:
+            said = f"{model.name} is asked through the proxy {model.proxy} of the environment; NO_PROXY leaves it out"
+            observe(Progress(phase="plan", done=0, message=said))
 
 
 def budget_of(plan: Plan) -> Budget:

@@ -21,7 +21,7 @@ from auditor.core.types import Finding, Progress, SourceText
 from auditor.run import again, dryrun
 from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
 from auditor.run.loop import Loop
-from auditor.run.preparation import FEW, Parts, left_out, prepare
+from auditor.run.preparation import FEW, Parts, left_out, prepare, tell_proxies
 from auditor.run.state import Answered, silent
 from auditor.store.folder import REPORT, RunFolder
 
@@ -234,7 +234,9 @@ def audit_plan(
 
 def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:
     """What ``plan`` would ask and what it would cost, without asking."""
-    return dryrun.estimate(planned(plan), observe=observe)
+    parts = planned(plan)
+    tell_proxies([*parts.models, parts.judge], observe)
+    return dryrun.estimate(parts, observe=observe)
 
 
 def generate(plan: Plan, *, observe: Observer = silent) -> Path:

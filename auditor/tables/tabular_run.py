@@ -90,9 +90,9 @@ class Outlook(NamedTuple):
     expected: ExpectedRows
 
 
-def outlook(plan: TabularPlan) -> Outlook:
+def outlook(plan: TabularPlan, observe: Observer | None = None) -> Outlook:
     """Read data and schema, open the model, and say what will be asked. The model is asked nothing."""
-    opened = open_plan(plan, None, _silent)
+    opened = open_plan(plan, None, observe or _silent)
     with closing(opened.model):
         return Outlook(plan_record(opened), expected(opened))
 
@@ -246,7 +246,7 @@ def _client(
     from auditor.models.budget import Budget
     from auditor.models.http import HttpTemplate
     from auditor.models.reply_cache import Cache
-    from auditor.run.preparation import require_server
+    from auditor.run.preparation import require_server, tell_proxies
     from auditor.tables.row_client import Book, RowClient, RowDecision, predict_from_client, row_json, row_text
 
     require_server(plan, [plan.model])
@@ -256,6 +256,7 @@ def _client(
         adapter = HttpTemplate(plan.model.partition(":")[2], rows=True)
     else:
         adapter = models.make(plan.model, base_url=plan.base_url, task=task, server=plan.server(plan.model))
+    tell_proxies([adapter], tell)
     cache = Cache() if plan.cache and adapter.cacheable else None
     if cache is not None:
         cache.tell(lambda said: tell(Progress(phase="cache", done=0, message=said)))

@@ -391,3 +391,45 @@ def test_settings_that_are_a_folder_are_refused(argv: str, file: str, place: Pat
     code, told = said(capsys, *argv.split())
     assert (code, f"{file}: this is a folder" in told) == (2, True), told
     assert not Path("reports").exists()
+
+
+# -- proxies --------------------------------------------------------------------------------------------
+
+PROXIED = {
+    "run": "run --task sentiment --limit 2 --max-calls 12",
+    "planned": "run --task sentiment --limit 2 --max-calls 12 --dry-run",
+    "resumed": "resume runs/latest --max-calls 14",
+    "panels": "choose --task hiring --limit 2 --carrier name --attributes race --max-calls 4",
+    "trial": "mitigate runs/latest --with ignore --max-calls 200",
+    "planned trial": "mitigate runs/latest --with ignore --max-calls 200 --dry-run",
+    "rows": "tabular --task lending --protected sex --max-calls 4",
+    "planned rows": "tabular --task lending --protected sex --max-calls 4 --dry-run",
+    "session": "agent 'Do film reviews by women get another sentiment?' --limit 30 --max-calls 60",
+    "doctor": "doctor",
+}
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PROXIED)
+def test_a_proxy_is_named(
+    kind: str, place: Path, server: Counting, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    proxy = server.url.removesuffix("/v1").removeprefix("http://")
+    monkeypatch.setenv("HTTP_PROXY", f"http://someone:pass-phrase@{proxy}")
+    url = "http://models.example/v1"  # there is no such place: what is answered went through the proxy
+    if "runs/latest" in PROXIED[kind]:
+        assert run([*shlex.split(PROXIED["run"]), "--model", "openai:one", "--base-url", url, "--out", "runs"]) == 3
+        server.asked.clear()
+    model = [] if "runs/latest" in PROXIED[kind] else ["--model", "openai:one"]
+    argv = [*shlex.split(PROXIED[kind]), *model, "--base-url", url]
+    code, told = said(capsys, *argv)
+    assert code in (0, 3), told
+    assert bool(server.asked) == ("planned" not in kind)
+    assert f"asked through the proxy http://[key]@{proxy} of the environment" in told
+    assert "pass-phrase" not in told
+    if "planned" in kind:
+        monkeypatch.setenv("NO_PROXY", "models.example")
+        assert "proxy" not in said(capsys, *argv)[1]
