@@ -15,7 +15,7 @@ from auditor.core.reading import from_json
 from auditor.core.record import Plain, RunRecord, head, read
 from auditor.core.registry import PAGES
 from auditor.core.shown import quoted
-from auditor.report import cards, html, ll144_report, ll144_words, markdown, words
+from auditor.report import cards, claimed, first_screen, html, ll144_report, markdown, tabular_report, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
@@ -164,10 +164,9 @@ def document(page: Page) -> doc.Document:
     framework = page.framework
     title = "Rates of recorded outcomes" if page.kind == "outcomes" else "Bias test report"
     return doc.Document(
-        title=f"{title}, laid beside {framework.within}",
+        title=f"{title}, mapped to {framework.within}",
         name=f"Report {page.report}",
         meta=f"{framework.text} · text consulted {framework.consulted}",
-        banners=(*page.banners, *(f"{note} The figures below stand under this." for note in measured.gates(page))),
         sections=tuple(_sections(page)),
         footer=f"SHA-256 of the record (canonical JSON): {head(page.record.raw)}",
         inert=True,
@@ -176,11 +175,28 @@ def document(page: Page) -> doc.Document:
 
 def _sections(page: Page) -> Iterator[doc.Section]:
     short = words.named("legal_short")
+    yield doc.Section(id="finding", title="Finding", blocks=tuple(_finding(page)))
     for id, title in page.sections.items():
         yield doc.Section(id=id, title=title, short=short.get(id, ""), blocks=tuple(BUILDERS[id](page)))
         if id == "provenance":
             glossary = doc.Facts("Words, each used in one sense", tuple(words.named("glossary").items()))
             yield doc.Section(id="glossary", title="Glossary", blocks=(glossary,))
+
+
+def _finding(page: Page) -> Iterator[doc.Block]:
+    """What was found, then what a reader must know of it."""
+    if page.kind == "outcomes":
+        yield from ll144_report.finding(page.record)
+    elif page.kind == "rows":
+        yield from tabular_report.answer(page.record).blocks
+    elif (screen := first_screen.build(page.record, page.evidence)) is not None:
+        claim = f"{screen.claim[:1].upper()}{screen.claim[1:]}{screen.between}{screen.figures}"
+        yield doc.Text(f"{words.SYMBOLS[screen.kind]} {words.sentence(claim)}", "lead")
+        yield doc.Items((*screen.support, *screen.also_of(first_screen.ALSO)))
+    else:
+        yield doc.Text(claimed.summary(page.record), "lead")
+    yield from (doc.Text(note, "note") for note in page.banners)
+    yield from (doc.Text(f"{note} Read every figure with that in mind.", "note") for note in measured.gates(page))
 
 
 def _says(page: Page) -> Iterator[doc.Block]:
@@ -234,11 +250,12 @@ def _impact(page: Page) -> Iterator[doc.Block]:
     if (outcomes := page.outcomes) is None:
         yield doc.Text(words.text("no_impact"))
         return
-    yield from (doc.Text(words.text("impact_note")), doc.Text(ll144_words.banner(outcomes), "note"))
+    if page.kind != "outcomes":  # else it is the finding
+        yield from ll144_report.finding(outcomes)
+    yield from ll144_report.impact(outcomes)
     if outcomes.warnings:
         yield doc.Items(outcomes.warnings)
-    yield doc.Items(tuple(ll144_words.sentences(outcomes)))
-    yield from ll144_report.impact(outcomes)
+    yield doc.Text(words.text("impact_note"))
     if page.framework.id == "ll144":
         yield doc.Text("Draft of the published summary (6 RCNY 5-303)", "heading")
         yield from ll144_report.draft(outcomes)

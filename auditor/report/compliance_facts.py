@@ -250,6 +250,13 @@ def accuracy(record: RunRecord) -> tuple[Accuracy, ...]:
     )
 
 
+def tested(record: RunRecord) -> set[str]:
+    """Return the attributes that a claim of the run is about, unless it was not tested."""
+    if record.claims is None:  # a run of an older version
+        return {a for e in record.estimates for a in e.attributes}
+    return {c.attribute for c in record.claims if c.verdict != "not_tested"}
+
+
 def grounds(framework: Framework, record: RunRecord, outcomes: RunRecord | None) -> tuple[Tested, ...]:
     """Each ground of the framework with what was changed or recorded for it: attributes, columns, categories."""
     kind = kind_of(record)
@@ -257,10 +264,8 @@ def grounds(framework: Framework, record: RunRecord, outcomes: RunRecord | None)
         known = set(OF_PEOPLE)
     elif kind == "rows":
         known = {name.casefold() for name in record.rows.schema.protected}
-    elif record.claims is not None:
-        known = {c.attribute for c in record.claims if c.verdict != "not_tested"}
-    else:  # a run of an older version
-        known = {a for e in record.estimates for a in e.attributes}
+    else:
+        known = tested(record)
     known |= OF_PEOPLE if outcomes is not None else set()
     return tuple(Tested(ground.name, tuple(a for a in ground.attributes if a in known)) for ground in framework.grounds)
 
@@ -302,8 +307,9 @@ def not_tested(record: RunRecord, shown: view.View | None) -> tuple[str, ...]:
     kind = kind_of(record)
     out = [words.text({"outcomes": "no_treatment", "rows": "no_texts"}.get(kind, "no_rows"))]
     if shown is not None:
-        names = words.listing(sorted({a for r in shown.rows for a in r.attributes})) or "none"
-        out.append(f"Attributes other than {names}, other groups and words, and other languages: not tested.")
+        names = words.listing(sorted(a for a in tested(record) if "+" not in a))
+        which = f"Attributes other than {names}" if names else "All attributes"
+        out.append(f"{which}, other groups and words, and other languages: not tested.")
         bare = [r.label for r in shown.rows if r.attributes and all(c.claim is None for c in r.cells)]
         out += [f"Without a claim (described only): {', '.join(bare)}."] if bare else []
     return tuple(out)

@@ -1,4 +1,4 @@
-"""One record beside one framework: what a legal page says of it, for `auditor.report.compliance` and as JSON."""
+"""One record and one framework: what a legal page says of it, for `auditor.report.compliance` and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.measure.claims import MIN_TEXTS
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
-from auditor.report import ll144_words, planned, run_checks, view, words
+from auditor.report import planned, run_checks, view, words
 
 Pairs = tuple[tuple[str, str], ...]
 FORMAT = "legal-page.v1"
@@ -66,10 +66,8 @@ class Page:
 
     @property
     def banners(self) -> tuple[str, ...]:
-        """What has to be known before any figure."""
-        if self.kind == "texts":
-            return run_checks.banners(self.record)
-        return (ll144_words.banner(self.record),) if self.kind == "outcomes" else ()
+        """What has to be known of the finding."""
+        return run_checks.banners(self.record) if self.kind == "texts" else ()
 
     @property
     def status(self) -> Pairs:
@@ -106,6 +104,7 @@ def build(framework: frameworks.Framework, record: RunRecord, evidence: object, 
     form = fill.form(record, framework.id, framework.fields)
     grounds = facts.grounds(framework, record, outcomes)
     dropped = {*(facts.OUTCOMES_LACK if kind == "outcomes" else ()), *(() if grounds else ("grounds",))}
+    order = sorted(frameworks.SECTIONS, key=lambda id: id != "impact" or kind != "outcomes")
     has, absent = facts.known(record, outcomes, form), facts.absent(record, outcomes)
     return Page(
         framework=framework,
@@ -114,7 +113,7 @@ def build(framework: frameworks.Framework, record: RunRecord, evidence: object, 
         outcomes=outcomes,
         kind=kind,
         view=view.build(record) if kind == "texts" else None,
-        sections={id: name for id, name in frameworks.SECTIONS.items() if id not in dropped},
+        sections={id: frameworks.SECTIONS[id] for id in order if id not in dropped},
         form=form,
         claims=(*net[:MAX_FIRST], *(c for c in claims if c.id in own)),
         more_claims=tuple(net[MAX_FIRST:]),

@@ -21,6 +21,7 @@ LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
 APART = 2  # sentences on texts that can be told apart by their words
 FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
+SHARES = {"refusal": "refused", "instability": "changed"}  # of what a share is that is about no label
 Names = Mapping[tuple[str, str], str]  # (model, format) → what it is called; empty where there is one
 
 
@@ -77,10 +78,15 @@ class Screen:
         levels = (f"“{self.label}”" if self.label else "share",) if any(r.claim.shares for r in self.rows) else ()
         return "group/reference", "texts", *levels, "net difference (95 %)", "verdict"
 
+    def share(self, row: Row) -> str:
+        """Return ``17 → 95 % refused`` where the column of shares is about something else; else ""."""
+        what = SHARES.get(row.claim.family, "") if self.label and row.claim.shares else ""
+        return f"{claimed.levels(row.claim)} {what}" if what else ""
+
     def cells(self, row: Row) -> tuple[str, ...]:
         """A row under `columns`."""
         claim = row.claim
-        levels = (claimed.levels(claim),) if any(r.claim.shares for r in self.rows) else ()
+        levels = ("–" if self.share(row) else claimed.levels(claim),) if any(r.claim.shares for r in self.rows) else ()
         return row.name, words.count(claim.texts), *levels, claimed.net(claim), claimed.verdict(claim)
 
 
@@ -97,7 +103,8 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     example = None if first is None else proposed.example(record, evidence, first)
     kind, claim, figures = _headline(record, first, names)
     others = sorted(leading[1:], key=lambda c: c.family != "net")[:ALSO]
-    labels = {c.label for c in record.claims if c.family == "net" and c.scale != "number"}
+    picked = _picked(record.claims, names, leading[0] if leading else None)
+    label = _label([claim for claim, _ in picked])
     further = (proposed.example(record, evidence, one) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
@@ -109,8 +116,8 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
         others=max(0, len(leading) - 1),
         also=tuple(_also(one, names) for one in filter(None, (claimed.state(record, c) for c in others))),
         example=example,
-        label=labels.pop() if len(labels) == 1 else "",
-        rows=tuple(_rows(record.claims, names, leading[0] if leading else None)),
+        label=label,
+        rows=tuple(_row(claim, names[claim.model, claim.format], others, label) for claim, others in picked),
         checked=tuple(_checked(record)),
         not_tested=tuple(_not_tested(record, record.claims)),
         next=proposed.following(record, record.claims, example or next(filter(None, further), None)),
@@ -203,8 +210,11 @@ def _also(one: Statement, names: Names) -> str:
 # -- the table ------------------------------------------------------------------------------------------
 
 
-def _rows(claims: Sequence[Claim], names: Names, worst: Claim | None) -> Iterator[Row]:
-    """One row for each attribute of each model; attributes with too few texts are listed below the table."""
+def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[tuple[Claim, list[Claim]]]:
+    """Return the claim of each attribute of each model that matters most, in order, with the others of it.
+
+    Attributes with too few texts are listed below the table.
+    """
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
         listed = claim.family in ("net", "interaction") or claim.verdict in SHOWN
@@ -219,10 +229,13 @@ def _rows(claims: Sequence[Claim], names: Names, worst: Claim | None) -> Iterato
         place = order.index((claim.model, claim.format))
         return place, words.RANK[claim.verdict], claimed.order(claim)[:5], -claimed.clear(claim)
 
-    several = len({c.label for c in claims if c.family == "net"}) > 1
-    for claim, mine in sorted(((_leading(mine), mine) for mine in groups.values()), key=rank):
-        others = [c for c in mine if c is not claim]
-        yield _row(claim, names[claim.model, claim.format], others, several=several)
+    return sorted(((lead := _leading(mine), [c for c in mine if c is not lead]) for mine in groups.values()), key=rank)
+
+
+def _label(claims: Sequence[Claim]) -> str:
+    """Return the label whose shares the rows have; "" where there are several labels, or refusals alone."""
+    labels = {c.label for c in claims if c.family == "net" and c.shares is not None}
+    return labels.pop() if len(labels) == 1 else ""
 
 
 def _leading(claims: Sequence[Claim]) -> Claim:
@@ -233,12 +246,16 @@ def _leading(claims: Sequence[Claim]) -> Claim:
     return own[0] if own and len(own) < len(claims) else max(claims, key=claimed.clear)
 
 
-def _row(claim: Claim, model: str, others: Sequence[Claim], *, several: bool) -> Row:
-    """The row of a claim; it names the label where claims are about ``several``."""
+def _row(claim: Claim, model: str, others: Sequence[Claim], label: str) -> Row:
+    """Return the row of a claim; it names its label where the column does not."""
     groups = [words.group(g) for g in claim.groups if g != OTHERS]
     name = words.attributes(claim.attribute.split("+")) + (f": {'/'.join(groups)}" if groups else "")
     name += f" ({FAMILIES[claim.family]})" if claim.family != "net" else ""
-    name += f", “{words.visible(claim.label, newlines=False)}”" if several and claim.label else ""
+    name += (
+        f", “{words.visible(claim.label, newlines=False)}”"
+        if claim.label and claim.label != label and claim.shares
+        else ""
+    )
     shown = sum(c.verdict in SHOWN for c in others)
     return Row(claim=claim, model=model, name=name, more=len(others), more_shown=shown)
 

@@ -74,7 +74,7 @@ def _table(record: RunRecord, screen: Screen) -> Table:
         columns = ("Attribute", *(name[:1].upper() + name[1:] for name in screen.columns[1:-1]), "Verdict")
         lines: Iterable[Line] = (
             (
-                Cell(text=_about(row.claim), sub=pair(record, row.claim)),
+                Cell(text=_about(row.claim), sub="; ".join(filter(None, (pair(record, row.claim), screen.share(row))))),
                 *screen.cells(row)[1:-1],
                 Cell(mark=claimed.verdict(row.claim), kind=row.claim.verdict, sub=claimed.reason(row.claim)),
             )

@@ -48,7 +48,7 @@ def build(record: RunRecord, conditional: Iterable[doc.Section] = ()) -> doc.Doc
         meta=f"status: {record.status} · {started} · version {record.tool_version} · {claimed.summary(record)}",
         banners=tuple(banners),
         sections=(
-            _answer(record, search),
+            answer(record),
             *_scores(record, search),
             *_lattice(search),
             *_findings(record),
@@ -63,7 +63,9 @@ def build(record: RunRecord, conditional: Iterable[doc.Section] = ()) -> doc.Doc
     )
 
 
-def _answer(record: RunRecord, search: Tabular) -> doc.Section:
+def answer(record: RunRecord) -> doc.Section:
+    """Return what was changed, and what that did."""
+    search = record.rows
     lead = (
         f"Rows of {search.schema.name} were given to {record.spec.model}; only "
         f"{words.listing(list(search.varied) or ['the columns'])} changed, all else stayed as it was. "

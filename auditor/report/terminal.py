@@ -296,7 +296,8 @@ def _rows_of(page: Page, screen: Screen, detail: Detail) -> None:
             page.line(page.cut(f"  {model}"), "bold")
         page.line(page.cut(_line_of(page, cell, widths, gap)), STYLES[row.claim.verdict])
         more = f"+ {row.left}: --full" if row.left else ""
-        if below := "; ".join(filter(None, (more, claimed.reason(row.claim) if detail.reasons else ""))):
+        why = claimed.reason(row.claim) if detail.reasons else ""
+        if below := "; ".join(filter(None, (screen.share(row), more, why))):
             _note(page, below, "      ", "dim", whole=detail.whole)
     if (hidden := len(screen.rows) - len(rows)) > 0:
         page.line(f"  + {words.plural(hidden, 'more row')}: --full", "dim")
