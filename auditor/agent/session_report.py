@@ -6,6 +6,7 @@ quotation marks and are called that.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -173,7 +174,8 @@ def _in_words(figures: Mapping[str, object]) -> list[str]:
     for forms, written in ((SHARES, words.percent), (FIGURES, words.figure)):
         for name, form in forms.items():
             if isinstance(value := figures.get(name), int | float):
-                out.append(form.format(written(value)))
+                said = form.format(written(value))
+                out.append(re.sub(r"(text|call|case|variant)s\b", r"\1", said, count=1) if value == 1 else said)
     if isinstance(cost := figures.get("cost_usd"), int | float) and cost:
         out.append(f"cost {cost:.4f} USD")
     return out

@@ -17,7 +17,7 @@ from auditor.cli.run_folders import agree
 from auditor.cli.screen import EXIT_INCOMPLETE, Draw, complain, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.shown import inline, quoted
+from auditor.core.shown import inline, plural, quoted
 
 
 @takes("agent", Plan, PlannerOptions)
@@ -112,7 +112,7 @@ def _outline(values: dict[str, Any], format: str) -> str:
         *([f"Filled in   {'; '.join(goal['assumed'])}"] if goal["assumed"] else []),
         f"Texts       {values['texts']['n']:,} distinct, {values['texts']['usable']:,} of them can be changed",
         f"Limits      {limits or 'none'}",
-        f"Pilot       {request['texts']} texts, suite {request['suite']}"
+        f"Pilot       {plural(request['texts'], 'text')}, suite {request['suite']}"
         f"{', words inserted' if request['insertions'] else ''}: {sized['calls']:,} calls, cost {cost}",
         *(f"Then        {line}" for line in values["then"]),
         "",

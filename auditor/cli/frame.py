@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain
+from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group, Option, PlanModel, members
 from auditor.core.plan import Plan
@@ -22,13 +23,6 @@ Function = Callable[..., int]
 # typer carries its own copy of click in some versions and uses the installed one in others.
 ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-# What Ctrl-C says of commands that `audit resume` does not go on with.
-_ROWS = "Interrupted. A run with --task or an http: model goes on with `audit tabular resume RUN`; run others again."
-GOES_ON = {
-    "agent": "Interrupted. What was answered is on disk: `audit agent FOLDER --resume` goes on from there.",
-    "tabular": _ROWS,
-    "tabular resume": _ROWS,
-}
 WIDEST = 120  # columns of a help text, where the terminal has as many
 MANY = 15  # options; a command with more has them under headings
 
@@ -190,16 +184,21 @@ def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
         raise
     except typer.Abort as error:
         # Some versions of typer make this of Ctrl-C; elsewhere it is a question answered with no.
-        interrupted = isinstance(error.__cause__, KeyboardInterrupt | EOFError)
-        complain(GOES_ON.get(name, INTERRUPTED) if interrupted else "Stopped: nothing was asked.")
+        if isinstance(error.__cause__, KeyboardInterrupt | EOFError):
+            interrupted()
+        else:
+            complain("Stopped: nothing was asked.")
         return EXIT_INTERRUPTED
     if result == EXIT_INTERRUPTED:  # others turn Ctrl-C into this code and say nothing
-        complain(GOES_ON.get(name, INTERRUPTED))
+        interrupted()
     return int(result or 0)
 
 
 def _usage_error(error: Any) -> str:
     """What is wrong with the command line; of options spelled alike only the nearest is offered."""
+    extra = re.search(r"unexpected extra argument\S* \((.+)\)", str(error.format_message()))
+    if extra is not None and error.ctx is not None and any("--data" in p.opts for p in error.ctx.command.params):
+        return f"Name the file with an option: --data {extra[1]}"
     flag, offered = getattr(error, "option_name", None), getattr(error, "possibilities", None)
     if not flag or offered is None:
         return str(error.format_message())

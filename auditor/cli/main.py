@@ -82,7 +82,7 @@ def _mute() -> None:
 
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code."""
-    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, INTERRUPTED, complain, message_of
+    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, message_of
     from auditor.core.errors import AuditError, PluginError
     from auditor.core.shown import guarded
 
@@ -109,7 +109,7 @@ def run(argv: list[str]) -> int:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             return function(argv[1:])
     except KeyboardInterrupt:
-        complain(INTERRUPTED)
+        interrupted()
         return EXIT_INTERRUPTED
     except PluginError as error:
         return _crashed(error, str(error))

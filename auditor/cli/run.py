@@ -14,7 +14,7 @@ import typer
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import takes
 from auditor.cli.run_folders import find_run, find_text_run, finish, with_waivers
-from auditor.cli.screen import Draw, complain, say
+from auditor.cli.screen import Draw, complain, fitted, say
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
@@ -123,16 +123,16 @@ def _expected(plan: ExpectedTexts) -> str:
     if plan.wordings:
         lines.append(f"Further wordings         {plan.wordings:,} ({plan.wordings_valid:,} valid)")
     if plan.not_english:
-        lines.append(f"Not English, it seems    {plan.not_english:,} texts")
+        lines.append(f"Not English, it seems    {plural(plan.not_english, 'text')}")
     lines += [
         "",
-        f"{'model':<34}{'prompts':>10}{'replicates':>12}{'calls':>10}"
-        f"{'tokens in':>12}{'tokens out':>12}{'cost USD':>12}",
+        f"{'model':<20}{'prompts':>9}{'replicates':>11}{'calls':>8}{'tokens in':>11}{'tokens out':>11}{'cost USD':>10}",
     ]
     for name, row in plan.models.items():
-        lines.append(f"{name[:33]:<34}{row.prompts:>10,}{row.replicates:>12}{_spent(row)}")
+        lines += [name] if len(name) > 19 else []
+        lines.append(f"{name if len(name) < 20 else '':<20}{row.prompts:>9,}{row.replicates:>11}{_spent(row)}")
     if judge := plan.judge:
-        lines.append(f"{'judge ' + judge.model[:24] + ', at most':<34}{'':>22}{_spent(judge)}")
+        lines += [f"judge {judge.model}, at most", f"{'':<40}{_spent(judge)}"]
     lines += ["", *filter(None, [plan.left_out]), *reached(plan.power)]
     if n := plan.canaries:
         lines.append(
@@ -140,12 +140,12 @@ def _expected(plan: ExpectedTexts) -> str:
             "stays the same."
         )
     lines += ["", "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked."]
-    return "\n".join(map(inline, lines))
+    return "\n".join(fitted(inline(line)) for line in lines)
 
 
 def _spent(row: ExpectedModel | ExpectedJudge) -> str:
     cost = "unknown" if row.cost_usd is None else f"{row.cost_usd:.2f}"
-    return f"{row.calls:>10,}{row.tokens_in:>12,}{row.tokens_out:>12,}{cost:>12}"
+    return f"{row.calls:>8,}{row.tokens_in:>11,}{row.tokens_out:>11,}{cost:>10}"
 
 
 @takes("generate", Plan)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
-from auditor.core.shown import encodable, inline, own
+from auditor.core.shown import encodable, inline, own, quoted
 
 if TYPE_CHECKING:  # `audit --help` loads nothing that it does not need
     from auditor.core.errors import AuditError
     from auditor.core.types import Progress
     from auditor.report.document import Document
 
+GOES_ON = {"session.json": "audit agent {} --resume", "trial.json": "audit resume {}"}  # of folders that hold runs
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
-INTERRUPTED = "Interrupted. What was answered is on disk: `audit resume RUN` goes on from there."
 
 
 class Screen(TypedDict):
@@ -32,14 +32,21 @@ class Screen(TypedDict):
 
 
 def screen() -> Screen:
-    """Width, encoding and colour of what is written to: 100 columns without colour where it is no terminal."""
+    """Return width, encoding and color of what is written to; without a terminal, COLUMNS or 100, and no color."""
     terminal = sys.stdout.isatty()
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     return {
-        "width": shutil.get_terminal_size((100, 40)).columns if terminal else 100,
+        "width": shutil.get_terminal_size((100, 40)).columns,
         "encoding": sys.stdout.encoding,
         "color": terminal and not plain,
     }
+
+
+def fitted(line: str, indent: str = "") -> str:
+    """Wrap a line at the width of what is written to."""
+    return textwrap.fill(
+        line, screen()["width"], subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def say(*lines: object, to: TextIO | None = None) -> None:
@@ -61,6 +68,23 @@ def complain(message: object, below: str = "") -> None:
     elif below:
         lines.append(inline(below))
     print("\n".join(encodable(line, sys.stderr.encoding) for line in lines), file=sys.stderr)
+
+
+def interrupted() -> None:
+    """Say that Ctrl-C was heard, and the command that goes on with what was written, where something was."""
+    module = sys.modules.get("auditor.store.folder")  # a command that never loaded it has written nothing
+    path: Path | None = module.RunFolder.latest if module is not None else None
+    if path is None or not path.is_dir():
+        return complain("Interrupted.")
+    home = next((p for p in (path, *path.parents[:2]) if any((p / name).is_file() for name in GOES_ON)), path)
+    name = next((name for name in GOES_ON if (home / name).is_file()), "")
+    try:
+        rows = json.loads((home / "plan.json").read_text(encoding="utf-8")).get("kind") == "tabular"
+    except (OSError, ValueError, AttributeError):
+        rows = False
+    only = " A run of rows goes on only with --task or an http: model; run others again." if rows else ""
+    way = "audit tabular resume {}" if rows else GOES_ON.get(name, "audit resume {}")
+    return complain(f"Interrupted. What was answered is on disk.{only}", f"Go on with: {way.format(quoted(str(home)))}")
 
 
 def message_of(error: AuditError) -> tuple[str, str]:

@@ -15,7 +15,7 @@ import typer
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import invoke, option, takes
 from auditor.cli.run_folders import agree
-from auditor.cli.screen import Draw, complain, say, screen
+from auditor.cli.screen import Draw, complain, fitted, say, screen
 from auditor.core import record as records
 from auditor.core.options import FILE, Group, Typed
 from auditor.core.shown import inline, quoted
@@ -129,7 +129,7 @@ def _outlook(plan: TabularPlan, format: str) -> str:
     if format == "json":
         return json.dumps(msgspec.to_builtins(expected), indent=2, sort_keys=True) + "\n"
     lines = [*planned.lines(expected), "Nothing was asked.", ""]
-    return words.encodable("\n".join(map(inline, lines)), sys.stdout.encoding)
+    return words.encodable("\n".join(fitted(inline(line)) for line in lines), sys.stdout.encoding)
 
 
 def _check_rule(fail_on: str | None, method: str) -> None:
@@ -161,12 +161,15 @@ def _finish(run: TabularRun, format: str, fail_on: str | None, *, full: bool) ->
     if run.path is not None:
         run_folders.say_where(run.path)
     if not run.complete:
+        from auditor.report import proposed
+
         typed = records.read(run.record)
         spec, reason, further = typed.spec, (typed.status_reason or "").rstrip("."), ""
         if run.path is not None and (spec.task is not None or (spec.model or "").startswith("http:")):
             named = run_folders.Named.of({**typed.raw["spec"], "max_calls": 0}).options()
-            further = f"Go on with: audit tabular resume {quoted(run.path)}{named} --max-calls N"
-            further += " (or another limit)"
+            more = proposed.raised(typed)
+            reason += ". A higher limit is for the whole run" if more else ""
+            further = f"Go on with: audit tabular resume {quoted(run.path)}{named}{more}"
         complain(f"The search is incomplete: {reason}.", further)
     return run_folders.judge(record, fail_on, partial=not run.complete)
 

@@ -10,7 +10,7 @@ import typer
 
 from auditor.cli import frame
 from auditor.cli.frame import Words, option, takes
-from auditor.cli.screen import print_as, say
+from auditor.cli.screen import fitted, print_as, say
 from auditor.core import registry
 from auditor.core.errors import PluginError
 from auditor.core.plan import Plan
@@ -110,7 +110,7 @@ def doctor(
 ) -> int:
     """Check key, server, model, answers, repeats, log-probabilities, speed and price, in at most 8 calls (and repeats).
 
-    Exit codes: 0 it can be audited; 2 it could not be asked; 3 some calls failed or no answer could be read.
+    Exit codes: 0 it can be audited; 2 it could not be asked; 3 calls failed or answers could not be read.
     """
     from auditor import tasks
     from auditor.run import doctor as logic
@@ -128,7 +128,8 @@ def _examined(examined: Examined) -> Iterator[str]:
     yield f"{visible(examined.model)} on the task {examined.task}: {plural(examined.calls, 'call')}{repeated}"
     yield ""
     for check in examined.checks:
-        yield f"{MARKS[check.status]:<8}{check.name:<18}{visible(check.text, newlines=False)}"
+        text = fitted(f"{MARKS[check.status]:<8}{check.name:<18}{visible(check.text, newlines=False)}", " " * 26)
+        yield from text.split("\n")
         if check.next:
             yield f"{'':<26}{visible(check.next, newlines=False)}"
     yield from ("", examined.summary)

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from auditor.core.record.measured import Claim
+from auditor.core.shown import plural
 from auditor.core.types import Answer
 from auditor.measure.claims import Question, Tested, decide
 from auditor.measure.contrasts import Versions
@@ -58,7 +59,7 @@ class Apart:
         test = self.found
         about = f"{self.model}, {' / '.join(self.groups)}"
         if test.share is None or self.p_adjusted is None:
-            return f"{about}: {test.texts} texts, too few to learn a rule from."
+            return f"{about}: {plural(test.texts, 'text')}, too few to learn a rule from."
         beside = "" if test.placebo is None else f", and {100 * test.placebo:.0f} % of placebo pairs are"
         words = ", ".join(f"{w.word} ({w.first}:{w.second})" for w in test.words[:6])
         return (

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.core.record.measured import Claim, Family, Scale
+from auditor.core.shown import plural, verb
 from auditor.measure import contrasts, interactions
 from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, decide, filled, one_thread, pairs, rare, scales
 from auditor.measure.contrasts import Contrast, Versions
@@ -117,7 +118,8 @@ class _Table:
         texts = len(np.unique(self.versions.units[decides.contrast.text]))
         claim = dataclasses.replace(claim, texts=texts, carriers=self.versions.carriers(decides.contrast))
         if texts < MIN_TEXTS:
-            why = f"{texts} texts have a version about both; at least {MIN_TEXTS} are needed"
+            some = f"{plural(texts, 'text')} {verb(texts, 'has', 'have')} a version about both"
+            why = f"{some}; at least {MIN_TEXTS} are needed"
             return Tested(dataclasses.replace(claim, why=why))
         try:
             fits = {scale: fit(one.rows, one.taken_out, one.placebos) for scale, one in made.items()}
@@ -190,7 +192,8 @@ def instability(observations: Observations, columns: Columns, versions: Versions
 def _beside_placebos(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: bool) -> Tested:
     texts = len(np.unique(rows.design.text))
     if texts < MIN_TEXTS:
-        why = f"{texts} texts have placebo edits of the same shape; at least {MIN_TEXTS} are needed"
+        some = f"{plural(texts, 'text')} {verb(texts, 'has', 'have')} placebo edits of the same shape"
+        why = f"{some}; at least {MIN_TEXTS} are needed"
         if not placebos:
             why = "the run has no placebo edits for it"
         return Tested(dataclasses.replace(claim, texts=texts, why=why))

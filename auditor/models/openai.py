@@ -313,7 +313,7 @@ class OpenAIChat(Model):
         if kind in (ServerFault, CallTimeout) and status is None:
             return f"{text}. {self._advice}"
         if kind is AuthFailed and self._key_name == BY_ENTRA:
-            return f"{text}. The token in {BY_ENTRA} may have expired; fetch a new one, then: audit resume RUN"
+            return f"{text}. The token in {BY_ENTRA} may have expired; fetch a new one and resume the run"
         if kind is AuthFailed:
             return f"{text}. Check {self._key_name} and what it may use"
         return text

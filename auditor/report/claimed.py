@@ -18,6 +18,7 @@ from auditor.report.cards import Brief
 Claims = Mapping[tuple[object, ...], Claim]
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
 ENOUGH_TEXTS = 30  # the same of a pair
+PLAIN_VALUES = frozenset({"yes", "no", "true", "false", "y", "n"})  # like numbers, nothing without their column
 MOST_DIGITS = 6  # decimals of a figure
 OPPOSED = "shares are of answers as they stand, the difference is without what edits and words do by themselves"
 COUNTS_LESS = "texts whose words stand in many others count less"
@@ -323,10 +324,14 @@ def name(record: RunRecord, attribute: str, group: str) -> str:
 
 
 def _who(record: RunRecord, attribute: str, group: str) -> str:
-    """A group as a subject: a value of somebody's own column is no word for people."""
-    known, pairs = record.vocabulary.groups, zip(attribute.split("+"), group.split("+"), strict=False)
-    people = all(known.get(a, {}).get(g, g) != g for a, g in pairs)
-    return f"{'' if people else 'texts about '}{name(record, attribute, group)}"
+    """Return a group as a subject: a value of somebody's own column is no word for people."""
+    known, pairs = record.vocabulary.groups, list(zip(attribute.split("+"), group.split("+"), strict=False))
+    told = name(record, attribute, group)
+    if all(known.get(a, {}).get(g, g) != g for a, g in pairs):
+        return told
+    if all(any(c.isalpha() for c in g) and g.casefold() not in PLAIN_VALUES for _, g in pairs):
+        return f"texts about {told}"
+    return f"texts with {words.attributes(attribute.split('+'))} {told}"
 
 
 # -- findings ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import msgspec
 from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
 from auditor.core.record import Controls, Plain, RunRecord, read
-from auditor.core.types import FORMAT_VERSION
+from auditor.core.types import FORMAT_VERSION, SHOWN
 from auditor.report import run_checks, words
 from auditor.report.claimed import Row, rows, title
 from auditor.report.planned import deviations
@@ -29,9 +29,9 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 class JunitReport(Renderer):
     """One test suite for each model, one test case for each finding.
 
-    A shown finding is a failure, unless it is waived (skipped, with the waiver). What is not determined or was
-    not tested is skipped, with the reason: neither good nor bad. What is bounded stands as it is. A partial
-    run is an error of its own.
+    A finding that is shown, for its groups or for its words, is a failure, unless it is waived (skipped, with the
+    waiver). What is not determined or was not tested is skipped, with the reason: neither good nor bad. What is
+    bounded is a case without failure. A partial run is an error of its own.
     """
 
     name = "junit.v1"
@@ -75,7 +75,7 @@ def _counted(name: str, states: list[str], tests: int) -> dict[str, str]:
 
 
 def _state(row: Row) -> str:
-    if row.counts:
+    if row.finding.verdict in SHOWN and row.waiver is None:
         return "failure"
     return "" if row.finding.verdict == "bounded" else "skipped"
 
@@ -214,7 +214,7 @@ MAX_ANNOTATIONS = 10  # GitHub shows no more of one kind for one step
 
 
 def workflow_commands(plain: Plain | RunRecord) -> list[str]:
-    """Workflow commands: a warning for each shown finding that is not waived, an error for a partial run.
+    """Workflow commands: a warning for each finding that is shown and not waived, an error for a partial run.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def workflow_commands(plain: Plain | RunRecord) -> list[str]:
     """
     record = read(plain)
     lines = [_command("error", "Audit incomplete", partial)] if (partial := run_checks.partial(record)) else []
-    shown = [row for row in rows(record) if row.counts]
+    shown = [row for row in rows(record) if row.finding.verdict in SHOWN and row.waiver is None]
     kept = shown if len(shown) <= MAX_ANNOTATIONS else shown[: MAX_ANNOTATIONS - 1]
     for row in kept:
         lines.append(_command("warning", f"{row.finding.code} {row.place}", f"{row.finding.id}: {row.sentence}"))

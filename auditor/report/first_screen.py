@@ -337,6 +337,7 @@ def _answers(asked: Asked) -> Iterator[str]:
 
 def _not_tested(record: RunRecord, claims: Iterable[Claim]) -> Iterator[str]:
     """Attributes of which nothing is said, and why."""
+    edited = record.vocabulary.groups
     by_attribute: dict[str, list[Claim]] = {}
     for claim in claims:
         if claim.family == "net":
@@ -344,10 +345,13 @@ def _not_tested(record: RunRecord, claims: Iterable[Claim]) -> Iterator[str]:
     for attribute, mine in by_attribute.items():
         if all(c.verdict == "not_tested" for c in mine):
             best = max(mine, key=lambda c: c.texts)
-            yield f"{words.visible(attribute)} ({claimed.too_few(best) or claimed.reason(best)})"
+            why = claimed.too_few(best) or claimed.reason(best)
+            if attribute in edited and not best.texts:  # texts were changed, and no two answers can be compared
+                lost = any(n for kind, n in record.counts.lost.items() if kind != "failed")
+                why = "no answer could be read" if lost else "no answers to compare"
+            yield f"{words.visible(attribute)} ({why})"
     for name, one in record.provenance.too_few_texts.items():
-        yield f"{words.visible(name)} ({one.texts} texts, {one.needed} are needed: not asked)"
-    edited = record.vocabulary.groups
+        yield f"{words.visible(name)} ({words.plural(one.texts, 'text')}, {one.needed} are needed: not asked)"
     looked_for = [a for a in record.vocabulary.attributes if a not in by_attribute]
     if asked := [words.group(words.visible(a)) for a in looked_for if a in edited]:
         yield f"{', '.join(asked)} (no answers to compare)"

@@ -74,7 +74,7 @@ def reached(power: Power) -> list[str]:
         out = [
             f"Smallest net difference shown in {words.percent(power.power, 0)} of runs, in points of the favourable "
             "answers, for the group and for these words; calls about the attribute that show 1, 2 and 5 points:",
-            f"  {'attribute':<16}{'groups':<28}{'texts':>6}{'group':>7}{'words':>7}{'1':>10}{'2':>9}{'5':>9}",
+            f"  {'attribute':<13}{'groups':<20}{'texts':>6}{'group':>7}{'words':>7}{'1':>10}{'2':>8}{'5':>7}",
             *(_reach(clearest[name]) for name in dict.fromkeys(c.attribute for c in claims) if name in clearest),
         ]
         if any(c.words_calls.get(k) and not c.calls.get(k) for c in claims for k in c.calls):
@@ -102,8 +102,8 @@ def _reach(claim: ExpectedClaim) -> str:
         words.number(None if share is None else 100 * share, ".1f") for share in (claim.smallest, claim.words_smallest)
     )
     return (
-        f"  {claim.attribute[:15]:<16}{f'{claim.groups[0]} / {claim.groups[1]}'[:27]:<28}{claim.texts:>6,}"
-        f"{own:>7}{these_words:>7}{calls[0]:>10}{calls[1]:>9}{calls[2]:>9}"
+        f"  {claim.attribute[:12]:<13}{f'{claim.groups[0]} / {claim.groups[1]}'[:19]:<20}{claim.texts:>6,}"
+        f"{own:>7}{these_words:>7}{calls[0]:>10}{calls[1]:>8}{calls[2]:>7}"
     )
 
 

@@ -164,7 +164,8 @@ def watched(series: Watched) -> Document:
         sections.append(Section(id=f"figure-{n}", title=title, blocks=tuple(_over_time(one, n, title)), folded=folded))
     left = table("Runs that were left out", "Run | Why", series.others.items())
     sections += [section("others", "Left out", left, folded=True)] if left.lines else []
-    meta = f"{words.plural(len(series.runs), 'run')} of one plan: {_last(series)}"
+    of, n = words.plural(len(series.runs) + len(series.others), "run"), len(series.runs)
+    meta = f"{n} of {of} {words.verb(n, 'has', 'have')} the plan of the last one: {_last(series)}"
     return Document(title=f"History of {series.folder}", name=series.folder, meta=meta, sections=tuple(sections))
 
 

@@ -289,7 +289,7 @@ def _answered(answers: RowAnswers) -> str:
         f"{words.plural(answers.calls, 'call')}, {words.plural(answers.cached, 'answer')} from the cache. "
     )
     if not lost:
-        return text + "Every row got a label."
+        return text + ("Every row got a label." if total else "No row got a label.")
     listed = ", ".join(f"{n:,} {key}" for key, n in lost.items())
     count = words.plural(sum(lost.values()), "row")
     return f"{text}{count} got no label ({listed}): they are not judged, and count neither as equal nor as different."

@@ -159,7 +159,9 @@ class _Examination:
 
     def result(self, *, usable: bool) -> Examined:
         failed = any(r.error is not None for r in self.responses) or any(c.status == "failed" for c in self.checks)
-        code = UNUSABLE if not usable else INCOMPLETE if failed else OK
+        came, read = (self.facts.get(name, 0) for name in ("answers", "read"))
+        code = UNUSABLE if not usable else INCOMPLETE if failed or read != came else OK
+        partly = f"The model answers, but only {read} of {came} answers could be read: see above."
         return Examined(
             model=self.spec,
             task=self.task.name,
@@ -168,7 +170,7 @@ class _Examination:
             repeated=self.repeated,
             facts=self.facts,
             exit_code=code,
-            summary=SUMMARIES[code],
+            summary=partly if usable and read != came else SUMMARIES[code],
         )
 
     async def _ask(self, model: Model, budget: Budget, asked: Sequence[tuple[Prompt, int]]) -> list[Response]:

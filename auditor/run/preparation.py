@@ -165,8 +165,8 @@ def left_out(parts: Parts) -> list[str]:
     plain = (plan.suite, plan.protocol) == ("mutation", "default")
     if plain and parts.task.labels and texts is not None and texts * (plan.wordings or 1) < needed:
         said.append(
-            f"This plan can decide little: {texts} texts show no difference of 30 points between labels, and {needed} "
-            "would; only what changes nearly all answers can be shown."
+            f"This plan can decide little: with {words.plural(texts, 'text')} even a difference of 30 points between "
+            f"labels goes unnoticed. Use at least {needed}."
         )
     return said
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from auditor._version import __version__
 from auditor.core.errors import RunFolderError
@@ -44,7 +44,11 @@ class RunFolder(RunStore):
     ['pass']
     """
 
+    latest: ClassVar[Path | None] = None  # the last one that this process wrote to, for what Ctrl-C says
+
     def __init__(self, path: Path, plan: dict[str, object], *, lock: Lock | None, track: bool) -> None:
+        if lock is not None:
+            RunFolder.latest = path
         self.path: Path = path
         self.plan = plan
         self.plan_sha256: str = digest(plan)

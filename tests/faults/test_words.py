@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+import threading
+import zlib
 from pathlib import Path
 
 import pytest
+from nursery import Server
 
 from auditor.cli.main import run
 
@@ -107,3 +112,204 @@ def test_ll144_marks_few_tables_of_equal_rates(capsys: Capture) -> None:
         cells = "".join(f"{s},{r},214,{rng.binomial(214, 0.3)}\n" for r in races for s in "MF")
         marked += "▲" in ll144(capsys, "sex,race,n,selected\n" + cells)[1]
     assert marked <= 1
+
+
+# -- legal pages ----------------------------------------------------------------------------------------
+
+
+def latest(folder: str = "runs") -> Path:
+    """The newest run folder."""
+    return max((p.parent for p in Path(folder).glob("*/plan.json")), key=lambda p: (p / "plan.json").stat().st_mtime_ns)
+
+
+def page(capsys: Capture, format: str) -> str:
+    """A legal page of the newest run, as Markdown."""
+    code, _ = said(capsys, "report", latest(), "--format", f"{format}-md")
+    assert code == 0
+    return (latest() / f"report.{format}.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_legal_page_begins_with_the_finding_and_says_of_no_attribute_that_it_was_and_was_not_tested(
+    capsys: Capture,
+) -> None:
+    assert run(["run", "--task", "sentiment", "--model", "vader", "--limit", "60", "--out", "runs"]) == 0
+    text = page(capsys, "eu-ai-act")
+    title, first, *_ = [line for line in text.splitlines() if line.startswith("#")]
+    assert (title, first) == ("# Bias test report, mapped to the EU AI Act", "## Finding")
+    assert text.index("No net difference was shown") < text.index("draft, unsigned")
+    other = next(line for line in text.splitlines() if "Attributes other than" in line)
+    tested = re.split(r", | and ", other.partition("other than ")[2].partition(", other groups")[0])
+    untested = re.split(r", | and ", next(line for line in text.splitlines() if "Grounds that were not tested" in line))
+    assert "gender" in tested
+    assert "age" in [name.strip(" .") for name in untested]  # two texts name one
+    assert "age" not in tested
+
+
+def test_the_page_of_local_law_144_begins_with_the_people(capsys: Capture) -> None:
+    assert ll144(capsys, COUNTS, "--out", "runs")[0] == 0
+    text = page(capsys, "ll144")
+    found = text.index("6 of 42 Black women (14 %) were selected")
+    assert found < text.index("not a bias audit under Local Law 144")
+    assert found < text.index("## Status")
+    assert text[:found].count("\n") < 8
+
+
+# -- the first screen -----------------------------------------------------------------------------------
+
+
+def reviews(n: int = 60) -> None:
+    """A table of distinct reviews about men."""
+    nouns, words = ("film", "story", "play", "series", "novel", "show"), ("good", "bad", "dull", "fine", "warm", "slow")
+    made = [f"The man in this {noun} was {a}, and his voice was {b}." for noun in nouns for a in words for b in words]
+    Path("texts.csv").write_text("\n".join(["text", *(f'"{text}"' for text in made[:n])]) + "\n", encoding="utf-8")
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Women are refused; "20 → 95 %" is no share of "positive"."""
+    women = re.compile(r"\b(she|her|hers|herself|woman|women|girl|lady|female)\b", re.IGNORECASE)
+
+    def reply(model: str, text: str) -> str:
+        number = zlib.crc32(text.encode())
+        refuses = number % 20 if women.search(text) else not number % 5
+        return "I'm sorry, but I can't help with that." if refuses else ("positive", "negative")[number % 2]
+
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
+    reviews()
+    with Server(reply) as server:
+        server.delay_s = 0.0
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        options = ["--model", "openai:one", "--base-url", server.url, "--max-calls", "4000", "--no-cache"]
+        code, screen = lines(
+            capsys, "run", "--task", "sentiment", "--data", "texts.csv", "--attributes", "gender", *options
+        )
+        server.shutdown()
+    assert code == 0, screen
+    at = next(i for i, line in enumerate(screen) if "female/male (refused)" in line)
+    title = next(line for line in screen if "group/reference" in line)
+    assert "“positive”" not in title or "→" not in screen[at], screen
+    assert re.search(r"\d → \d+ % refused", screen[at + 1]) or "→" in screen[at]
+
+
+def test_groups_that_are_numbers_are_named_with_their_column(capsys: Capture) -> None:
+    rows = [f"q{i},{age},{50 + i % 7 - 9 * (age == 3)}" for i in range(40) for age in (3, 5)]
+    Path("a.csv").write_text("\n".join(["question,age,score", *rows]) + "\n", encoding="utf-8")
+    code, text = said(capsys, "import", "a.csv")
+    assert code == 0
+    assert "TEXTS WITH AGE 3 GET LOWER NUMBERS THAN TEXTS WITH AGE 5" in text
+
+
+@pytest.mark.parametrize("argv", ["--dry-run", "--limit 1"])
+def test_one_text_is_no_texts(argv: str, capsys: Capture) -> None:
+    reviews(1)
+    code, text = said(capsys, "run", "--task", "sentiment", "--data", "texts.csv", "--model", "vader", *argv.split())
+    assert code == 0
+    assert "1 text" in text
+    assert not re.search(r"\b1 (texts|calls|answers|cases|variants|prompts)\b", text)
+
+
+def functions(monkeypatch: pytest.MonkeyPatch, place: Path, body: str) -> None:
+    """A module of models, of which each test has its own."""
+    (place / "models_of_a_test.py").write_text(body, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(place))
+    monkeypatch.delitem(sys.modules, "models_of_a_test", raising=False)
+
+
+def test_an_attribute_whose_answers_could_not_be_read_is_not_short_of_texts(
+    place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions(monkeypatch, place, "def vague(text):\n    return 'it depends'\n")
+    code, text = said(
+        capsys, "run", "--task", "sentiment", "--model", "python:models_of_a_test:vague", "--attributes", "gender"
+    )
+    assert code == 3
+    assert "NOT TESTED gender (no answer could be read)" in text
+
+
+def test_what_ctrl_c_says_names_the_run(place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    stops = "asked = []\ndef stops(text):\n    asked.append(text)\n    if len(asked) == 5:\n        raise KeyboardInterrupt\n"
+    functions(monkeypatch, place, f"{stops}    return 'positive'\n")
+    model = "python:models_of_a_test:stops"
+    code, text = said(capsys, "run", "--task", "sentiment", "--model", model, "--limit", "20", "--out", "my runs")
+    assert code == 130
+    assert f"audit resume 'my runs/{latest('my runs').name}'" in text
+    assert "RUN" not in text
+
+
+# -- other commands -------------------------------------------------------------------------------------
+
+
+def test_doctor_does_not_call_a_model_fit_of_which_some_answers_were_not_read(
+    place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = (
+        "seen = []\ndef often(text):\n    seen.append(text)\n    return 'positive' if len(seen) < 4 else 'maybe so'\n"
+    )
+    functions(monkeypatch, place, body)
+    code, text = said(capsys, "doctor", "--model", "python:models_of_a_test:often")
+    assert code == 3
+    assert "3 of 5 answers could be read" in text
+    assert "can be audited" not in text
+
+
+def test_a_difference_that_was_shown_is_a_failure_in_junit(capsys: Capture) -> None:
+    rows = [
+        f"q{i},{who},{'no' if (i + (who == 'female')) % 3 else 'yes'}" for i in range(60) for who in ("female", "male")
+    ]
+    rows += [f"r{i},{who},{'yes' if who == 'male' else 'no'}" for i in range(40) for who in ("female", "male")]
+    Path("a.csv").write_text("\n".join(["question,gender,answer", *rows]) + "\n", encoding="utf-8")
+    code, text = said(capsys, "import", "a.csv", "--favourable", "yes", "--out", "runs")
+    assert code == 0
+    assert "WOMEN AND GIRLS GET “yes” LESS OFTEN" in text
+    assert said(capsys, "report", latest(), "--format", "junit")[0] == 0
+    junit = (latest() / "report.xml").read_text(encoding="utf-8")
+    case = junit[junit.index('classname="DIR110"') :].partition("</testcase>")[0]
+    assert "<failure" in case
+    assert "<skipped" not in case
+
+
+@pytest.mark.slow
+def test_watch_counts_the_runs_that_it_follows(capsys: Capture) -> None:
+    for limit in ("20", "21", "22"):
+        options = ["--attributes", "gender", "--order", "1", "--limit", limit, "--out", "runs"]
+        assert run(["run", "--task", "sentiment", "--model", "vader", *options]) == 0
+    code, text = said(capsys, "watch", "runs")
+    assert code == 0
+    assert "1 of 3 runs has the plan of the last one" in text
+
+
+@pytest.mark.parametrize("command", ["ll144", "run", "tabular"])
+def test_a_file_without_an_option_is_offered_one(command: str, capsys: Capture) -> None:
+    code, text = said(capsys, command, "outcomes.csv")
+    assert code == 2
+    assert "--data outcomes.csv" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [80, 100, 130])
+def test_a_pipe_is_as_wide_as_columns_says(width: int, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    Path("counts.csv").write_text(COUNTS, encoding="utf-8")
+    plan = ("run", "--task", "sentiment", "--model", "vader", "--limit", "20", "--attributes", "gender")
+    longest = []
+    for argv in (plan, (*plan, "--dry-run"), ("doctor", "--model", "vader"), ("ll144", "--counts", "counts.csv")):
+        capsys.readouterr()
+        assert run(list(argv)) == 0
+        printed = [line for line in capsys.readouterr().out.splitlines() if "audit " not in line]
+        longest.append(max(map(len, printed)))
+    assert max(longest) <= width
+    assert max(longest) > width - 20
+
+
+def test_rows_of_which_none_was_read_did_not_get_a_label(
+    place: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions(monkeypatch, place, "def vague(text):\n    return 'it depends'\n")
+    model = "python:models_of_a_test:vague"
+    code, text = said(capsys, "tabular", "--task", "lending", "--model", model, "--protected", "sex", "--out", "runs")
+    assert code == 3
+    assert "Every row got a label" not in text
+    assert f"audit tabular resume runs/{latest().name}" in text
+    assert "max-calls N" not in text

@@ -15,6 +15,7 @@ from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, observe
 from auditor.core.record import read, unasked
 from auditor.core.record.measured import Claim
+from auditor.core.shown import plural, verb
 from auditor.measure import findings
 from auditor.measure.families import claims
 from auditor.perturb import dictionaries
@@ -85,7 +86,8 @@ def limits(counted: Counted, made: Iterable[Claim]) -> Iterable[str]:
         yield "The table does not say which words name a group, so nothing is said of other words for it."
     for attribute, lacking in sorted(counted.unbalanced.items()):
         if lacking:
-            yield f"{attribute}: {lacking:,} of {counted.texts:,} texts lack one of its groups."
+            some = f"{lacking:,} of {plural(counted.texts, 'text')} {verb(lacking, 'lacks', 'lack')}"
+            yield f"{attribute}: {some} one of its groups."
 
 
 def _counts(imported: Imported) -> dict[str, int]:
