@@ -82,7 +82,7 @@ def _mute() -> None:
 
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code."""
-    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, message_of
+    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, message_of, written
     from auditor.core.errors import AuditError, PluginError
     from auditor.core.shown import guarded
 
@@ -102,6 +102,7 @@ def run(argv: list[str]) -> int:
         return EXIT_USER
     if not argv or argv[0].startswith("-"):
         argv = ["run", *argv]
+    written(forget=True)
     try:
         with guarded():
             function = command(argv[0])

@@ -70,10 +70,18 @@ def complain(message: object, below: str = "") -> None:
     print("\n".join(encodable(line, sys.stderr.encoding) for line in lines), file=sys.stderr)
 
 
+def written(*, forget: bool = False) -> Path | None:
+    """Return the run folder that this command wrote to last; ``forget`` those of commands before it."""
+    module = sys.modules.get("auditor.store.folder")  # a command that never loaded it has written nothing
+    if module is not None and forget:
+        module.RunFolder.latest = None
+    path: Path | None = module.RunFolder.latest if module is not None else None
+    return path
+
+
 def interrupted() -> None:
     """Say that Ctrl-C was heard, and the command that goes on with what was written, where something was."""
-    module = sys.modules.get("auditor.store.folder")  # a command that never loaded it has written nothing
-    path: Path | None = module.RunFolder.latest if module is not None else None
+    path = written()
     if path is None or not path.is_dir():
         return complain("Interrupted.")
     home = next((p for p in (path, *path.parents[:2]) if any((p / name).is_file() for name in GOES_ON)), path)

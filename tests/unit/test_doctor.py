@@ -191,7 +191,7 @@ def test_an_answer_that_is_cut_off_is_named_with_the_option_that_helps(
     server.answer = answer
     ask = ["doctor", "--model", "openai:m", "--base-url", server.url]
     assert run(ask) == 3
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "5 were cut off at the limit on tokens: raise it with --max-tokens" in shown
     assert "Give it more room: --max-tokens 2048" in shown
     assert run([*ask, "--max-tokens", "2048"]) == 0
