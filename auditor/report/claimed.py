@@ -326,12 +326,12 @@ def name(record: RunRecord, attribute: str, group: str) -> str:
 def _who(record: RunRecord, attribute: str, group: str) -> str:
     """Return a group as a subject: a value of somebody's own column is no word for people."""
     known, pairs = record.vocabulary.groups, list(zip(attribute.split("+"), group.split("+"), strict=False))
-    told = name(record, attribute, group)
+    called = name(record, attribute, group)
     if all(known.get(a, {}).get(g, g) != g for a, g in pairs):
-        return told
+        return called
     if all(any(c.isalpha() for c in g) and g.casefold() not in PLAIN_VALUES for _, g in pairs):
-        return f"texts about {told}"
-    return f"texts with {words.attributes(attribute.split('+'))} {told}"
+        return f"texts about {called}"
+    return f"texts with {words.attributes(attribute.split('+'))} {called}"
 
 
 # -- findings ---------------------------------------------------------------------------------------------
