@@ -192,7 +192,7 @@ def run(
         planner=settings.planner,
         planner_spec=settings.planner_spec,
         planner_base_url=hidden(planner_base_url),
-        seed=seed,
+        seed=settings.seed,
         common=common,
         limits=settings.limits,
     )

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
-
 from auditor.agent.goal import Goal, parse
 from auditor.agent.values import Limits
 from auditor.core.errors import ConfigError
@@ -89,12 +87,13 @@ class Settings:
         """What the arguments of `auditor.agent.run` fix, checked; raises `UserError`."""
         from auditor import models, tasks
 
-        limits = Limits(**{n: options.pop(n) for n in Limits.__struct_fields__ if n in options})
+        limits = {n: options.pop(n) for n in Limits.__struct_fields__ if n in options}
         if unknown := sorted(set(options) - COMMON):
             raise ConfigError(f"run() has no option {unknown[0]!r}; options: {', '.join(sorted(COMMON))}.")
-        fixed = msgspec.structs.asdict(limits)
-        PlannerOptions.model_validate({n: fixed.pop(n) for n in PlannerOptions.settings() if n in fixed})
-        Plan.of({**fixed, "seed": seed})
+        # As plans hold them: what is read from a folder again is then the same, to the last digit.
+        own = PlannerOptions.model_validate({n: limits.pop(n) for n in PlannerOptions.settings() if n in limits})
+        plan = Plan.of({**limits, "seed": seed})
+        fixed = {n: getattr(own if n in PlannerOptions.settings() else plan, n) for n in Limits.__struct_fields__}
         read = parse(goal, task=task)
         if model is None:
             adapters: tuple[object, ...] = tuple(models.defaults(tasks.load(read.task)))
@@ -107,7 +106,7 @@ class Settings:
             seeds = tuple(
                 s if isinstance(s, SourceText) else SourceText(id=f"text-{n}", text=str(s)) for n, s in numbered
             )
-        Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
+        chosen = Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
         return cls(
             goal=read,
             models=adapters,
@@ -117,9 +116,9 @@ class Settings:
             out=Path(out),
             data=None if data is None or seeds is not None else str(data),
             seeds=seeds,
-            limits=limits,
+            limits=Limits(**fixed),
             planner=planner if isinstance(planner, str) else type(planner).__name__,
             planner_spec=isinstance(planner, str),
-            seed=seed,
-            common=options,
+            seed=plan.seed,
+            common={name: getattr(chosen, name) for name in options},
         )

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
 import shlex
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from nursery import Server, audit, warm
 
+import auditor
+from auditor import agent
 from auditor.agent.session_settings import PlannerOptions
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
@@ -254,6 +261,39 @@ def test_a_command_that_was_killed_is_finished(name: str, tmp_path: Path, server
     (run,) = [*set(begun(tmp_path)) - before]
     done = call(*shlex.split(again.replace("RUN", str(run))), "--yes")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["audit", "agent"])
+def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers where others may stand, numbers of arrays, paths."""
+    monkeypatch.chdir(tmp_path)
+    furnish(tmp_path, "")
+    calls = itertools.count(1)
+
+    def cut_off(text: str) -> str:
+        if next(calls) == 30:
+            raise KeyboardInterrupt
+        return "positive" if "man" in text else "negative"
+
+    monkeypatch.setitem(sys.modules, "cut_off", SimpleNamespace(model=cut_off))
+    given: dict[str, Any] = {"model": "python:cut_off:model", "data": tmp_path / "texts.csv", "out": tmp_path / "runs"}
+    given |= {
+        "text_column": "words",
+        "max_cost": 2,
+        "max_seconds": np.int64(900),
+        "delta": np.float32(2),
+        "cache": False,
+    }
+    given |= {"max_calls": np.int64(4000), "seed": np.int64(3), "limit": np.int64(30)}
+    if kind == "agent":
+        goal = "Do film reviews by women get another sentiment?"
+        begin = partial(agent.run, goal, planner_max_cost=1, planner_max_calls=np.int64(9), **given)
+    else:
+        begin = partial(auditor.audit, order=np.int64(1), carrier=["words"], attributes=["gender"], **given)
+    with pytest.raises(KeyboardInterrupt):
+        begin(task="sentiment")
+    (folder,) = {path.parent for name in ("plan.json", "session.json") for path in tmp_path.glob(f"runs/*/{name}")}
+    assert (agent.resume if kind == "agent" else auditor.resume)(folder).complete
 
 
 def test_every_option_is_in_a_command_line_that_is_killed() -> None:
