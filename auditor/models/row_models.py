@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.core import reading
-from auditor.core.errors import ConfigError, DataFileError, MissingDependency, UnknownPlugin
+from auditor.core.errors import ConfigError, DataFileError, MissingDependency, UnknownPlugin, UserError
 from auditor.core.shown import plural
 from auditor.core.types import digest
 from auditor.models.exec import RowProgram
@@ -23,17 +23,31 @@ KINDS = ("sklearn", "python", "exec")
 LEAST_UNPACKED = 2**28  # bytes that any model file may unpack to
 MOST_TIMES = 50  # its size, beyond that; forests of trees unpack to some 15 times theirs
 PICKLES = (".joblib", ".pkl", ".pickle")
-# Classes of scikit-learn that hold arrays and numbers only; skops asks about them because they are compiled or private.
+# Parts of ordinary pipelines that skops asks about, because they are compiled, private or functions. They hold arrays,
+# numbers and objects that skops looks at too. A name that ends with a dot means every name of its module.
 HARMLESS = (
-    "sklearn.tree._tree.",
-    "sklearn.ensemble._hist_gradient_boosting.",
+    "numpy.dtype",
+    "numpy.number",
     "sklearn._loss.",
-    "sklearn.neighbors._kd_tree.",
-    "sklearn.neighbors._ball_tree.",
-    "sklearn.neural_network._stochastic_optimizers.",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
     "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._column_transformer.make_column_selector",
+    "sklearn.ensemble._hist_gradient_boosting.",
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.impute._iterative.IterativeImputer",
+    "sklearn.impute._iterative._ImputerTriplet",
     "sklearn.linear_model._sgd_fast.",
+    "sklearn.metrics._dist_metrics.",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.neighbors._ball_tree.",
+    "sklearn.neighbors._kd_tree.",
+    "sklearn.neural_network._stochastic_optimizers.",
+    "sklearn.tree._tree.",
+    "sklearn.utils._bunch.Bunch",
 )
+HARMLESS_MODULES = tuple(name for name in HARMLESS if name.endswith("."))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +169,7 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[object, s
         import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
         raise MissingDependency("reading .skops models", "skops", "tabular") from error
-    from zipfile import BadZipFile, ZipFile
+    from zipfile import ZipFile
 
     try:
         with ZipFile(path) as archive:
@@ -166,14 +180,16 @@ def open_estimator(path: Path, *, trust_pickle: bool = False) -> tuple[object, s
                 "size, which no model does; it is not opened"
             )
         asked = [str(name) for name in sio.get_untrusted_types(file=path)]
-        known = [name for name in asked if name.startswith(HARMLESS)]
+        known = [name for name in asked if name in HARMLESS or name.startswith(HARMLESS_MODULES)]
         if unknown := sorted(set(asked) - set(known)):
             raise ConfigError(
                 f"{path} holds types that are not known to be harmless: {', '.join(unknown[:5])}. "
                 f"Load it in a module of your own and give --model python:MODULE:FUNCTION"
             )
         return sio.load(path, trusted=known), content
-    except (BadZipFile, KeyError, ValueError, TypeError, OSError, RecursionError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # a file that was made by hand may raise anything
         raise DataFileError(
             f"{path} is not a readable .skops file ({type(error).__name__}: {error}). "
             f"Endings: .skops, or .joblib/.pickle with --trust-pickle"

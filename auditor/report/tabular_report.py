@@ -32,6 +32,7 @@ SCORES = {
 }
 PAIRS = "Pairs that differ in protected columns only"
 MAX_PAIRS = 10
+NO_GROUP = "No group score"  # how a note begins that says why
 SOLVER = {"closed_form": "by closed form", "z3": "by Z3"}
 
 
@@ -216,6 +217,7 @@ def _summary(search: Tabular) -> Iterator[str]:
         for score in search.scores:
             if score.name.endswith("causal"):
                 yield from _changes(search, score, named)
+        yield from (note for note in search.notes if note.startswith(NO_GROUP))
     whole = search.lattice[-1] if search.lattice else None
     if len(protected) > 1 and whole is not None and whole.hidden is not None:
         yield (

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import reading
-from auditor.core.errors import DataFileError
+from auditor.core.errors import DataFileError, UnknownValue
 from auditor.tables.columns import Codes, Column, numbers
 from auditor.tables.csv_table import read_table
 from auditor.tables.row_schema import Schema, cross, uniform
@@ -246,9 +246,7 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
         raise DataFileError(f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`")
     weights = {}
     for name, entry in value.items():
-        if str(name) not in schema.names:
-            raise DataFileError(f"{path}: the schema has no column {name!r}; columns: {', '.join(schema.names)}")
-        j = schema.names.index(str(name))
+        j = schema.index_of(str(name), f"{path}:")
         weights[j] = _weights(schema.columns[j], entry, path)
     return Profile(name=path.name, weights=weights)
 
@@ -270,7 +268,7 @@ def _weights(column: Column, entry: object, path: Path) -> NDArray[np.float64]:
                 weight[inside] += share / inside.sum()
                 continue
         if code is None:
-            raise DataFileError(f"{where}: there is no value {value!r}")
+            raise UnknownValue(f"{where}:", str(value), "value", map(str, column.raw_values()[:1_000]))
         weight[code] += share
     if not weight.sum() > 0:
         raise DataFileError(f"{where}: all weights are 0")

@@ -71,6 +71,12 @@ def read_table(path: str | Path) -> Table:
         raise DataFileError(f"{path}: there is a header and no line below it")
     notes: list[str] = []
     columns = {name: read_column(name, [row[j].strip() for row in rows], notes) for j, name in enumerate(table.columns)}
+    for j, (name, values) in enumerate(columns.items()):
+        if values.dtype.kind == "f" and len(beyond := np.flatnonzero(np.isinf(values))):
+            raise DataFileError(
+                f"{path}, row {beyond[0] + 1}: column {name!r} is {rows[beyond[0]][j].strip()}, not a finite number "
+                f"({plural(len(beyond), 'such row')}). Give the number, or leave the field empty"
+            )
     return Table(columns, notes)
 
 

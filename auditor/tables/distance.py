@@ -152,6 +152,8 @@ def read_distance(spec: str, threshold: float, scale: float) -> Distance:
         raise DataFileError(f"{path}: expected distances by label, e.g. `good: {{excellent: 0.2}}`")
     for a, b, far in ((a, b, far) for a, row in value.items() for b, far in row.items()):
         pair = (name(a), name(b))
+        if isinstance(a, bool) or isinstance(b, bool):
+            raise DataFileError(f"{path}: yes, no, true and false are read as truth values; quote them")
         if isinstance(far, bool) or not isinstance(far, int | float):
             raise DataFileError(f"{path}: the distance of {a} and {b} is no number: {far!r}")
         if table.get(pair[::-1], far) != far:

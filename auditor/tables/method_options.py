@@ -32,7 +32,9 @@ Sampler = Callable[[int], Rows]
 class OptionSet(BaseModel):
     """A field is an option; its bounds and its default stand at the field."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True, allow_inf_nan=False
+    )
     method: ClassVar[str]
 
     @classmethod
@@ -83,6 +85,14 @@ class ThemisOptions(OptionSet):
     enumerate: bool | None = None  # walk through the domain; default: if it is small and the model quick
     data: SkipValidation[Any] = None  # given rows for apparent scores
     profile: Profile | None = None  # distribution of rows instead of the uniform one
+
+    @classmethod
+    def read(cls, options: Mapping[str, object], schema: Schema) -> Self:
+        """As of every method; the columns are those of the schema."""
+        read = cls.of(options)
+        for name in read.columns or ():
+            schema.index_of(name, "--columns")
+        return read
 
     @property
     def least(self) -> int:

@@ -123,6 +123,16 @@ class Book:
         if self.folder is not None:
             self.folder.add_response(response)
 
+    def used(self) -> dict[str, int]:
+        """Return tokens and cached answers of the whole run, also where an earlier process began it."""
+        answers = [answer for row in self.answers.values() for answer in row.values()]
+        paid = [answer.usage for answer in answers if answer.usage is not None and not answer.cached]
+        return {
+            "cached": sum(answer.cached for answer in answers),
+            "tokens_in": sum(usage.tokens_in for usage in paid),
+            "tokens_out": sum(usage.tokens_out for usage in paid),
+        }
+
 
 class RowClient:
     """Asks a model about rows through a task's prompts.

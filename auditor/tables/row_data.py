@@ -5,7 +5,6 @@ What is inferred: kinds, ranges, bins, derived columns, and what to look at befo
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
 from auditor.tables.coded import Given
@@ -69,11 +68,11 @@ def infer(
     """
     table = {str(key): np.asarray(data[key]) for key in data.keys()}  # noqa: SIM118 - a data frame
     if target not in table:
-        raise DataFileError(f"{where} has no target column {target!r}; columns: {', '.join(table)}")
+        raise UnknownValue("--target", target, f"column of {where}", table)
     derived = {c.source: c for c in derivable(table, target) if c.name in protected}
     for wanted in protected:
         if wanted not in table and wanted not in {c.name for c in derived.values()}:
-            raise DataFileError(f"{where} has no protected column {wanted!r}; columns: {', '.join(table)}")
+            raise UnknownValue("--protected", wanted, f"column of {where}", [n for n in table if n != target])
     labels = _distinct(table[target], target, where)
     if len(labels) < 2:
         raise DataFileError(f"{where}: the target {target!r} has one value only ({labels[0]!r})")
@@ -334,12 +333,13 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
         name = Path(plan.data).name.split(".")[0]
         schema = infer(table, plan.target, plan.protected, name=name, where=plan.data)
     if table is not None and plan.target is not None and plan.target not in table:
-        near = difflib.get_close_matches(plan.target, table, n=1)
-        hint = f". Did you mean {near[0]}?" if near else f"; columns: {', '.join(table)}"
-        raise DataFileError(f"{plan.data} has no target column {plan.target!r}{hint}")
+        raise UnknownValue("--target", plan.target, f"column of {plan.data}", table)
     if plan.protected:
         schema = schema.protecting(plan.protected)
     if favourable is not None:
+        labels = table[schema.target] if table is not None and schema.target in table else np.empty(0)
+        if str(favourable).casefold() in ("true", "false") and any(isinstance(v, bool) for v in labels.tolist()):
+            favourable = str(favourable).casefold() == "true"
         schema = replace(schema, favourable=favourable)
     if not schema.protected and not plan.options.get("columns"):
         raise ConfigError(f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}")

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import reading
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
 from auditor.tables.columns import Codes, Column, Constraint, Kind, name
@@ -41,6 +41,7 @@ Asked: TypeAlias = "NDArray[np.generic] | pd.DataFrame"  # rows as a model reads
 
 ENUMERABLE = 10_000_000  # rows up to which a domain is walked through instead of sampled
 MAX_COMBOS = 1_000_000
+MOST_CODES = 10_000_000  # of a column: each has a value in memory
 KEYS = ("kind", "low", "high", "step", "values", "edges", "protected", "immutable", "ordered", "source", "mapping")
 
 
@@ -135,15 +136,15 @@ class Schema:
             raise ConfigError(f"{named} have {math.prod(cards):,} combinations, too many to try them all")
         return np.array(list(product(*map(range, cards))), dtype=np.int32).reshape(-1, len(cards))
 
-    def index_of(self, name: str) -> int:
-        """The position of a column; raises `ConfigError` with near names."""
+    def index_of(self, name: str, by: str = "column") -> int:
+        """The position of a column, which the user named ``by``; raises `UnknownValue` with near names."""
         if name in self.names:
             return self.names.index(name)
-        raise ConfigError(f"there is no column {name!r}; columns: {', '.join(self.names)}")
+        raise UnknownValue(by, name, "column of the schema", self.names)
 
     def protecting(self, names: Sequence[str]) -> Schema:
         """The same schema with exactly these columns protected."""
-        wanted = {self.index_of(name) for name in names}
+        wanted = {self.index_of(name, "--protected") for name in names}
         return replace(self, columns=tuple(replace(c, protected=i in wanted) for i, c in enumerate(self.columns)))
 
     def encode(self, frame: Mapping[str, object], *, where: str = "the data") -> Codes:
@@ -358,6 +359,8 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
         low, high, step = entry.get("low"), entry.get("high"), entry.get("step", 1)
         if not (_int(low) and _int(high) and _int(step)) or high < low or step < 1:
             raise DataFileError(f"{where}: needs whole numbers low <= high, and step >= 1 where given")
+        if (high - low) // step >= MOST_CODES:
+            raise DataFileError(f"{where}: {low} to {high} are too many values; give a larger step, or kind: binned")
         return Column(name=name, kind=known, codes=(high - low) // step + 1, low=low, step=step, **flags)
     mapping, source = entry.get("mapping") or {}, entry.get("source")
     if known == "derived" and not (isinstance(source, str) and isinstance(mapping, dict) and mapping):
@@ -368,6 +371,10 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
     edges = entry.get("edges") or []
     if not isinstance(edges, list) or not all(isinstance(v, int | float) for v in edges):
         raise DataFileError(f"{where}: edges must be a list of numbers")
+    lacking = bool(values) and isinstance(values[-1], float) and math.isnan(values[-1])
+    given = [*(values[:-1] if lacking else values), *edges]
+    if beyond := [v for v in given if isinstance(v, float) and not math.isfinite(v)]:
+        raise DataFileError(f"{where}: {beyond[0]} is not a finite number (.nan, as the last of the values: missing)")
     column = Column(
         name=name, kind=known, codes=len(values), values=tuple(values), edges=tuple(map(float, edges)), **flags
     )

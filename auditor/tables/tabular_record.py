@@ -92,7 +92,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
         lost = asked.statuses()
         answered = {
             "calls": asked.budget.calls,
-            "cached": asked.client.counts.cached,
+            "cached": asked.book.used()["cached"],
             "rows_asked": sum(lost.values()),
             **{name: lost[name] for name in ("failed", "filtered", "refused", "unparsed")},
             "not_judged": evaluator.not_judged,
@@ -158,7 +158,7 @@ def _section(outcome: Outcome) -> dict[str, object]:
             "replicates": asked.replicates,
             "rows": asked.statuses(),
             "calls": asked.budget.calls,
-            "cached": asked.client.counts.cached,
+            "cached": asked.book.used()["cached"],
         }
     if noise is not None:
         section["noise"] = noise.to_record(schema.protected)
@@ -172,8 +172,9 @@ def _asked(asked: RowClient) -> dict[str, object]:
     return {
         "counts": {
             "calls": asked.budget.calls,
-            **{name: getattr(counts, name) for name in ("cached", "replayed", "retries", "tokens_in", "tokens_out")},
-            "cost_usd": counts.cost_usd or None,
+            **asked.book.used(),
+            **{name: getattr(counts, name) for name in ("replayed", "retries")},
+            "cost_usd": asked.budget.spent_usd or None,
             "rows": asked.statuses(),
         },
         "deterministic": asked.model.deterministic,

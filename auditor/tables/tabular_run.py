@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from importlib import import_module
@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, ModelFailed, RunFolderError
+from auditor.core.errors import (
+    BudgetExceeded,
+    ConfigError,
+    DataFileError,
+    ModelFailed,
+    RunFolderError,
+    UnknownValue,
+    UserError,
+)
 from auditor.core.protocols import Observer
 from auditor.core.record.rows import ExpectedRows, Slices
 from auditor.core.types import Progress
@@ -21,8 +29,9 @@ from auditor.run.audit import require_same_models
 from auditor.run.freeze import Frozen
 from auditor.store.folder import RunFolder
 from auditor.tables.coded import Rows, binned, load_profile
+from auditor.tables.columns import name as spelled
 from auditor.tables.distance import read_distance
-from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Limit
 from auditor.tables.finds import TabularResult, slices
 from auditor.tables.method_options import OPTIONS
 from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
@@ -38,6 +47,8 @@ if TYPE_CHECKING:
     from auditor.tables.row_client import RowClient
 
 GIVEN = 500  # given rows from which on slices are about them
+LOOKED_AT = 2_000  # rows that a quick model is asked about, to see which labels it gives
+QUOTE = " (in YAML, yes and no are quoted)"
 KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
 
 
@@ -149,7 +160,13 @@ def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Op
         left=None if asked is None else asked.left,
         watch=watch,
     )
-    return Opened(plan, rows, labels, options, read, model, asked, evaluator)
+    opened = Opened(plan, rows, labels, options, read, model, asked, evaluator)
+    try:
+        require_labels(opened)
+    except UserError:
+        model.close()
+        raise
+    return opened
 
 
 def _silent(event: Progress) -> None:
@@ -279,17 +296,26 @@ def _client(
 
 
 def try_one(opened: Opened) -> None:
-    """Ask about one row, and one that lacks a value, so that a model that cannot read them is named at once."""
+    """Ask about one row, and one that lacks a value, so that a model that cannot read them is named at once.
+
+    A quick model is asked about more rows where it has not yet given a label that the user names.
+    """
     evaluator, rows, schema = opened.evaluator, opened.rows, opened.schema
-    if not len(rows):
-        return
     columns = schema.columns
     lacking = [rows.bins[:, j] == column.codes - 1 for j, column in enumerate(columns) if column.may_lack]
     # Slow and limited models meet such rows in the search: what may be asked belongs to it.
-    ask = [0] if evaluator.slow or evaluator.remaining is not None else [0, *(int(r.argmax()) for r in lacking)]
+    spared = evaluator.slow or evaluator.remaining is not None
+    ask = [0] if spared else [0, *(int(r.argmax()) for r in lacking)]
+    seen: set[str] = set()
+
+    def look(rows: Rows) -> None:
+        seen.update(evaluator.label_name(code) for code in set(evaluator.labels(rows).tolist()) - {NOT_JUDGED})
+
     try:
-        for row in dict.fromkeys(ask):
-            evaluator.labels(rows[row : row + 1])
+        for row in dict.fromkeys(ask if len(rows) else ()):
+            look(rows[row : row + 1])
+        if not spared and strange_labels(opened, seen)[0]:
+            look(rows[:LOOKED_AT] if len(rows) else uniform(schema, LOOKED_AT, np.random.default_rng(opened.plan.seed)))
     except BudgetExceeded:
         return  # the method meets the limit itself and reports a partial result
     except ModelFailed as error:
@@ -299,6 +325,38 @@ def try_one(opened: Opened) -> None:
             f"model {opened.model.name} cannot read a row of {len(columns)} columns ({', '.join(schema.names)}): "
             f"{error}. Does the schema have the columns it was trained on?"
         ) from error
+    require_labels(opened, seen)
+
+
+def strange_labels(opened: Opened, seen: Set[str]) -> tuple[list[UnknownValue], bool]:
+    """Return an error for each label that the user names and none is known to be, and whether all labels are known.
+
+    A classifier and a task say which labels they have. Other models have those in ``seen``, and those of the data if
+    they have one in common.
+    """
+    plan, distance, wanted = opened.plan, opened.evaluator.distance, opened.schema.favourable
+    given = {} if opened.labels is None else {spelled(v): str(v) for v in dict.fromkeys(opened.labels.tolist())}
+    own = opened.asked.task.labels if plan.task and opened.asked else getattr(opened.model.estimator, "classes_", None)
+    shared = not seen.isdisjoint(given)
+    if own is not None and np.ndim(own) == 1:
+        known, certain = {spelled(v): spelled(v) for v in own}, True
+    else:
+        known = {label: label for label in sorted(seen)} | (given if shared or not seen else {})
+        certain = shared or len(seen) > 1
+    named = [] if wanted is None or distance.kind == "absolute" else [("--favourable", wanted)]
+    named += [(f"--distance {plan.distance}:", label) for pair in distance.table for label in pair]
+    return [
+        UnknownValue(by, str(v), "label" + (QUOTE if isinstance(v, bool) else ""), known.values())
+        for by, v in named
+        if spelled(v) not in known
+    ], certain
+
+
+def require_labels(opened: Opened, seen: Set[str] = frozenset()) -> None:
+    """Refuse a label that the user names and that there is not, as far as that is known."""
+    strange, certain = strange_labels(opened, seen)
+    if strange and certain:
+        raise strange[0]
 
 
 def slices_of(opened: Opened) -> Slices | None:

@@ -210,7 +210,7 @@ def test_a_server_that_refuses_everything(server: Server, capsys: pytest.Capture
         (["--prompt-format", "nothing"], "no prompt format 'nothing'"),
         (["--replicates", "0"], "--replicates must be at least 1"),
         (["--retrain"], "--retrain goes with"),
-        (["--protected", "religion"], "there is no column 'religion'"),
+        (["--protected", "religion"], "--protected 'religion': no such column"),
     ],
 )
 def test_what_cannot_run(server: Server, capsys: pytest.CaptureFixture[str], extra: list[str], message: str) -> None:

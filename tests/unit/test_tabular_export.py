@@ -256,7 +256,7 @@ def test_rules_are_suggested_not_set(tmp_path: Path) -> None:
 
 
 BAD = {
-    "missing target": (["--target", "nothing", "--protected", "sex"], "no target column 'nothing'"),
+    "missing target": (["--target", "nothing", "--protected", "sex"], "--target 'nothing': no such column"),
     "constant protected": (["--data", "one.csv", "--target", "ok", "--protected", "sex"], "sex.* one value only"),
     "unseen category": (["--schema", "short.yaml", "--data", "data.csv"], "row .*'job' is plain"),
     "missing number": (["--data", "nan2.csv", "--target", "ok", "--protected", "sex"], r"ValueError: cannot convert float NaN.* missing \(NaN\) in size"),

@@ -310,11 +310,8 @@ def test_no_label_is_called_favourable_by_a_guess(place: Path, capsys: pytest.Ca
     text = " ".join(capsys.readouterr().out.split())
     assert "label 0, called favourable: most often for sex = 0" in text
     assert "Nothing was said" not in text
-    for how in ("true", "false"):
-        assert command(*argv, "--favourable", "yes", "--set", f"enumerate={how}") == 0
-        text = " ".join(capsys.readouterr().out.split())
-        assert "No group score: the model never returned 'yes', which is called favourable" in text
-        assert "its labels: 0, 1" in text
+    assert command(*argv, "--favourable", "yes") == 2
+    assert "'yes': no such label. There are: '0', '1'." in " ".join(capsys.readouterr().err.split())
 
 
 def test_of_three_labels_none_is_counted_unsaid(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,8 +353,8 @@ def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--model", "sklearn:tree.skops", "--target", "nope"], "no target column 'nope'"),
-        (["--model", "sklearn:tree.skops", "--protected", "nope"], "no protected column 'nope'"),
+        (["--model", "sklearn:tree.skops", "--target", "nope"], "--target 'nope': no such column of data.csv"),
+        (["--model", "sklearn:tree.skops", "--protected", "nope"], "--protected 'nope': no such column of data.csv"),
         (["--model", "sklearn:tree.skops", "--method", "nope"], "--method must be"),
         (["--model", "sklearn:tree.skops", "--confidence", "1.5"], "confidence must be less than 1"),
         (["--model", "sklearn:tree.skops", "--set", "nope=1"], "themis has no option 'nope'"),
@@ -415,7 +412,7 @@ def test_profiles_from_files(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert next(s for s in scores if s["population"] == "profile")["estimate"]["value"] == 1.0
     (place / "p.yaml").write_text("x: {99: 1}\n", encoding="utf-8")
     assert command("--model", "python:rows_model:by_sex", "--profile", "p.yaml") == 2
-    assert "there is no value 99" in capsys.readouterr().err
+    assert "'99': no such value" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["data", "profile"])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.tables.coded import Seen, row_keys
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.csv_table import read_table
@@ -175,8 +175,8 @@ def test_inference() -> None:
 @pytest.mark.parametrize(
     ("data", "target", "protected", "error", "message"),
     [
-        ({"a": [1, 2]}, "y", [], DataFileError, "no target column 'y'"),
-        ({"a": [1, 2], "y": [0, 1]}, "y", ["b"], DataFileError, "no protected column 'b'"),
+        ({"a": [1, 2]}, "y", [], UnknownValue, "--target 'y': no such column"),
+        ({"a": [1, 2], "y": [0, 1]}, "y", ["b"], UnknownValue, "--protected 'b': no such column"),
         ({"a": [1, 1], "y": [0, 1]}, "y", ["a"], ConfigError, "'a' has one value only"),
         ({"a": [1, 2], "y": [1, 1]}, "y", ["a"], DataFileError, "target 'y' has one value"),
         ({"a": [1.0, float("nan")], "y": [0, 1]}, "y", ["a"], DataFileError, "row 2: column 'a' is missing"),
