@@ -372,8 +372,8 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
     if not isinstance(edges, list) or not all(isinstance(v, int | float) for v in edges):
         raise DataFileError(f"{where}: edges must be a list of numbers")
     lacking = bool(values) and isinstance(values[-1], float) and math.isnan(values[-1])
-    given = [*(values[:-1] if lacking else values), *edges]
-    if beyond := [v for v in given if isinstance(v, float) and not math.isfinite(v)]:
+    numbers = [*(values[:-1] if lacking else values), *edges]
+    if beyond := [v for v in numbers if isinstance(v, float) and not math.isfinite(v)]:
         raise DataFileError(f"{where}: {beyond[0]} is not a finite number (.nan, as the last of the values: missing)")
     column = Column(
         name=name, kind=known, codes=len(values), values=tuple(values), edges=tuple(map(float, edges)), **flags

@@ -335,13 +335,13 @@ def strange_labels(opened: Opened, seen: Set[str]) -> tuple[list[UnknownValue], 
     they have one in common.
     """
     plan, distance, wanted = opened.plan, opened.evaluator.distance, opened.schema.favourable
-    given = {} if opened.labels is None else {spelled(v): str(v) for v in dict.fromkeys(opened.labels.tolist())}
+    of_data = {} if opened.labels is None else {spelled(v): str(v) for v in dict.fromkeys(opened.labels.tolist())}
     own = opened.asked.task.labels if plan.task and opened.asked else getattr(opened.model.estimator, "classes_", None)
-    shared = not seen.isdisjoint(given)
+    shared = not seen.isdisjoint(of_data)
     if own is not None and np.ndim(own) == 1:
         known, certain = {spelled(v): spelled(v) for v in own}, True
     else:
-        known = {label: label for label in sorted(seen)} | (given if shared or not seen else {})
+        known = {label: label for label in sorted(seen)} | (of_data if shared or not seen else {})
         certain = shared or len(seen) > 1
     named = [] if wanted is None or distance.kind == "absolute" else [("--favourable", wanted)]
     named += [(f"--distance {plan.distance}:", label) for pair in distance.table for label in pair]
