@@ -15,7 +15,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that failed are asked again as ever, without the wait before."""
     delay = RetryPolicy.delay
 
-    def none(self: RetryPolicy, attempt: int, error: CallError, elapsed_s: float, rng: Random) -> float | None:
-        return None if delay(self, attempt, error, elapsed_s, rng) is None else 0.0
+    def none(self: RetryPolicy, attempt: int, error: CallError, waited_s: float, rng: Random) -> float | None:
+        return None if delay(self, attempt, error, waited_s, rng) is None else 0.0
 
     monkeypatch.setattr(RetryPolicy, "delay", none)

@@ -37,7 +37,7 @@ from auditor.models.limiter import Limiter
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
 FIRST, HOPELESS = 26, 20  # answers of a model that are looked at, and how many may be lost of them
 DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
-UNREACHABLE_AFTER = 3  # failed attempts at one request, where nothing was ever answered
+UNREACHABLE_AFTER = 3  # failed attempts at one request, or time-outs in turn, where nothing was ever answered
 _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
 Key = tuple[str, int]  # (prompt sha256, replicate)
 
@@ -170,17 +170,17 @@ class RetryPolicy:
     attempts: int = 5  # in all
     base_s: float = 0.5
     cap_s: float = 60.0
-    ceiling_s: float = 300.0  # no wait may end later than this many seconds after the first attempt
+    ceiling_s: float = 300.0  # all waits between the attempts at one request, together
     seed: int = 7  # of the jitter
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or min(self.base_s, self.cap_s, self.ceiling_s) < 0:
             raise ConfigError(f"a retry policy needs 1 attempt or more and no negative times, got {self!r}")
 
-    def delay(self, attempt: int, error: CallError, elapsed_s: float, rng: Random) -> float | None:
+    def delay(self, attempt: int, error: CallError, waited_s: float, rng: Random) -> float | None:
         """Seconds to wait after ``attempt`` (from 1) ended in ``error``; None means give up.
 
-        ``elapsed_s`` are the seconds since the first attempt began; ``rng`` is the source of the jitter.
+        ``waited_s`` are the seconds that were waited before; ``rng`` is the source of the jitter.
 
         Examples
         --------
@@ -196,7 +196,7 @@ class RetryPolicy:
             wait = error.retry_after_s + rng.uniform(0.0, self.base_s)
         else:
             wait = rng.uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** (attempt - 1)))
-        return wait if elapsed_s + wait <= self.ceiling_s else None
+        return wait if waited_s + wait <= self.ceiling_s else None
 
 
 class Waiting(Protocol):
@@ -241,6 +241,7 @@ class Attempts(ABC, Generic[Queue]):
         self._rng = Random(self.retry.seed)
         self._halt = asyncio.Event()
         self._reached = False  # the server has shown that it is there
+        self._time_outs, self._timed_out_at = 0, float("-inf")  # one after the other; the last of them
 
     @abstractmethod
     def _take(self, queue: Queue, request: Request, reply: Reply, cost: float | None, latency_s: float) -> None:
@@ -262,14 +263,13 @@ class Attempts(ABC, Generic[Queue]):
 
     async def _answer(self, queue: Queue, batch: list[Request]) -> None:
         """Ask until each request of ``batch`` has its response."""
-        began = self._clock()
-        attempt = 0
+        attempt, waited = 0, 0.0
         while batch:
             attempt += 1
             failed = await self._attempt(queue, batch, attempt)
             batch, longest = [], 0.0
             for request, error in failed:
-                wait = self.retry.delay(attempt, error, self._clock() - began, self._rng)
+                wait = self.retry.delay(attempt, error, waited, self._rng)
                 if wait is None:
                     self._fail(queue, request, error)
                     continue
@@ -279,6 +279,7 @@ class Attempts(ABC, Generic[Queue]):
                     self._limiter.close_for(wait)
             if batch:
                 self.counts.retries += len(batch)
+                waited += longest
                 await self._pause(longest)
 
     async def _attempt(self, queue: Queue, batch: list[Request], attempt: int) -> list[tuple[Request, CallError]]:
@@ -313,7 +314,9 @@ class Attempts(ABC, Generic[Queue]):
             self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else bound)
             if isinstance(outcome, RateLimited):
                 self._limiter.slow_down(sent_at=sent_at, timed=outcome.retry_after_s is not None)
-            self._judge(outcome, attempt)
+            elif isinstance(outcome, CallTimeout):
+                self._limiter.timed_out(sent_at=sent_at)
+            self._judge(outcome, attempt, sent_at)
             if self.stopped is not None and (outcome.transient or type(outcome) is type(self.stopped)):
                 self._give_up(queue, request)
             elif outcome.transient:
@@ -345,7 +348,7 @@ class Attempts(ABC, Generic[Queue]):
             raise PluginError(f"model {self.model.name}: {len(outcomes)} replies to {len(batch)} requests")
         return outcomes
 
-    def _judge(self, error: CallError, attempt: int) -> None:
+    def _judge(self, error: CallError, attempt: int, sent_at: float) -> None:
         """Stop the run where ``error`` is about the server and not about the request."""
         left = self.budget.remaining_s()
         if isinstance(error, AuthFailed):
@@ -353,7 +356,10 @@ class Attempts(ABC, Generic[Queue]):
         elif error.transient and left is not None and left <= 0:
             self.stop(self.budget.out_of_time())  # it is not asked again, so nothing is said of the server
         elif isinstance(error, ServerFault | CallTimeout | BadResponse):
-            unreachable = not self._reached and attempt >= min(UNREACHABLE_AFTER, self.retry.attempts)
+            if isinstance(error, CallTimeout) and sent_at >= self._timed_out_at:
+                self._time_outs, self._timed_out_at = self._time_outs + 1, self._clock()
+            enough = min(UNREACHABLE_AFTER, self.retry.attempts)
+            unreachable = not self._reached and max(attempt, self._time_outs) >= enough
             if unreachable or not error.transient:  # a server that is gone for good
                 self.stop(error)
             return

@@ -1,4 +1,4 @@
-"""How many calls may be in flight: additive increase, multiplicative decrease, and what the server says is left."""
+"""How many calls may be in flight, and how many a second: what answers, time-outs, refusals and headers say."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _COUNT = re.compile(r"[0-9]{1,12}")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?")
 _ENTRY: ContextVar[int] = ContextVar("entry", default=0)  # the number of the call that this task is in
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+
+START = 2  # calls in flight at first
+HOLDS, BRIEF_S = 3.0, 0.05  # a latency holds up to so many times the lowest, and up to so many seconds more
+SLOWER = 1.02
+ROOM = 0.7  # of the time-out: the most that a mean latency may take after the next step
 
 GROUP = 16  # calls after which a pace is judged …
 GROUP_S = 2.0  # … or seconds, with at least FEW calls and no refusal
@@ -45,12 +50,12 @@ def duration_s(text: str) -> float | None:
 
 
 class Limiter:
-    """A semaphore whose size follows the server.
+    """A semaphore whose size follows the server, between 1 and ``concurrency``.
 
-    It starts at ``concurrency`` and never leaves [1, ``concurrency``]. A rate-limit answer that names a time, or comes
-    before anything was answered, halves it, once for all calls that were under way together; as many successes in a row
-    as the current size add one (the scheme of TCP congestion avoidance; Chiu and Jain, 1989, show that it converges).
-    Refusals that name no time set a pace instead (`Pace`).
+    It starts at 2. As many answers as its size, sent since it last changed, let it grow: to twice the size until the
+    first trouble, by one afterwards. It grows only while their mean latency holds, and leaves room below the time-out
+    that was seen. A time-out halves it, and so does a refusal that names a time or comes before the first answer; calls
+    that were under way together halve it once. Refusals that name no time set a pace instead (`Pace`).
 
     Where the server says how much is left (`headers`), no more calls are in flight than that: if each of them still
     has to be let in, there is room for it. So a limit that is this client's alone is met without a refusal.
@@ -60,18 +65,20 @@ class Limiter:
     >>> limiter = Limiter(8)
     >>> limiter.slow_down(sent_at=0.0)
     >>> limiter.size
-    4
+    1
     """
 
     def __init__(self, concurrency: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         if concurrency < 1:
             raise ConfigError(f"--concurrency is {concurrency}; it must be 1 or more")
         self.concurrency = concurrency
-        self.size = concurrency
+        self.size = min(START, concurrency)
         self.in_flight = 0
         self._clock = clock
-        self._successes = 0
-        self._slowed_at = float("-inf")
+        self._slowed_at = self._changed_at = float("-inf")
+        self._group, self._group_s = 0, 0.0  # answers to calls sent since the size changed, and their seconds
+        self._best_s = float("inf")  # the lowest mean latency of a group
+        self._timeout_s = float("inf")  # after how many seconds a call was given up
         self._closed_until = float("-inf")
         self._queue: deque[asyncio.Future[None]] = deque()
         self._left, self._left_until = concurrency, float("-inf")
@@ -99,26 +106,48 @@ class Limiter:
         """A call sent at ``sent_at`` was rate limited; ``timed``: the server said for how long."""
         if self._any and not timed:
             self.pace.refused(sent_at=sent_at)
-            return
-        self._successes = 0
+        else:
+            self._halve(sent_at)
+
+    def timed_out(self, *, sent_at: float) -> None:
+        """A call sent at ``sent_at`` got no whole answer in time."""
+        if (seconds := self._clock() - sent_at) > self._best_s or not self._any:
+            self._timeout_s = seconds
+        self._halve(sent_at)
+
+    def _halve(self, sent_at: float) -> None:
         if sent_at < self._slowed_at:
             return  # it was under way when the size was halved, and says nothing about the new size
         self._slowed_at = self._clock()
-        self.size = max(1, self.size // 2)
+        self._resize(self.size // 2)
 
-    def speed_up(self, *, sent_at: float | None = None, tokens: int = 0) -> None:
+    def speed_up(self, *, sent_at: float, tokens: int = 0) -> None:
         """A call sent at ``sent_at`` was answered, for so many tokens in and out."""
         self._any = True
-        if sent_at is not None:
-            self.pace.answered(sent_at=sent_at)
+        self.pace.answered(sent_at=sent_at)
         if tokens:
             last = self._tokens_per_call or tokens
             self._tokens_per_call = last + 0.1 * (tokens - last)
-        self._successes += 1
-        if self._successes >= self.size:
-            self._successes = 0
-            self.size = min(self.concurrency, self.size + 1)
-            self._wake()
+        if sent_at < self._changed_at or self.size == self.concurrency:
+            return
+        self._group += 1
+        self._group_s += self._clock() - sent_at
+        if self._group >= self.size:
+            self._grow(self._group_s / self._group)
+
+    def _grow(self, mean_s: float) -> None:
+        """Grow, where the mean latency of a group holds and would with more calls that share the server's work."""
+        self._best_s = min(self._best_s, mean_s)
+        more = 2 * self.size if self._slowed_at == float("-inf") else self.size + 1
+        holds = mean_s <= HOLDS * self._best_s + BRIEF_S and mean_s * more <= ROOM * self._timeout_s * self.size
+        if not holds:
+            self._best_s *= SLOWER  # the server may be slower for good
+        self._resize(more if holds else self.size)
+
+    def _resize(self, size: int) -> None:
+        self.size = max(1, min(self.concurrency, size))
+        self._changed_at, self._group, self._group_s = self._clock(), 0, 0.0
+        self._wake()
 
     def headers(self, values: Mapping[str, str]) -> None:
         """Take note of the rate-limit headers of an answer: with none left, wait for the reset; with few, ask few.

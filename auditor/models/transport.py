@@ -42,6 +42,7 @@ STATUSES: Mapping[int, type[CallError]] = {
     409: ServerFault,  # a lock in the server that passes
     425: ServerFault,
     429: RateLimited,
+    **dict.fromkeys((504, 524), CallTimeout),  # of a gateway in front of a slow server
 }
 # By class name, looked up along the bases of what was raised: SDKs of providers (many share these names), LangChain,
 # Python. What a status says better is not here.

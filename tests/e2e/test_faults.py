@@ -21,7 +21,6 @@ from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client
-from auditor.models.limiter import Limiter
 
 pytestmark = pytest.mark.e2e
 
@@ -117,23 +116,6 @@ class AlwaysDue(dict[str, list[str]]):
 
     def setdefault(self, key: str, default: Any = None) -> list[str]:
         return ["429"]
-
-
-def test_the_limiter_halves_once_per_crowd_and_comes_back_one_by_one() -> None:
-    now = 0.0
-    limiter = Limiter(16, clock=lambda: now)
-    limiter.slow_down(sent_at=0.0)
-    now = 1.0
-    for _ in range(15):
-        limiter.slow_down(sent_at=-1.0)  # under way with the first
-    assert limiter.size == 8
-    limiter.slow_down(sent_at=1.0)
-    assert limiter.size == 4
-    sizes = []
-    for _ in range(4 + 5 + 6):
-        limiter.speed_up()
-        sizes.append(limiter.size)
-    assert sizes == [4] * 3 + [5] * 5 + [6] * 6 + [7]
 
 
 def test_a_stated_quota_is_met_without_a_refusal() -> None:

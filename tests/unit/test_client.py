@@ -670,34 +670,52 @@ def test_an_unknown_price_refuses_to_start() -> None:
 # -- limiter --------------------------------------------------------------------------------------------
 
 
-def test_the_limiter_halves_once_per_burst_and_grows_back() -> None:
+def sizes(limiter: Limiter, clock: Clock, latencies: Sequence[float]) -> list[int]:
+    """The size after as many answers as fit, each group of them with one of the latencies."""
+    seen = []
+    for latency in latencies:
+        sent = clock.now
+        clock.now += latency
+        for _ in range(limiter.size):
+            limiter.speed_up(sent_at=sent)
+        seen.append(limiter.size)
+    return seen
+
+
+def test_the_limiter_starts_with_two_and_doubles_until_it_was_refused() -> None:
     clock = Clock()
     limiter = Limiter(16, clock=clock)
-    clock.now = 1.0
+    assert sizes(limiter, clock, [1.0] * 4) == [4, 8, 16, 16]
+    sent = clock.now
+    clock.now += 1.0
     for _ in range(16):
-        limiter.slow_down(sent_at=0.5)
+        limiter.slow_down(sent_at=sent)  # all under way together
     assert limiter.size == 8
-    clock.now = 2.0
-    limiter.slow_down(sent_at=1.5)
+    assert sizes(limiter, clock, [1.0] * 3) == [9, 10, 11]
+
+
+def test_the_limiter_grows_while_latency_holds_and_leaves_room_below_a_time_out() -> None:
+    clock = Clock()
+    limiter = Limiter(16, clock=clock)
+    assert sizes(limiter, clock, [1.0, 2.0, 5.0, 5.0]) == [4, 8, 8, 8]
+    clock.now += 20.0
+    limiter.timed_out(sent_at=clock.now - 10.0)
     assert limiter.size == 4
-    for _ in range(4 + 5):
-        limiter.speed_up()
-    assert limiter.size == 6
-    for _ in range(1000):
-        limiter.speed_up()
-    assert limiter.size == 16
+    assert sizes(limiter, clock, [3.0] * 3) == [5, 6, 7]
+    limiter.timed_out(sent_at=clock.now)  # HTTP 408 at once says nothing about how long an answer may take
+    assert sizes(limiter, clock, [1.0] * 2) == [4, 5]
+    one = Limiter(16, clock=clock)
+    one.timed_out(sent_at=clock.now - 60.0)
+    assert sizes(one, clock, [20.0, 40.0, 40.0]) == [2, 2, 2]  # three at once would take 60 seconds
 
 
-@given(st.lists(st.booleans(), max_size=200))
-def test_the_limiter_stays_in_its_range(history: Iterable[bool]) -> None:
+@given(st.lists(st.integers(0, 2), max_size=200))
+def test_the_limiter_stays_in_its_range(history: Iterable[int]) -> None:
     clock = Clock()
     limiter = Limiter(9, clock=clock)
-    for answered in history:
+    for what in history:
         clock.now += 1.0
-        if answered:
-            limiter.speed_up()
-        else:
-            limiter.slow_down(sent_at=clock.now)
+        (limiter.speed_up, limiter.slow_down, limiter.timed_out)[what](sent_at=clock.now - 0.5)
         assert 1 <= limiter.size <= 9
 
 
@@ -797,7 +815,7 @@ def test_what_is_left_bounds_what_is_in_flight_and_the_bound_ends_with_the_windo
         await asyncio.gather(*waiting, return_exceptions=True)
         return limiter.in_flight
 
-    assert limiter.room == 16
+    assert sizes(limiter, clock, [0.0] * 3) == [4, 8, 16]
     limiter.headers(told)
     assert asyncio.run(enter(9)) == 3
     limiter.headers({**told, "x-ratelimit-remaining-requests": "9"})  # on its way since before
@@ -857,7 +875,7 @@ WRONG = st.one_of(
 )
 def test_headers_that_make_no_sense_do_no_harm(told: dict[str, str], tokens: int) -> None:
     limiter = Limiter(8, clock=lambda: 0.0)
-    limiter.speed_up(tokens=tokens)
+    limiter.speed_up(sent_at=0.0, tokens=tokens)
     limiter.headers(told)
     assert 1 <= limiter.room <= 8
     assert 0.0 <= limiter.wait_s() <= 120.0
