@@ -162,13 +162,13 @@ class Chain:
         return float(self._price.usd(usage))
 
     def _after(self, session: Session, response: object) -> None:
-        from auditor.core.types import Usage
+        from auditor.models.adapter import usage
 
         messages = getattr(response, "result", None) or []
         used = getattr(messages[-1], "usage_metadata", None) if messages else None
-        if self._price is not None and isinstance(used, Mapping):
-            real = self._price.usd(Usage(tokens_in=int(used["input_tokens"]), tokens_out=int(used["output_tokens"])))
-            session.spent.planner_cost_usd += real - self._held
+        known = usage(used.get("input_tokens"), used.get("output_tokens")) if isinstance(used, Mapping) else None
+        if self._price is not None and known is not None:
+            session.spent.planner_cost_usd += self._price.usd(known) - self._held
 
 
 def _opening(session: Session) -> str:

@@ -70,9 +70,9 @@ INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
 
 def take(used: Used, parts: Parts) -> None:
     """What the budget of ``parts`` counted so far, and whether the price of its models is known."""
-    used.calls, used.cost_usd = parts.budget.calls, round(parts.budget.spent_usd, DIGITS)
+    used.calls, used.cost_usd, _ = parts.budget.spent
     costly = [m for m in parts.models if m.costs == "tokens"]
-    known = all(parts.budget.price_of(m) is not None for m in costly)
+    known = all(map(parts.budget.priced, costly))
     used.priced = "free" if not costly else "known" if known else "unknown"
 
 
@@ -107,7 +107,7 @@ def go_on(
     if (path / RUN).is_file():
         done = of_run.load(path)
         if done.record["status_reason"] != INTERRUPTED:
-            calls, usd = Book.read(path / BOOK) or (0, 0.0)
+            calls, usd, _ = Book.read(path / BOOK)
             used.calls, used.cost_usd = used.calls + calls, round(used.cost_usd + usd, DIGITS)
             return done
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from auditor.tasks import Task
 
 COUNTS = (
-    "seeds", "cases", "variants", "valid", "discarded", "calls", "cached", "failed", "filtered", "unparsed", "refused",
+    "seeds", "cases", "variants", "valid", "discarded", "asked", "cached", "failed", "filtered", "unparsed", "refused",
 )  # fmt: skip
 LOST = {
     "unparsed": "were no answer that the task knows",
@@ -41,7 +41,7 @@ def figures(plain: Plain | RunRecord) -> Figures:
     record = read(plain)
     models = {name: f"M{n}" for n, name in enumerate(record.models, 1)}
     floors = record.controls.of("noise_floor") or Control()
-    counts = structs.asdict(record.counts)
+    counts = structs.asdict(record.counts) | {"asked": record.counts.fresh}
     return Figures(
         complete=record.status == "complete",
         counts={name: counts[name] or 0 for name in COUNTS},
@@ -128,14 +128,14 @@ def unread(values: Figures | None) -> str:
 
     Examples
     --------
-    >>> counts = {"calls": 40, "cached": 0, "unparsed": 40, "refused": 0, "failed": 0}
+    >>> counts = {"asked": 40, "cached": 0, "unparsed": 40, "refused": 0, "failed": 0}
     >>> unread(Figures(complete=True, counts=counts, sets=(Row(),)))
     'no answer of this run could be judged: of 40 answers, 40 were no answer that the task knows'
     """
     if values is None or any(row.rate is not None for row in values.sets):
         return ""
     counts = values.counts
-    asked = counts["calls"] + counts["cached"]
+    asked = counts["asked"] + counts["cached"]
     if not asked:
         return "no answer came"
     if sum(counts.get(name, 0) for name in LOST) < asked:

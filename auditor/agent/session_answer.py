@@ -30,7 +30,7 @@ def lead(record: Record) -> list[str]:
         return [f"Nothing was measured: {(record.status_reason or 'no run came to its end').rstrip('.')}."]
     empty = [why for r in runs if (why := run_figures.unread(r.figures))]
     if len(empty) == len(runs):
-        if not any(r.figures and r.figures.counts["calls"] + r.figures.counts["cached"] for r in runs):
+        if not any(r.figures and r.figures.counts["asked"] + r.figures.counts["cached"] for r in runs):
             return [f"Nothing was measured: {empty[0]}. {words.sentence('; '.join(runs[0].notes))}"]
         known = "reads answers of another form"
         if record.labels:

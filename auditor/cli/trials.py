@@ -18,9 +18,10 @@ from auditor.cli.screen import Draw, put, say
 from auditor.core.errors import ConfigError
 from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
-from auditor.core.shown import plural, quoted
+from auditor.core.record import Counts
+from auditor.core.shown import plural, quoted, verb
 from auditor.core.types import names
-from auditor.report.words import visible
+from auditor.report.words import cost, visible
 from auditor.store.disk import write_json
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import require_intact
@@ -136,7 +137,7 @@ def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
         [
             (
                 s.mitigation, s.what, f"{s.answers:,}", f"{s.calls:,}", f"{s.unread:,}", f"{s.tokens_in:,}",
-                f"{s.tokens_out:,}", f"{s.cost_usd:.2f}" if s.cost_usd else "–", s.run,
+                f"{s.tokens_out:,}", cost(Counts(cost_usd=s.cost_usd, reserved_usd=s.reserved_usd)) or "–", s.run,
             )
             for s in trial.spent
         ],
@@ -285,6 +286,7 @@ def _show(task: str, done: Compared, format: str) -> int:
         "complete": done.complete,
         "texts": done.texts,
         "claims": [claim.as_record() for claim in done.claims],
+        **done.spent,
         "seen": {model: one.as_record() for model, one in done.seen.items()},
         "position": {model: done.position(model) for model in done.seen},
         "impact": {
@@ -307,6 +309,8 @@ def _said(done: Compared, model: str) -> str:
     lost = seen.answers.total() - seen.answers["ok"]
     position = done.position(model)
     parts = [f"{model}: {seen.answers.total():,} answers, {lost:,} of them refused or not readable"]
+    if seen.not_asked:
+        parts.append(f"{plural(seen.not_asked, 'question')} {verb(seen.not_asked, 'was', 'were')} not asked")
     if position is not None:
         parts.append(
             f"the first place is taken {100 * position:+.0f} points more often than the last".replace("-", "−")

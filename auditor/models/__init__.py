@@ -17,6 +17,12 @@ from auditor.core.protocols import Model
 from auditor.models import catalogue
 
 HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit models"
+# How names begin that leave their kind out → what belongs before them.
+PREFIXES: Mapping[str, str] = {
+    **dict.fromkeys(("gpt-", "chatgpt", "o1", "o3", "o4", "ft:gpt-"), "openai"),
+    **{f"{provider}:": "langchain" for provider in catalogue.LANGCHAIN},
+    **{"claude": "langchain:anthropic", "gemini": "langchain:google_genai", "mistral": "langchain:mistralai"},
+}
 
 
 def make(
@@ -108,8 +114,13 @@ def find(spec: str) -> Callable[..., Model]:
     try:
         return MODELS.load(kind)
     except UnknownPlugin as error:
-        known = {name.rpartition(".v")[0] or name for name in MODELS.names()}
-        raise UnknownPlugin("model", kind, known | set(catalogue.BY_NAME), HINT) from error
+        known = {name.rpartition(".v")[0] or name for name in MODELS.names()} | set(catalogue.BY_NAME)
+        name = spec.strip()
+        prefix = next((given for begins, given in PREFIXES.items() if name.casefold().startswith(begins)), None)
+        if prefix is None:
+            raise UnknownPlugin("model", kind, known, HINT) from error
+        meant = f"{prefix}:{name}"
+        raise UnknownPlugin("model", name, known | {meant}, HINT, synonyms={name.casefold(): meant}) from error
 
 
 def may_cost(spec: str) -> bool:

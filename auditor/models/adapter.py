@@ -11,6 +11,7 @@ from auditor.core.errors import BadResponse
 from auditor.core.types import Prompt, Usage
 
 MAX_TOKENS = 256  # of an answer, where the task does not say
+MOST_TOKENS = 10**8  # of one call that are believed; more than any model takes
 
 
 def user_text(prompt: Prompt) -> str:
@@ -55,8 +56,14 @@ def best_label(scores: Mapping[str, float]) -> str:
 
 
 def usage(tokens_in: object, tokens_out: object) -> Usage | None:
-    """Tokens as a server counted them; None where it does not say."""
-    whole = [n for n in (tokens_in, tokens_out) if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    """Tokens as a server counted them; None where it does not say, or says what no call can have used.
+
+    Examples
+    --------
+    >>> usage(12, 3), usage(12, None), usage(10**30, 3)
+    (Usage(tokens_in=12, tokens_out=3), None, None)
+    """
+    whole = [n for n in (tokens_in, tokens_out) if type(n) is int and 0 <= n <= MOST_TOKENS]
     return Usage(tokens_in=whole[0], tokens_out=whole[1]) if len(whole) == 2 else None
 
 

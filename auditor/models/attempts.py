@@ -33,6 +33,7 @@ from auditor.core.secrets import scrub_text
 from auditor.core.types import Answer, Request, Response, Usage
 from auditor.models.budget import Budget, TokenCounter
 from auditor.models.limiter import Limiter
+from auditor.models.transport import TooLong
 
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
 FIRST, HOPELESS = 26, 20  # answers of a model that are looked at, and how many may be lost of them
@@ -60,7 +61,7 @@ def definitive(response: Response) -> bool:
 
 @dataclass(slots=True)
 class Counts:
-    """What a client did. Money and tokens are those of this process; cached answers cost nothing.
+    """What a client did in this process; what it all cost is in its budget.
 
     Sum these rather than responses: one answer may serve many requests.
     """
@@ -73,7 +74,6 @@ class Counts:
     retries: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
-    cost_usd: float = 0.0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -241,6 +241,7 @@ class Attempts(ABC, Generic[Queue]):
         self._rng = Random(self.retry.seed)
         self._halt = asyncio.Event()
         self._reached = False  # the server has shown that it is there
+        self._too_long = 0  # answers that were cut
         self._time_outs, self._timed_out_at = 0, float("-inf")  # one after the other; the last of them
 
     @abstractmethod
@@ -311,7 +312,7 @@ class Attempts(ABC, Generic[Queue]):
                 self._limiter.speed_up(sent_at=sent_at, tokens=tokens)
                 self._take(queue, request, outcome, self._pay(request, outcome, bound), latency)
                 continue
-            self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else bound)
+            self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else None)
             if isinstance(outcome, RateLimited):
                 self._limiter.slow_down(sent_at=sent_at, timed=outcome.retry_after_s is not None)
             elif isinstance(outcome, CallTimeout):
@@ -343,7 +344,7 @@ class Attempts(ABC, Generic[Queue]):
         finally:
             if outcomes is None or len(outcomes) != len(batch):
                 for bound in bounds:
-                    self.budget.settle(bound, bound)
+                    self.budget.settle(bound, None)
         if len(outcomes) != len(batch):
             raise PluginError(f"model {self.model.name}: {len(outcomes)} replies to {len(batch)} requests")
         return outcomes
@@ -358,9 +359,11 @@ class Attempts(ABC, Generic[Queue]):
         elif isinstance(error, ServerFault | CallTimeout | BadResponse):
             if isinstance(error, CallTimeout) and sent_at >= self._timed_out_at:
                 self._time_outs, self._timed_out_at = self._time_outs + 1, self._clock()
+            self._too_long += isinstance(error, TooLong)
             enough = min(UNREACHABLE_AFTER, self.retry.attempts)
             unreachable = not self._reached and max(attempt, self._time_outs) >= enough
-            if unreachable or not error.transient:  # a server that is gone for good
+            spared = isinstance(error, TooLong) and self._reached and self._too_long < UNREACHABLE_AFTER
+            if unreachable or not (error.transient or spared):  # a server that is gone for good
                 self.stop(error)
             return
         elif isinstance(error, RateLimited) and (error.retry_after_s or 0.0) > self.retry.ceiling_s:
@@ -396,8 +399,7 @@ class Attempts(ABC, Generic[Queue]):
             self.counts.tokens_out += reply.usage.tokens_out
             if cost is None and self._price is not None:
                 cost = self._price.usd(reply.usage)
-        self.budget.settle(bound, bound if cost is None else cost)
-        self.counts.cost_usd += bound if cost is None else cost
+        self.budget.settle(bound, cost)
         self.counts.answered += 1
         self._reached = True
         return cost

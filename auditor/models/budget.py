@@ -12,11 +12,12 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,7 +33,16 @@ from auditor.core.types import Prompt, Usage
 BOOK = "spent.json"  # in a run folder
 CHARS_PER_TOKEN = 3.5  # English prose has about 4; lower, so that plans err on the dear side
 OVERHEAD_PER_MESSAGE = 16  # tokens that chat templates add around one message, generously
+DIGITS = 9  # of US dollars, where they are written down
 _WIDTH = 160  # bytes of a book: each state overwrites the one before in one write, which no kill can cut in two
+
+
+class Spent(NamedTuple):
+    """What a run used: ``usd`` of which ``reserved_usd`` is the most that calls without a stated cost can have cost."""
+
+    calls: int = 0
+    usd: float = 0.0
+    reserved_usd: float = 0.0
 
 
 class Book:
@@ -46,16 +56,15 @@ class Book:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        before = self.read(path)
+        self.before = self.read(path)
         try:
             self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror or error}.") from error
-        self.calls, self.usd = before or (0, 0.0)
 
     @staticmethod
-    def read(path: Path) -> tuple[int, float] | None:
-        """Calls that left and the most that they cost in US dollars, those in flight at a kill too; None: no book.
+    def read(path: Path) -> Spent:
+        """Calls that left and the most that they cost, those in flight at a kill too; nothing where there is no book.
 
         Raises
         ------
@@ -64,21 +73,23 @@ class Book:
         """
         try:
             row = from_json(path.read_bytes() or b"{}")
-            calls, usd = row.get("calls", 0), row.get("spent_usd", 0.0) + row.get("held_usd", 0.0)
-            if type(calls) is not int or calls < 0 or not (math.isfinite(usd) and usd >= 0):
+            calls, held = row.get("calls", 0), row.get("held_usd", 0.0)
+            usd, reserved = row.get("spent_usd", 0.0) + held, row.get("reserved_usd", 0.0) + held
+            if type(calls) is not int or calls < 0 or not (math.isfinite(usd) and usd >= 0 and 0 <= reserved <= usd + 1e-6):
                 raise ValueError
         except FileNotFoundError:
-            return None
+            return Spent()
         except (ValueError, TypeError, AttributeError) as error:
             raise UserError(
                 f"{path} does not say what this run used so far, so its limits cannot be kept. Put it back as it "
                 "was, or start a new run"
             ) from error
-        return calls, float(usd)
+        return Spent(calls, float(usd), float(reserved))
 
-    def write(self, calls: int, spent_usd: float, held_usd: float) -> None:
+    def write(self, spent: Spent, held_usd: float) -> None:
         """Replace what the book says; outlasts the end of the process, however it ends."""
-        row = json.dumps({"calls": calls, "spent_usd": spent_usd, "held_usd": held_usd})
+        usd = {"spent_usd": spent.usd, "reserved_usd": spent.reserved_usd, "held_usd": held_usd}
+        row = json.dumps({"calls": spent.calls} | {name: round(value, DIGITS) for name, value in usd.items()})
         try:
             self._file.seek(0)
             self._file.write(row.encode().ljust(_WIDTH - 1) + b"\n")
@@ -135,6 +146,7 @@ class Budget:
         self.price = own_price(price_in, price_out)
         self.calls = 0
         self.spent_usd = 0.0
+        self.reserved_usd = 0.0  # of these: the most that calls without a stated cost can have cost
         self._in_flight = 0
         self.held_usd = 0.0
         self._stopped = ""
@@ -142,6 +154,24 @@ class Budget:
         self._started_at: float | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._book: Book | None = None
+        self._whole: Budget | None = None  # whose limits hold
+
+    def part(self) -> Budget:
+        """Make a ledger for one of several runs that share these limits: its calls count in both."""
+        own = Budget()
+        own.price, own._whole = self.price, self
+        return own
+
+    @property
+    def spent(self) -> Spent:
+        """What was used so far."""
+        return Spent(self.calls, round(self.spent_usd, DIGITS), round(self.reserved_usd, DIGITS))
+
+    def as_record(self, models: Iterable[Model]) -> dict[str, object]:
+        """What was used, as run records have it; no cost where that of one of ``models`` is not known."""
+        calls, usd, reserved = self.spent
+        known = all(map(self.priced, models))
+        return {"calls": calls, "cost_usd": usd if known else None, "reserved_usd": reserved}
 
     def start(self) -> None:
         """Start the clock, once."""
@@ -150,7 +180,7 @@ class Budget:
 
     def stop(self, reason: str) -> None:
         """Grant no further call, for ``reason``; another thread may say so. Calls in flight are still awaited."""
-        self._stopped = reason
+        (self._whole or self)._stopped = reason
 
     def charge(self, *, calls: int = 0, usd: float = 0.0) -> None:
         """Count what an earlier part of the run used; for resuming."""
@@ -163,8 +193,10 @@ class Budget:
         Calls that were in flight when an earlier process was killed count with the most that they can have cost.
         """
         self._book = Book(path)
-        self.calls = max(self.calls, self._book.calls)
-        self.spent_usd = max(self.spent_usd, self._book.usd)
+        before = self._book.before
+        self.calls = max(self.calls, before.calls)
+        self.spent_usd = max(self.spent_usd, before.usd)
+        self.reserved_usd = max(self.reserved_usd, before.reserved_usd)
         self._write()
 
     def close(self) -> None:
@@ -176,7 +208,7 @@ class Budget:
 
     def _write(self) -> None:
         if self._book is not None:
-            self._book.write(self.calls, self.spent_usd, self.held_usd)
+            self._book.write(Spent(self.calls, self.spent_usd, self.reserved_usd), self.held_usd)
 
     def price_of(self, model: Model) -> Price | None:
         """What the user said that tokens cost, else the adapter's price; None where there is neither.
@@ -184,6 +216,10 @@ class Budget:
         Only models that charge for tokens have one (`auditor.core.protocols.Model.costs`).
         """
         return (self.price or model.price) if model.costs == "tokens" else None
+
+    def priced(self, model: Model) -> bool:
+        """Return whether the cost of asking ``model`` is known."""
+        return model.costs != "tokens" or self.price_of(model) is not None
 
     def require_price(self, model: Model) -> None:
         """Refuse to start where a limit on cost cannot be kept.
@@ -193,7 +229,7 @@ class Budget:
         ConfigError
             ``max_cost`` is set and the price of ``model`` is unknown.
         """
-        if self.max_cost is not None and model.costs == "tokens" and self.price_of(model) is None:
+        if self.max_cost is not None and not self.priced(model):
             raise ConfigError(
                 f"--max-cost is set, but the price of {model.name} is not known. Give it in USD per million "
                 "tokens: --price-in P --price-out P (0 for a server of your own), or limit with --max-calls"
@@ -201,6 +237,8 @@ class Budget:
 
     def remaining_s(self) -> float | None:
         """Seconds left, or None without a limit on time."""
+        if self._whole is not None:
+            return self._whole.remaining_s()
         if self.max_seconds is None:
             return None
         self.start()
@@ -209,6 +247,8 @@ class Budget:
 
     def out_of_time(self) -> BudgetExceeded:
         """The error for the limit on time."""
+        if self._whole is not None:
+            return self._whole.out_of_time()
         message = f"the limit of {self.max_seconds:g} seconds (--max-seconds) is reached"
         return BudgetExceeded(message, limit="max_seconds")
 
@@ -235,6 +275,11 @@ class Budget:
         BudgetExceeded
             Not even the first one fits.
         """
+        if self._whole is not None:
+            granted = await self._whole.reserve(bounds_usd, left_before=left_before)
+            self._grant(bounds_usd[:granted], left_before)
+            self._write()
+            return granted
         while True:
             if self._stopped:
                 raise BudgetExceeded(self._stopped)
@@ -259,12 +304,15 @@ class Budget:
             self._waiters.append(waiter)
             await waiter
 
-    def settle(self, bound_usd: float, spent_usd: float) -> None:
-        """Replace what was set aside for one call by what it cost."""
+    def settle(self, bound_usd: float, cost_usd: float | None) -> None:
+        """Replace what was set aside for one call by what it cost; None, where no one says: it stays reserved."""
+        if self._whole is not None:
+            self._whole.settle(bound_usd, cost_usd)
         self._in_flight -= 1
         self.held_usd = self.held_usd - bound_usd if self._in_flight else 0.0
-        self.spent_usd += spent_usd
-        if bound_usd or spent_usd:
+        self.spent_usd += bound_usd if cost_usd is None else cost_usd
+        self.reserved_usd += bound_usd if cost_usd is None else 0.0
+        if bound_usd or cost_usd:
             self._write()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -276,6 +324,7 @@ class Budget:
         for bound, counted in zip_longest(bounds_usd, left_before[: len(bounds_usd)], fillvalue=0.0):
             if counted:
                 self.spent_usd = max(0.0, self.spent_usd - bound)
+                self.reserved_usd = max(0.0, self.reserved_usd - bound)
             elif self._out_of_calls or self._over(bound, held=self.held_usd):
                 break
             else:

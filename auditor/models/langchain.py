@@ -302,10 +302,13 @@ def _added(messages: Sequence[Any]) -> Reply | CallError:
     return Reply(talk.written(added) or "", usage=total if usages else None)
 
 
+MOST_USD = 1e4  # for one call that are believed
+
+
 def _cost(facts: Mapping[str, object]) -> float | None:
     """US dollars, where the server says what the call cost (some gateways do)."""
     for place in (facts.get("token_usage"), facts.get("usage"), facts):
         cost = place.get("cost") if isinstance(place, Mapping) else None
-        if isinstance(cost, int | float) and not isinstance(cost, bool) and math.isfinite(cost) and cost >= 0:
+        if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MOST_USD:
             return float(cost)
     return None

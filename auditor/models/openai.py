@@ -238,7 +238,7 @@ class OpenAIChat(Model):
                 return reply._replace(scores=label_scores.scores(self._task, tokens))
             return reply
         except TimeoutError:
-            return CallTimeout(f"no whole answer from {self.server} within {self._timeout_s:g} s")
+            return CallTimeout(f"no whole answer from {self.server} within {self._timeout_s:g} s (--timeout)")
         except UnicodeEncodeError:
             return BadRequest("the prompt holds a lone surrogate, which no JSON request can carry")
         except CallError as error:

@@ -65,7 +65,7 @@ class PairJudge:
     Attributes
     ----------
     counts : Counter of str
-        Questions by what became of them (``calls``, ``cached``, ``failed``) and tokens, each question once. What an
+        Questions by what became of them (``asked``, ``cached``, ``failed``) and tokens, each question once. What an
         earlier part of the run was told counts as it did there.
     cost_usd : float
         Of these, as far as it is known.
@@ -129,8 +129,8 @@ class PairJudge:
         return {
             "model": self.model.name,
             "fingerprint": self.model.fingerprint,
-            **{name: self.counts[name] for name in ("calls", "cached", "failed", "tokens_in", "tokens_out")},
-            "cost_usd": round(self.cost_usd, 6) if priced else None,
+            **{name: self.counts[name] for name in ("asked", "cached", "failed", "tokens_in", "tokens_out")},
+            "measured_usd": round(self.cost_usd, 6) if priced else None,
             "trusted": self.trusted,
             "controls": asdict(self.calibration),
             "pairs": asdict(self.tallied),
@@ -163,7 +163,7 @@ class PairJudge:
             return None, False
         if key not in self.seen:
             self.seen.add(key)
-            self.counts["cached" if response.cached else "calls"] += 1
+            self.counts["cached" if response.cached else "asked"] += 1
             self.counts["failed"] += response.error is not None
             if response.usage is not None:
                 self.counts["tokens_in"] += response.usage.tokens_in

@@ -72,7 +72,9 @@ class Elsewhere(AuthFailed):
 
 
 class TooLong(BadResponse):
-    """The answer has no end, or was packed so that it hardly has one."""
+    """The answer has no end, or was packed so that it hardly has one: it is not asked for again."""
+
+    transient = False
 
 
 def client(like: type[object] | None = None, **options: object) -> Any:
@@ -172,6 +174,8 @@ def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
     >>> kind_of(TimeoutError())[0].code
     'timeout'
     """
+    if isinstance(error.__cause__, CallError):
+        return type(error.__cause__), None  # of our own client
     code = next((c for c in _held(error, "code") if isinstance(c, str)), "")
     names = [c.__name__ for c in type(error).__mro__]
     kind = next((ERRORS[name] for name in names if name in ERRORS), None)

@@ -80,10 +80,10 @@ def _judge(judge: recorded.Judge) -> Iterator[str]:
         + ("" if judge.trusted else " Too few were right: its preferences support no claim.")
     )
     if judge.tokens_in is not None:
-        price = "at a price that is not known" if judge.cost_usd is None else f"for {judge.cost_usd:.4f} USD"
-        cost = f", {price}" if judge.cost_usd != 0.0 else ""
+        cost = "" if not judge.measured_usd else f", for {judge.measured_usd:.4f} USD as measured"
+        cost = ", at a price that is not known" if judge.measured_usd is None else cost
         lost = f"; {words.count(judge.failed)} got no answer" if judge.failed else ""
-        asked = words.plural(judge.calls + judge.cached, "question")
+        asked = words.plural(judge.asked + judge.cached, "question")
         cached = f"{words.count(judge.cached)} of them answered by the cache"
         yield f"The judge was asked {asked}, {cached}{lost}{cost}. The totals of the run include these."
 

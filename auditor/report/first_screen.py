@@ -127,7 +127,6 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
 def _ran(record: RunRecord) -> str:
     """Task, models, texts, calls, seconds, cost, status."""
     spec, counts, seconds = record.spec, record.counts, record.provenance.seconds
-    cost = counts.cost_usd
     parts = [
         spec.asked or "task not recorded",
         ", ".join(record.models or spec.models or ["no model"]),
@@ -135,7 +134,7 @@ def _ran(record: RunRecord) -> str:
         words.asked(counts),
         words.plural(counts.answers, "recorded answer") if counts.answers is not None else "",
         f"{seconds:,.0f} s" if seconds is not None else "",
-        f"USD {cost:,.2f}" if cost else "cost not known" if cost is None and counts.calls is not None else "",
+        words.cost(counts),
         record.status,
     ]
     return " · ".join(filter(None, parts))

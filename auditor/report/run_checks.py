@@ -176,15 +176,15 @@ def lost(counts: Counts) -> str:
 
     Examples
     --------
-    >>> lost(Counts(refused=0, unparsed=2, failed=0, calls=3, cached=861))
+    >>> lost(Counts(refused=0, unparsed=2, failed=0, asked=3, cached=861))
     'refused 0, unparsed 2, failed 0 of 864 (3 asked, 861 from the cache)'
     """
     every = ", ".join(f"{name} {words.count(counts.lost.get(name))}" for name in kinds_lost([counts]))
-    calls, cached = counts.calls, counts.cached or 0
-    if calls is None:
+    asked, cached = counts.fresh, counts.cached or 0
+    if asked is None:
         return every
     return (
-        f"{every} of {words.count(calls + cached)} ({words.count(calls)} asked, {words.count(cached)} from the cache)"
+        f"{every} of {words.count(asked + cached)} ({words.count(asked)} asked, {words.count(cached)} from the cache)"
     )
 
 

@@ -80,7 +80,7 @@ def mitigated(
     said = [f"Not tested, for want of texts: {words.plural(left, 'comparison')}."] if left else []
     changes = "Prompt | Difference | Before | After | Change (95 %) | Effect | p, corrected"
     sides = "Prompt | Measure | Texts | Before | After | Difference (95 %) | p, corrected"
-    spent = "Prompt | What | Answers | Calls | Unread | Tokens in | Tokens out | USD | Run"
+    spent = "Prompt | What | Answers | Calls | Unread | Tokens in | Tokens out | Cost | Run"
     title_of_changes = "Net differences and interactions"
     sections = (
         *sheet("changes", title_of_changes, [words.text("mitigated"), *said], changes, _changes(tested)),

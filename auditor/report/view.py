@@ -15,6 +15,8 @@ from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import run_checks, words
 
+RESERVED = "reserved is the most that calls can have cost which failed or did not say what they used"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
@@ -196,6 +198,8 @@ def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
         ("Formats", ", ".join(f for f in spec.formats if f) or "the task's default"),
         ("Parser", str(spec.parser)),
     ]
+    if money := words.cost(counts):
+        items.append(("Cost", money + (f": {RESERVED}" if counts.reserved_usd else "")))
     items += [("Protocol", spec.protocol)] if spec.protocol != "default" else []
     items += [("Compared", compared(record.probability))] if record.probability else []
     items += [("Bound δ", f"{100 * spec.delta:g} %")] if spec.delta is not None else []

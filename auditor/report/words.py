@@ -92,9 +92,22 @@ def span(
 
 def asked(counts: Counts) -> str:
     """How much was asked: calls, or conversations and the calls within them; empty where nobody counted."""
-    if counts.calls is None or counts.questions is None:
-        return "" if counts.calls is None else plural(counts.calls, "call")
-    return f"{plural(counts.calls, 'conversation')} ({plural(counts.questions, 'call')})"
+    calls = "" if counts.calls is None else plural(counts.calls, "call")
+    return f"{plural(counts.asked or 0, 'conversation')} ({calls})" if counts.conversations else calls
+
+
+def cost(counts: Counts) -> str:
+    """What the calls cost, and how much of it is reserved; empty where they cost nothing or no one counted.
+
+    Examples
+    --------
+    >>> cost(Counts(calls=9, cost_usd=1.25)), cost(Counts(calls=9, cost_usd=0.0269, reserved_usd=0.0266))
+    ('USD 1.25', 'USD 0.03 (0.0003 measured, 0.0266 reserved)')
+    """
+    usd, reserved = counts.cost_usd, counts.reserved_usd
+    if not usd:
+        return "cost not known" if usd is None and counts.calls is not None else ""
+    return f"USD {usd:,.2f}" + (f" ({usd - reserved:,.4f} measured, {reserved:,.4f} reserved)" if reserved else "")
 
 
 def figure(value: float) -> str:

@@ -22,6 +22,8 @@ from auditor.measure import findings, impact
 from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations, shape_of
+from auditor.models.attempts import Key
+from auditor.models.budget import BOOK
 from auditor.models.client import Client, definitive
 from auditor.run.audit import plan_record, require_same_inputs, run_sync
 from auditor.run.loop import source
@@ -44,19 +46,18 @@ class Seen:
     top: Counter[str] = field(default_factory=Counter)  # rankings that a group leads
     of: Counter[str] = field(default_factory=Counter)  # rankings that it stands in
     ranks: Counter[str] = field(default_factory=Counter)  # sum of its ranks
-    calls: int = 0
-    cost_usd: float = 0.0
+    heard: set[Key] = field(default_factory=set)  # questions that were asked, now or before
+    not_asked: int = 0
 
     def as_record(self) -> dict[str, object]:
         """Plain data."""
         return {
             "answers": dict(self.answers),
+            "not_asked": self.not_asked,
             "chosen": dict(self.chosen),
             "top": dict(self.top),
             "rankings": dict(self.of),
             "mean_rank": {group: self.ranks[group] / n for group, n in self.of.items()},
-            "calls": self.calls,
-            "cost_usd": self.cost_usd,
         }
 
 
@@ -72,6 +73,7 @@ class Compared:
     claims: tuple[Claim, ...]
     seen: Mapping[str, Seen]
     impact: Mapping[str, impact.ImpactTable]
+    spent: Mapping[str, object]  # calls and cost, as limits count them
 
     def position(self, model: str) -> float | None:
         """How much more often the first place is taken than the last, as a share of answers; None without answers."""
@@ -125,9 +127,10 @@ async def _compare(
     seen = {model.name: Seen() for model in parts.models}
     for before in folder.recall(definitive):
         if not before.cached:  # the limits are those of the whole run
-            seen[before.model].calls += 1
-            seen[before.model].cost_usd += before.cost_usd or 0.0
             parts.budget.charge(calls=1, usd=before.cost_usd or 0.0)
+        if definitive(before):
+            seen[before.model].heard.add((before.prompt_sha256, before.replicate))
+    parts.budget.keep(folder.path / BOOK)
     tell_proxies(parts.models, observe)
     clients = [_client(parts, model, folder, seen[model.name]) for model in parts.models]
     rounds, rng = source(parts), Random(parts.plan.seed)
@@ -147,6 +150,7 @@ async def _compare(
             observe(Progress(phase="generate", done=texts, planned=parts.seeds))
     finally:
         rounds.close()
+        parts.budget.close()
         for model in parts.models:
             await model.aclose()
     reason = next((str(client.stopped) for client in clients if client.stopped), "")
@@ -163,6 +167,7 @@ async def _compare(
         claims=tuple(claims(table, _of(parts, task))) if len(table) else (),
         seen=seen,
         impact={name: impact.table(rows, one_per_run=True) for name, rows in counts.items() if rows},
+        spent=parts.budget.as_record(parts.models),
     )
     folder.write_run(_record(parts, folder, done, table, started, time.monotonic() - clock))
     return done
@@ -171,8 +176,7 @@ async def _compare(
 def _client(parts: Parts, model: Model, folder: RunFolder, seen: Seen) -> Client:
     def note(response: Response) -> None:
         folder.add_response(response)
-        seen.calls += not response.cached
-        seen.cost_usd += response.cost_usd or 0.0
+        seen.heard.add((response.prompt_sha256, response.replicate))
 
     def readable(text: str, format: str) -> bool:
         if format.startswith(RANKING):
@@ -212,6 +216,9 @@ def _take(
     for panel, response in zip(shown, responses, strict=True):
         for v in panel.shown:
             versions[v.id] = panel.case, v
+        if response.error is not None and (response.prompt_sha256, response.replicate) not in seen.heard:
+            seen.not_asked += 1
+            continue
         status, order = read(kind, task, panel, response)
         seen.answers[status] += 1
         if order is None:
@@ -261,7 +268,7 @@ def _record(
             "seconds": round(seconds, 3),
             "plan_sha256": folder.plan_sha256,
         },
-        "counts": {"seeds": len(table.texts.values), "calls": sum(s.calls for s in done.seen.values())},
+        "counts": {"seeds": len(table.texts.values), **done.spent},
         "estimates": [],
         "controls": {},
         "claims": [claim.as_record() for claim in done.claims],

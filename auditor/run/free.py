@@ -103,12 +103,6 @@ def pair_judge(loop: State, model: Model) -> PairJudge:
     return judge
 
 
-def judge_cost(loop: State, judge: PairJudge) -> float | None:
-    """Dollars that the judge cost; None where its price is not known."""
-    known = judge.model.costs != "tokens" or loop.parts.budget.price_of(judge.model) is not None
-    return float(judge.cost_usd) if known else None
-
-
 def _scores(loop: State, claims: Sequence[Claim]) -> FreeText:
     """What may be said of amounts is said by the claims; the section says what they count in, and the noise."""
     from auditor.measure import findings
@@ -163,7 +157,7 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
         "embedding": loop.plan.embedding,
         "judge": {"status": "not_tested", "reason": "no judge was named (--judge)"}
         if judge is None
-        else judge.as_record(priced=judge_cost(loop, judge) is not None),
+        else judge.as_record(priced=loop.parts.budget.priced(judge.model)),
         "rows": [row.as_record() for row in rows],
         "hidden": {"status": "not_tested", "reason": NOT_CONFIRMED},
     }

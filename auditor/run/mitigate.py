@@ -21,7 +21,7 @@ from auditor.core.types import FORMAT_VERSION, Answer, Case, Check, Response
 from auditor.measure.answer_quality import gold_summary
 from auditor.measure.mitigation import UNMITIGATED, Mitigated, compare
 from auditor.measure.observations import STATUSES, Observations
-from auditor.models.budget import BOOK
+from auditor.models.budget import BOOK, Budget
 from auditor.models.client import definitive
 from auditor.report import run_checks
 from auditor.run import mitigations
@@ -60,6 +60,7 @@ class Spent:
     tokens_in: int
     tokens_out: int
     cost_usd: float
+    reserved_usd: float  # of this: the most that calls without a stated cost can have cost
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +116,7 @@ class Prepared:
     notes: list[str]
     calls: int  # at most
     asked_for: Asked
+    budget: Budget
 
 
 def again(root: Path) -> Asked:
@@ -189,7 +191,7 @@ def prepare_trial(
         parts = prepare(under, cases=own, task=one.task)
         for adapter in parts.models if plan.max_cost is not None else ():
             budget.require_price(adapter)
-        parts.budget = budget
+        parts.budget = budget.part()
         arms.append((one, parts))
     asked_for = Asked(
         format_version=FORMAT_VERSION,
@@ -201,7 +203,7 @@ def prepare_trial(
         replicates=replicates,
         most=len(cases),
     )
-    return Prepared(folder, plan, base, format, cases, arms, notes, calls, asked_for)
+    return Prepared(folder, plan, base, format, cases, arms, notes, calls, asked_for, budget)
 
 
 def _chosen(
@@ -248,7 +250,7 @@ def try_out(prepared: Prepared, root: Path, observe: Observer = silent) -> Trial
     if not (root / TRIAL).is_file():
         asked_for = msgspec.structs.replace(prepared.asked_for, run=os.path.relpath(prepared.folder.path, root))
         write_json(root / TRIAL, msgspec.to_builtins(asked_for))
-    budget = prepared.arms[0][1].budget
+    budget = prepared.budget
     budget.keep(root / BOOK)
     try:
         return run_sync(lambda: _try(prepared, root, observe))
@@ -299,7 +301,11 @@ async def _ask(one: Mitigation, parts: Parts, root: Path, prepared: Prepared, ob
             pass
         answered: Any = {model.name: folder.answers(model.name) for model in parts.models}
         loop = Loop(parts, folder, observe=observe, answered=answered)
-        await to_record(loop, alone=False)
+        parts.budget.keep(folder.path / BOOK)
+        try:
+            await to_record(loop, alone=False)
+        finally:
+            parts.budget.close()
         settle(folder)
         return loop, folder.path
 
@@ -343,16 +349,17 @@ def _answers(table: Observations) -> dict[int, list[Answer]]:
 
 def _spent(one: Mitigation, loop: Loop, path: Path) -> Spent:
     (tally,) = loop.tallies
-    counts = tally.counts
+    counts, spent = tally.counts, loop.parts.budget.spent
     return Spent(
         mitigation=one.name,
         what=one.what,
         run=path.name,
         complete=not loop.status_reason,
         answers=len(tally.seen),
-        calls=tally.client.counts.calls if loop.parts.task.turns else counts["calls"],
+        calls=spent.calls,
         unread=counts["refused"] + counts["filtered"] + counts["unparsed"],
         tokens_in=counts["tokens_in"],
         tokens_out=counts["tokens_out"],
-        cost_usd=tally.cost_usd,
+        cost_usd=spent.usd,
+        reserved_usd=spent.reserved_usd,
     )

@@ -28,7 +28,7 @@ from auditor.tasks.oracles import label_text
 
 Confirmed = Mapping[tuple[str, str, str], Mapping[str, Any]]
 EXAMPLES = 3  # answers without a label that a record holds
-SUMS = ("calls", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
+SUMS = ("asked", "cached", "failed", "filtered", "unparsed", "refused", "tokens_in", "tokens_out")
 PACKAGES = ("numpy", "scipy", "spacy", "openai", "vaderSentiment")
 
 
@@ -237,8 +237,8 @@ def _counts(loop: Loop) -> dict[str, object]:
         "placebos": loop.counts["placebos"],
         "placebos_valid": loop.counts["placebos_valid"],
         **{key: sum(counts[key] for counts in _counters(loop)) for key in SUMS},
-        **({"questions": loop.parts.budget.calls} if loop.parts.task.turns else {}),
-        "cost_usd": _cost(loop),
+        **_spent(loop),
+        **({"conversations": True} if loop.parts.task.turns else {}),
         "violations": {str(k): violations[k] for k in orders},
         "hidden": {str(k): hidden[k] for k in orders},
         "skipped": dict(loop.parts.suite.skipped),
@@ -250,13 +250,10 @@ def _counters(loop: Loop) -> list[Counter[str]]:
     return [t.counts for t in loop.tallies] + ([loop.judge.counts] if loop.judge else [])
 
 
-def _cost(loop: Loop) -> float | None:
-    """Dollars spent; None where a model costs money and its price is not known."""
-    for tally in loop.tallies:
-        if tally.model.costs == "tokens" and loop.parts.budget.price_of(tally.model) is None:
-            return None
-    judged = 0.0 if loop.judge is None else free.judge_cost(loop, loop.judge)
-    return None if judged is None else round(judged + sum(t.cost_usd for t in loop.tallies), 6)
+def _spent(loop: Loop) -> dict[str, object]:
+    """Calls and cost as limits count them; no cost where the price of a model is not known."""
+    asked = [t.model for t in loop.tallies] + ([loop.judge.model] if loop.judge else [])
+    return loop.parts.budget.as_record(asked)
 
 
 def _model(loop: Loop, tally: Tally) -> dict[str, object]:
@@ -264,7 +261,7 @@ def _model(loop: Loop, tally: Tally) -> dict[str, object]:
     return (
         ({"unread": msgspec.to_builtins(_unread(loop, tally))} if many else {})
         | {
-            "counts": {key: tally.counts[key] for key in SUMS} | {"cost_usd": round(tally.cost_usd, 6)},
+            "counts": {key: tally.counts[key] for key in SUMS} | {"measured_usd": round(tally.cost_usd, 6)},
             "deterministic": tally.model.deterministic,
             "fingerprint": tally.model.fingerprint,
             "style": tally.model.style,

@@ -67,7 +67,6 @@ class Tally:
     waiting: list[Response] = field(default_factory=list)  # to be journaled together
     waiting_since: float = 0.0
     ahead: Counter[str] = field(default_factory=Counter)  # of a round under way: answers that are not counted yet
-    ahead_usd: float = 0.0
     planned: int = 0
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
     canary_prompts: dict[tuple[str, str], Prompt] = field(default_factory=dict)  # by case id and format
@@ -77,7 +76,7 @@ class Tally:
     def count(self, response: Response, answer: Answer) -> None:
         """Count an answer that was not counted yet."""
         counts = self.counts
-        counts["cached" if response.cached else "calls"] += 1
+        counts["cached" if response.cached else "asked"] += 1
         if answer.status != "ok":
             counts[answer.status] += 1
             counts["cut_off"] += response.cut_off
@@ -222,7 +221,6 @@ class State:
     def _journal(self, tally: Tally, response: Response) -> None:
         tally.known.add((response.prompt_sha256, response.replicate))
         tally.ahead.update(cached=response.cached, failed=response.error is not None)
-        tally.ahead_usd += response.cost_usd or 0.0
         now = time.monotonic()
         if not tally.waiting:
             tally.waiting_since = now
@@ -261,7 +259,7 @@ class State:
                 planned=planned if planned and planned >= done else None,
                 cached=tally.counts["cached"] + tally.ahead["cached"],
                 failed=tally.counts["failed"] + tally.ahead["failed"],
-                cost_usd=tally.cost_usd + tally.ahead_usd or None,
+                cost_usd=self.parts.budget.spent_usd or None,
             )
         )
 
@@ -314,7 +312,6 @@ class State:
         finally:
             self._flush(tally)
             tally.ahead.clear()
-            tally.ahead_usd = 0.0
 
     def answer(self, tally: Tally, response: Response) -> Answer:
         """Count a response (each distinct one once) and read it."""

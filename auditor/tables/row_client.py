@@ -221,7 +221,7 @@ class RowClient:
                 done=done,
                 cached=counts.cached,
                 failed=self.rows["failed"],
-                cost_usd=counts.cost_usd or None,
+                cost_usd=self.budget.spent_usd or None,
             )
         )
 

@@ -91,7 +91,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
             reason = f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
         lost = asked.statuses()
         answered = {
-            "calls": asked.budget.calls,
+            **asked.budget.as_record([asked.model]),
             "cached": asked.book.used()["cached"],
             "rows_asked": sum(lost.values()),
             **{name: lost[name] for name in ("failed", "filtered", "refused", "unparsed")},
@@ -174,7 +174,6 @@ def _asked(asked: RowClient) -> dict[str, object]:
             "calls": asked.budget.calls,
             **asked.book.used(),
             **{name: getattr(counts, name) for name in ("replayed", "retries")},
-            "cost_usd": asked.budget.spent_usd or None,
             "rows": asked.statuses(),
         },
         "deterministic": asked.model.deterministic,

@@ -115,7 +115,7 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
             judged[name] = max(judged.get(name, 0), estimate.estimate.n)
     lost = ", ".join(f"{n} {name}" for name, n in counts.lost.items() if n)
     why = (
-        f" Of {plural(counts.calls or 0, 'answer')}, {lost}: do they name the labels of the task? A task "
+        f" Of {plural(counts.fresh or 0, 'answer')}, {lost}: do they name the labels of the task? A task "
         "file of your own: "
         "audit tasks new NAME."
         if lost

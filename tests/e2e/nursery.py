@@ -229,7 +229,9 @@ def figures(folder: Path) -> dict[str, Any]:
     record = json.loads(path.read_text())
     assert record["status"] == "complete", record["status_reason"]
     kept = ("estimates", "findings", "diagnoses", "counts", "controls", "scores", "generation_pairs")
-    return {key: record[key] for key in kept if key in record}
+    found = {key: record[key] for key in kept if key in record}
+    spent = ("calls", "cost_usd", "reserved_usd")  # also of calls in flight at a kill
+    return found | {"counts": {name: n for name, n in record["counts"].items() if name not in spent}}
 
 
 def kill_after(nursery: Nursery, server: Server, folder: Path, calls: int, *argv: str) -> None:

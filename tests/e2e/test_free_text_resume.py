@@ -82,8 +82,8 @@ def test_killed_then_resumed_gives_the_same_figures(
     if task == "letter":
         told = expected["generation_pairs"]["judge"]
         assert told["pairs"]["preferred"] > 0
-        assert 24 < told["calls"] <= judged(server) <= told["calls"] + IN_FLIGHT * len(moments)
-        assert expected["counts"]["calls"] == total
+        assert 24 < told["asked"] <= judged(server) <= told["asked"] + IN_FLIGHT * len(moments)
+        assert expected["counts"]["asked"] == total
 
 
 def test_cases_made_by_two_processes_give_the_same_figures(

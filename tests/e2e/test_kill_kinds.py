@@ -95,7 +95,7 @@ def figures(folder: Path) -> Any:
     (path,) = folder.glob("2*/run.json")
     record = json.loads(path.read_text())
     assert record["status"] == "complete", record["status_reason"]
-    paid = ("calls", "cached", "tokens_in", "tokens_out", "cost_usd", "seconds")
+    paid = ("calls", "reserved_usd", "asked", "cached", "tokens_in", "tokens_out", "cost_usd", "seconds")
     counts = {name: n for name, n in record["counts"].items() if name not in paid}
     kept = ("estimates", "findings", "diagnoses", "claims")
     return counts, {key: record[key] for key in kept if key in record}, record.get("tabular", {}).get("pairs")

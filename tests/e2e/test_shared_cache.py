@@ -38,7 +38,7 @@ def arguments(server: Server, folder: Path) -> list[str]:
 def same(folder: Path) -> dict[str, Any]:
     """The figures, but for who paid for them."""
     seen = figures(folder)
-    paid = ("calls", "cached", "tokens_in", "tokens_out", "cost_usd")
+    paid = ("asked", "cached", "tokens_in", "tokens_out", "cost_usd")
     seen["counts"] = {name: n for name, n in seen["counts"].items() if name not in paid}
     return seen
 
@@ -60,7 +60,7 @@ def test_three_audits_at_once_pay_for_each_prompt_once(
     audits = [nursery.start(*arguments(server, folder)) for folder in folders]
     assert [nursery.wait(pid) for pid in audits] == [0, 0, 0], nursery.said.read_text()[-2000:]
     assert server.asked == alone
-    calls = [figures(folder)["counts"]["calls"] for folder in folders]
+    calls = [figures(folder)["counts"]["asked"] for folder in folders]
     assert sum(calls) == sum(alone.values())
     assert same(folders[0]) == same(folders[1]) == same(folders[2])
     for folder in folders:

@@ -635,7 +635,6 @@ def test_cost_is_never_exceeded(limit: float, tokens: list[tuple[int, int]], con
     run(client, ask_for(*map(str, range(30))))
     assert budget.spent_usd <= limit + 1e-9
     assert budget.held_usd == pytest.approx(0.0, abs=1e-9)
-    assert client.counts.cost_usd == pytest.approx(budget.spent_usd)
     if limit > 30 * (33 + 16 + 16 + 20) * 0.2:
         assert client.stopped is None
     if client.stopped is not None:  # then the next call might really not have fitted

@@ -311,19 +311,19 @@ def test_what_is_asked_of_a_judge_is_written_down_and_counted_once() -> None:
     asyncio.run(one.prefer(asked, ["c.v0", "c.v1", "c.v2"]))
     assert {name.rpartition(".")[0] for name in prompts} == {"judge.c.v0", "judge.c.v1", "judge.c.v2"}
     assert {r.prompt_sha256 for r in kept} == {p.sha256 for p in prompts.values()}
-    assert one.counts["calls"] == len(kept) == one.model.asked == 4  # type: ignore[attr-defined]
+    assert one.counts["asked"] == len(kept) == one.model.asked == 4  # type: ignore[attr-defined]
     again = PairJudge(one.model, load("judge"), keep=kept.append)
     known = {(r.prompt_sha256, r.replicate): r for r in kept}
     again.client = Client(one.model, cache=None, budget=Budget(), answered=known, on_response=again.take)
     assert asyncio.run(again.prefer(asked)) == [-1, 1, 1]
-    assert one.model.asked == len(kept) == again.counts["calls"] == 4  # type: ignore[attr-defined]
+    assert one.model.asked == len(kept) == again.counts["asked"] == 4  # type: ignore[attr-defined]
 
 
 def test_pairs_that_a_limit_kept_from_the_judge_are_not_tallied() -> None:
     one = judge(longer, max_calls=3)
     assert asyncio.run(one.prefer([("long text", "short"), ("a", "bcd")])) == [-1, None]
     assert (one.tallied.pairs, one.tallied.unreadable, one.counts["failed"]) == (1, 0, 0)
-    assert one.counts["calls"] == 3
+    assert one.counts["asked"] == 3
     assert asyncio.run(one.calibrate()).n == 0
     assert not one.trusted
 

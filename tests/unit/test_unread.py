@@ -155,7 +155,7 @@ def test_prompts_that_a_limit_kept_from_being_asked_are_not_failed() -> None:
 
 def test_what_came_from_the_cache_is_told_apart_from_what_was_asked() -> None:
     result = asked("vader")
-    result.record["counts"] |= {"calls": 3, "cached": 861}
+    result.record["counts"] |= {"asked": 3, "cached": 861}
     sentence = "failed 0 of 864 (3 asked, 861 from the cache)"
     for form, options in (("terminal", {"full": True}), ("html", {}), ("markdown", {})):
         text = " ".join(RENDERERS.create(form, **options).render(result.record, result.evidence).split())
@@ -182,7 +182,7 @@ def test_a_fifth_of_the_answers_is_no_warning() -> None:
         "sentiment", model=lambda _: next(answers), data=TEXTS[:2], order=1, per_seed=2, replicates=5, cache=False
     )
     (model,) = result.record["models"].values()
-    assert 0.19 < model["counts"]["unparsed"] / model["counts"]["calls"] <= 0.2
+    assert 0.19 < model["counts"]["unparsed"] / model["counts"]["asked"] <= 0.2
     assert "unread" not in model
     assert not [text for text in run_checks.banners(read(result.record)) if "could not be read" in text]
 

@@ -143,11 +143,13 @@ class Counts(Losses, frozen=True, kw_only=True):
     variants: int | None = None
     valid: int | None = None
     discarded: int | None = None
-    calls: int | None = None
-    questions: int | None = None  # to models within conversations; ``calls`` are conversations then
+    calls: int | None = None  # all that left, with those that failed: what limits and providers count
+    asked: int | None = None  # questions, or conversations, that the cache did not answer
+    conversations: bool = False
     cached: int | None = None
     answers: int | None = None
-    cost_usd: float | None = None
+    cost_usd: float | None = None  # of all calls
+    reserved_usd: float = 0.0  # of this: the most that calls without a stated cost can have cost
     violations: dict[str, int] | None = None
     skipped: dict[str, int] = msgspec.field(default_factory=dict)
     generated: int | None = None
@@ -158,6 +160,11 @@ class Counts(Losses, frozen=True, kw_only=True):
     rows_asked: int | None = None
     not_judged: int | None = None
     seconds: float | None = None
+
+    @property
+    def fresh(self) -> int | None:
+        """How many questions the cache did not answer; records of earlier versions have them as calls."""
+        return self.calls if self.asked is None else self.asked
 
 
 class NamedEstimate(Part, frozen=True, kw_only=True):
@@ -274,9 +281,9 @@ class Unread(Losses, frozen=True, kw_only=True):
 class ModelCounts(Losses, frozen=True, kw_only=True):
     """What was asked of one model."""
 
-    calls: int = 0
+    asked: int = 0
     cached: int = 0
-    cost_usd: float | None = None
+    measured_usd: float | None = None  # of answers that say what they cost
 
 
 class Asked(Part, frozen=True, kw_only=True):

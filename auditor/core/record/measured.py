@@ -314,11 +314,11 @@ class Judge(Part, frozen=True, kw_only=True):
     trusted: bool = False
     controls: JudgeControls | None = None
     pairs: JudgePairs = JudgePairs()
-    calls: int = 0
+    asked: int = 0
     cached: int = 0
     failed: int = 0
     tokens_in: int | None = None
-    cost_usd: float | None = None
+    measured_usd: float | None = None
 
 
 class TextPairs(Part, frozen=True, kw_only=True):

@@ -117,10 +117,10 @@ class _Evaluation:
             self.missing.append(rule.name)
             return None
         if rule.share:
-            calls = counts.rows_asked or (counts.calls or 0) + (counts.cached or 0)
-            share = n / calls if calls else 0.0
+            asked = counts.rows_asked or (counts.fresh or 0) + (counts.cached or 0)
+            share = n / asked if asked else 0.0
             holds = OPS[rule.op](share, rule.number)
-            self.keep(holds, wanted, f"{what}: {n:g} of {calls} ({100 * share:.3g} %)")
+            self.keep(holds, wanted, f"{what}: {n:g} of {asked} ({100 * share:.3g} %)")
             return holds
         holds = OPS[rule.op](n, rule.number)
         self.keep(holds, wanted, f"{what}: {n:g}", ids)
