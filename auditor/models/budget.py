@@ -75,7 +75,11 @@ class Book:
             row = from_json(path.read_bytes() or b"{}")
             calls, held = row.get("calls", 0), row.get("held_usd", 0.0)
             usd, reserved = row.get("spent_usd", 0.0) + held, row.get("reserved_usd", 0.0) + held
-            if type(calls) is not int or calls < 0 or not (math.isfinite(usd) and usd >= 0 and 0 <= reserved <= usd + 1e-6):
+            if (
+                type(calls) is not int
+                or calls < 0
+                or not (math.isfinite(usd) and usd >= 0 and 0 <= reserved <= usd + 1e-6)
+            ):
                 raise ValueError
         except FileNotFoundError:
             return Spent()

@@ -198,8 +198,8 @@ def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
         ("Formats", ", ".join(f for f in spec.formats if f) or "the task's default"),
         ("Parser", str(spec.parser)),
     ]
-    if money := words.cost(counts):
-        items.append(("Cost", money + (f": {RESERVED}" if counts.reserved_usd else "")))
+    if counts.cost_usd:
+        items.append(("Cost", words.cost(counts) + (f": {RESERVED}" if counts.reserved_usd else "")))
     items += [("Protocol", spec.protocol)] if spec.protocol != "default" else []
     items += [("Compared", compared(record.probability))] if record.probability else []
     items += [("Bound δ", f"{100 * spec.delta:g} %")] if spec.delta is not None else []

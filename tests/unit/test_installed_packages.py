@@ -209,7 +209,7 @@ def test_a_kind_of_task_reads_what_no_other_does(
     assert record["spec"]["kind"] == "stars"  # type: ignore[index]
     assert record["scores"]["scale"] == [0.0, 10.0]  # type: ignore[index]
     counts = record["models"]["hasty-1"]["counts"]  # type: ignore[index]
-    assert (counts["unparsed"], counts["calls"] > 0) == (0, True)
+    assert (counts["unparsed"], counts["asked"] > 0) == (0, True)
 
 
 def test_the_suite_of_the_page_is_listed_and_run(
