@@ -21,7 +21,9 @@ HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}
 PREFIXES: Mapping[str, str] = {
     **dict.fromkeys(("gpt-", "chatgpt", "o1", "o3", "o4", "ft:gpt-"), "openai"),
     **{f"{provider}:": "langchain" for provider in catalogue.LANGCHAIN},
-    **{"claude": "langchain:anthropic", "gemini": "langchain:google_genai", "mistral": "langchain:mistralai"},
+    "claude": "langchain:anthropic",
+    "gemini": "langchain:google_genai",
+    "mistral": "langchain:mistralai",
 }
 
 

@@ -9,7 +9,6 @@ as it is. One that begins with a prompt template of one variable brings its own 
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import sys
 from collections import Counter
