@@ -18,11 +18,10 @@ import dataclasses
 import statistics
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from common import Row
+from common import SHARED, Row
 
 from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, SourceText
@@ -36,7 +35,7 @@ BUDGETS = (500, 1000, 2000)
 SEEDS = (1, 2, 3, 4, 5)
 DEFAULT, LEAN = "exhaustive", "exhaustive, random order, no placebos"
 LAZY = "joint first, random order, no placebos"
-POLARITY = Path(__file__).parents[2] / "shared" / "data" / "movie_reviews" / "sentence_polarity.zip"
+POLARITY = SHARED / "movie_reviews" / "sentence_polarity.zip"
 
 MEN = "he|his|him|man|men|boy|boys|father|son|brother|husband|actor|gentleman"
 WOMEN = "she|her|woman|women|girl|girls|mother|daughter|sister|wife|actress|lady|ladies"

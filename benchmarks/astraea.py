@@ -12,10 +12,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from random import Random
 from statistics import mean, stdev
 from typing import Any
+
+from common import shared
 
 from auditor import models
 from auditor.core.types import Case, SourceText, Verdict
@@ -26,7 +27,6 @@ from auditor.perturb.mutation import MutationSuite
 
 SUBJECTS = ("vader", "textblob", "reviews")
 SEEDS = range(1, 11)
-WINOGENDER = Path(__file__).parents[2] / "shared" / "data" / "winogender" / "all_sentences.tsv"
 Label = Callable[[str], str]
 
 
@@ -126,7 +126,7 @@ def directed(n: int, seed: int, label: Label, power: float) -> list[Case]:
 
 def winogender(n: int, seed: int) -> list[Case]:
     """Up to ``n`` Winogender sentences, each with one mutant by the dictionary of gender."""
-    lines = WINOGENDER.read_text(encoding="utf-8").splitlines()[1:]
+    lines = shared("winogender/all_sentences.tsv").read_text(encoding="utf-8").splitlines()[1:]
     texts = sorted({line.split("\t")[1] for line in lines})
     Random(seed).shuffle(texts)
     suite = MutationSuite(

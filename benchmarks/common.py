@@ -8,6 +8,20 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+class Absent(Exception):
+    """Data that a benchmark needs are not here."""
+
+
+def shared(path: str) -> Path:
+    """Return a file or folder of the shared data; raise `Absent` where it is not there."""
+    if not (SHARED / path).exists():
+        raise Absent(f"../shared/data/{path} is absent")
+    return SHARED / path
 
 
 @dataclass(frozen=True)

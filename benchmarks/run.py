@@ -20,6 +20,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from common import Absent  # noqa: E402 - of this folder
+
 MODULES = (
     "startup",
     "audit",
@@ -88,7 +90,11 @@ def main() -> None:
         began = time.monotonic()
         print(f"{name} …", file=sys.stderr, flush=True)
         sizes = QUICK.get(name, {}) if args.quick else {}
-        rows += [asdict(row) for row in importlib.import_module(name).measure(**sizes)]
+        try:
+            rows += [asdict(row) for row in importlib.import_module(name).measure(**sizes)]
+        except Absent as reason:
+            print(f"{name}: skipped, {reason}", file=sys.stderr, flush=True)
+            continue
         print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     where = machine() | {"sizes": "quick" if args.quick else "full"}
     out = HERE / "results"

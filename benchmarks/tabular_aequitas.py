@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import numpy as np
 from common import Row
 from literal_aequitas import Outcome, aequitas, released
-from tabular_subjects import MODELS, Subject, available, subject
+from tabular_subjects import MODELS, Subject, subject
 
 from auditor.tables.aequitas import run
 from auditor.tables.evaluate import Evaluator, Limit
@@ -192,10 +192,7 @@ def measure(
     *,
     own_trials: bool = False,
 ) -> list[Row]:
-    """All rows; empty where the shared data are absent."""
-    if not available():
-        print("tabular_aequitas: ../shared/data is absent; nothing measured", file=sys.stderr)
-        return []
+    """All rows."""
     rows: list[Row] = []
     for cell in cells:
         data, protected = cell.split("/")

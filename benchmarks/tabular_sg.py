@@ -14,10 +14,9 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
-from common import Row
+from common import Row, shared
 from literal_sg import literal_sg
 
 from auditor.tables.columns import Column
@@ -27,8 +26,7 @@ from auditor.tables.row_schema import Schema, uniform
 from auditor.tables.sg import Search, run
 from auditor.tables.sg_inputs import Surrogate, fault_count
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-FILES = {"census": SHARED / "adult/census_coded.csv.gz", "credit": SHARED / "german/credit_sample_adf.csv"}
+FILES = {"census": "adult/census_coded.csv.gz", "credit": "german/credit_sample_adf.csv"}
 # Domains as Aequitas and ADF state them: low and high of each column.
 BOUNDS = {
     "census": "1-9 0-7 0-39 0-15 0-6 0-13 0-5 0-4 0-1 0-99 0-39 0-99 0-39",
@@ -45,7 +43,7 @@ QUICK = ("census/sex/LR", "census/race/DT", "credit/gender/MLP")
 
 def load(data: str, protected: str) -> tuple[Schema, np.ndarray, np.ndarray, np.ndarray]:
     """Schema, codes of the rows within the domain, and all raw rows with their labels."""
-    raw = np.loadtxt(FILES[data], delimiter=",", skiprows=1, dtype=np.int64)
+    raw = np.loadtxt(shared(FILES[data]), delimiter=",", skiprows=1, dtype=np.int64)
     x, y = raw[:, :-1], raw[:, -1]
     columns = []
     for j, bounds in enumerate(BOUNDS[data].split()):

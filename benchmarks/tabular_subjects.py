@@ -7,18 +7,17 @@ import gzip
 import os
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from common import SHARED, shared
 from numpy.typing import NDArray
 
 from auditor.tables.columns import Column
 from auditor.tables.row_schema import Schema
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CENSUS = "age workclass fnlwgt education marital occupation relationship race sex gain loss hours country"
 CENSUS_BOUNDS = [
     (1, 9), (0, 7), (0, 39), (0, 15), (0, 6), (0, 13), (0, 5), (0, 4), (0, 1), (0, 99), (0, 39),
@@ -71,10 +70,10 @@ def table(name: str) -> tuple[Schema, NDArray[np.int32], NDArray[np.int64]]:
     )
     schema = Schema(columns=columns, target="label", name=name)
     if census:
-        with gzip.open(SHARED / "adult" / "census_coded.csv.gz", "rt") as file:
+        with gzip.open(shared("adult/census_coded.csv.gz"), "rt") as file:
             raw = np.array(list(csv.reader(file))[1:], dtype=np.int64)
     else:
-        with (SHARED / "german" / "credit_sample_adf.csv").open() as file:
+        with shared("german/credit_sample_adf.csv").open() as file:
             raw = np.array(list(csv.reader(file))[1:], dtype=np.int64)
     low, high = np.array(bounds).T
     inside = ((raw[:, :-1] >= low) & (raw[:, :-1] <= high)).all(axis=1)

@@ -32,7 +32,7 @@ from random import Random
 from typing import Any
 
 import literal_hinter as literal
-from common import Row
+from common import SHARED, Row, shared
 
 from auditor.core.types import Case, SourceText, Variant
 from auditor.perturb import dictionaries
@@ -42,7 +42,6 @@ from auditor.perturb.mutation import MutationSuite
 from auditor.text.parse import Parse, Parser, plain_sentence
 from auditor.text.split import sentences
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 RACES = ("african", "american", "arab", "asian")
 Pairs = list[tuple[str, str]]
 
@@ -244,9 +243,7 @@ def load_cases(data: Path, pairs: Path, texts: int, races: list[str]) -> list[Ca
 
 def measure() -> list[Row]:
     """300 reviews: one file of race pairs on both sides, four files on ours; and a short `million`."""
-    data, pairs = SHARED / "movie_reviews" / "movie_reviews.zip", SHARED / "hinter_pairs"
-    if not data.exists() or not pairs.exists():
-        return []
+    data, pairs = shared("movie_reviews/movie_reviews.zip"), shared("hinter_pairs")
     one, four = (load_cases(data, pairs, 300, races) for races in (["african"], list(RACES)))
     expected, changed = run_literal(one, changed_only=True)
     part = one[:: max(1, len(one) // 6)]

@@ -17,7 +17,7 @@ from auditor.core.protocols import Model
 from auditor.models import catalogue
 
 HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit models"
-# How names begin that leave their kind out → what belongs before them.
+# Start of a name that leaves its kind out → the kind.
 PREFIXES: Mapping[str, str] = {
     **dict.fromkeys(("gpt-", "chatgpt", "o1", "o3", "o4", "ft:gpt-"), "openai"),
     **{f"{provider}:": "langchain" for provider in catalogue.LANGCHAIN},
@@ -118,7 +118,7 @@ def find(spec: str) -> Callable[..., Model]:
     except UnknownPlugin as error:
         known = {name.rpartition(".v")[0] or name for name in MODELS.names()} | set(catalogue.BY_NAME)
         name = spec.strip()
-        prefix = next((given for begins, given in PREFIXES.items() if name.casefold().startswith(begins)), None)
+        prefix = next((kind for start, kind in PREFIXES.items() if name.casefold().startswith(start)), None)
         if prefix is None:
             raise UnknownPlugin("model", kind, known, HINT) from error
         meant = f"{prefix}:{name}"

@@ -21,10 +21,12 @@ from auditor.core.types import Message, Prompt, Request, Response
 from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client
+from auditor.models.reply_cache import Cache
 
 pytestmark = pytest.mark.e2e
 
 WATCHDOG_S = 120
+CALL_S = 10.0  # more than a busy machine needs
 ATTEMPTS = 6
 QUICK = RetryPolicy(attempts=ATTEMPTS, base_s=0.02, cap_s=0.1)
 
@@ -46,7 +48,7 @@ def key_of(messages: Any) -> str:
 
 
 def ask(
-    server: Any, asked: list[Request], *, concurrency: int = 16, timeout_s: float = 0.6, **given: Any
+    server: Any, asked: list[Request], *, concurrency: int = 16, timeout_s: float = CALL_S, **given: Any
 ) -> tuple[Client, list[Response]]:
     async def go() -> tuple[Client, list[Response]]:
         model = models.make("openai:fake", base_url=server.url, timeout_s=timeout_s)
@@ -61,22 +63,34 @@ def ask(
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("mix", [name for name in MIXES if name != "soak"])
-def test_under_every_mix_what_the_server_answered_is_what_the_journal_has(mix: str) -> None:
+def check(server: Any, asked: list[Request], responses: list[Response], journal: list[Response]) -> None:
+    """Check outputs, their order, the journal, and that the server met each prompt as often as its faults ask for."""
+    assert [(r.variant_id, r.replicate) for r in responses] == [(r.variant_id, r.replicate) for r in asked]
+    for response, request in zip(responses, asked, strict=True):
+        assert response.output in (None, fault_server.by_digest(request.prompt.messages[0].content))
+    assert len(journal) == len({(r.prompt_sha256, r.replicate) for r in journal}) == len(asked)
+    assert sorted(map(outcome, journal)) == sorted(map(outcome, responses))
+    for key, faults in server.record.planned.items():
+        assert server.record.attempts[key] >= faults
+
+
+def outcome(response: Response) -> tuple[str, int, str]:
+    return response.prompt_sha256, response.replicate, response.output or ""
+
+
+@pytest.mark.parametrize("mix", [name for name in MIXES if name not in ("soak", "slow-loris")])
+def test_under_every_mix_what_the_server_answered_is_what_the_journal_has(mix: str, tmp_path: Path) -> None:
     journal: list[Response] = []
-    waits = mix in ("slow-loris", "all")  # for answers that never come; no others, however busy this machine is
-    with FaultServer(MIXES[mix]) as server:
+    with FaultServer(MIXES[mix]) as server, Cache(tmp_path / "cache.sqlite") as cache:
         asked = requests(150, replicates=2)
-        client, responses = ask(server, asked, on_response=journal.append, timeout_s=1.0 if waits else WATCHDOG_S)
+        client, responses = ask(server, asked, on_response=journal.append, cache=cache)
         record = server.record
+        check(server, asked, responses, journal)
         answered = Counter(
             key_of([{"role": "user", "content": f"text {r.variant_id[1:]}"}]) for r in journal if r.output
         )
-        assert answered == record.answered  # neither lost nor asked twice
-        assert len(journal) == len({(r.prompt_sha256, r.replicate) for r in journal}) == len(asked)
-        assert client.counts.calls == record.calls or waits
-        assert record.calls <= ATTEMPTS * len(asked)
-        assert max(record.attempts.values()) <= ATTEMPTS * 2
+        assert answered == record.answered  # neither lost nor asked again after a whole answer
+        assert client.counts.calls == record.calls
         if mix in ("none", "latency"):
             assert record.calls == len(asked)
         else:
@@ -86,16 +100,32 @@ def test_under_every_mix_what_the_server_answered_is_what_the_journal_has(mix: s
         failed = [r for r in responses if r.output is None]
         assert not failed or (mix in ("500-bursts", "all") and len(failed) < 10)
         assert client.stopped is None
-        for response, request in zip(responses, asked, strict=True):
-            if response.output is not None:
-                assert response.output == fault_server.by_digest(request.prompt.messages[0].content)
+        calls = record.calls
+        kept = [r for r, response in zip(asked, responses, strict=True) if response.output]
+        _, again = ask(server, kept, cache=cache)
+        assert all(r.cached for r in again)  # the cache has each answer
+        assert [r.output for r in again] == [r.output for r in responses if r.output]
+        assert record.calls == calls
+
+
+@pytest.mark.slow
+def test_answers_that_drip_or_come_too_late_are_asked_for_again() -> None:
+    """A busy machine may cut off whole answers too, so calls are not counted one by one."""
+    journal: list[Response] = []
+    with FaultServer(MIXES["slow-loris"]) as server:
+        asked = requests(60)
+        _, responses = ask(server, asked, on_response=journal.append, timeout_s=2.0)
+        check(server, asked, responses, journal)
+        assert all(r.output for r in responses)
+        assert sum(server.record.faults.values()) >= 2
+        assert server.record.answered.keys() == server.record.attempts.keys()
 
 
 def test_the_same_seed_makes_the_same_faults() -> None:
     seen = []
     for seed in (1, 1, 2):
         with FaultServer(MIXES["bad-json"], seed=seed) as server:
-            ask(server, requests(60), timeout_s=WATCHDOG_S)  # a busy machine gives no attempts of its own
+            ask(server, requests(60))
             seen.append(server.record.attempts)
     assert seen[0] == seen[1]
     assert seen[0] != seen[2]
@@ -122,12 +152,11 @@ def test_a_stated_quota_is_met_without_a_refusal() -> None:
     mix = fault_server.Mix(quick_s=0.005, tail=0.2, tail_s=0.03)
     with FaultServer(mix, quota=(40, 0.6)) as server:
         asked = requests(150)
-        client, responses = ask(server, asked, concurrency=16, timeout_s=30)
+        _, responses = ask(server, asked, concurrency=16)
         assert all(r.output for r in responses)
         assert server.record.calls == len(asked)
         assert not server.record.faults
-        assert client._limiter.size == 16  # it never had to be halved
-        assert server.record.most_in_flight > 4
+        assert server.record.most_in_flight > 2
 
 
 @pytest.mark.parametrize(
@@ -142,7 +171,7 @@ def test_a_stated_quota_is_met_without_a_refusal() -> None:
 )
 def test_headers_that_make_no_sense_do_no_harm(lines: list[str]) -> None:
     with FaultServer(MIXES["none"], lines=lines) as server:
-        client, responses = ask(server, requests(40), concurrency=8, timeout_s=30)
+        client, responses = ask(server, requests(40), concurrency=8)
         assert all(r.output for r in responses)
         assert server.record.calls == 40
         assert client._limiter.wait_s() == 0.0
@@ -183,7 +212,7 @@ def journal_of(run: Path) -> tuple[Counter[str], Counter[str]]:
 
 
 def test_a_whole_audit_under_all_faults_at_once(tmp_path: Path) -> None:
-    with FaultServer(MIXES["all"], drip_s=1.0) as server:
+    with FaultServer(MIXES["all"]) as server:
         done, run = run_cli(server, tmp_path)
         answered, failed = journal_of(run)
         assert answered == server.record.answered

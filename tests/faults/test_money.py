@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -229,3 +232,18 @@ def test_a_name_without_its_kind_is_told_which_is_meant(name: str, meant: str, c
     for command in (["run", "--task", "sentiment"], ["doctor"]):
         code, told = said(capsys, *command, "--model", name)
         assert (code, f"Did you mean {meant}?" in told) == (2, True), told
+
+
+# -- measurements ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_benchmarks_without_the_data_that_they_need_are_skipped_with_a_reason(place: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "benchmarks", place / "clone" / "benchmarks")
+    needing = ["tabular_sg", "tabular_aequitas", "tabular_slow", "validity"]
+    command = [sys.executable, "clone/benchmarks/run.py", *needing]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in needing:
+        assert f"{name}: skipped, ../shared/data/" in done.stderr
+    assert list(place.glob("clone/benchmarks/results/*.md"))
