@@ -114,7 +114,7 @@ def test_a_limit_on_calls_counts_those_within_conversations(tmp_path: Path, serv
     record = json.loads(done.stdout)
     assert record["stopped_by"] == "max_calls"
     # The run books each call before it leaves; the server may miss the last ones.
-    assert record["counts"]["questions"] == 100
+    assert record["counts"]["calls"] == 100
     assert 90 <= sum(server.asked.values()) <= 100
 
 

@@ -125,7 +125,7 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert calls <= server.asked.total() - before <= calls + IN_FLIGHT
     assert gone_on["found"] == whole["found"]
     assert [s["answers"] for s in gone_on["spent"]] == [s["answers"] for s in whole["spent"]]
-    assert [s["calls"] for s in gone_on["spent"]] == [s["calls"] for s in whole["spent"]]
+    assert calls <= sum(one["calls"] for one in gone_on["spent"]) <= calls + IN_FLIGHT
     again = server.asked.total()
     assert run("resume", str(folder), "--yes").returncode == 0
     assert server.asked.total() == again

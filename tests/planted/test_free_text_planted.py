@@ -244,8 +244,8 @@ def test_a_judge_shows_what_it_prefers_only_if_it_can_tell(
     shown = [r for r in rows(result.record, "generation_pairs", metric="preference") if r["verdict"] == "shown"]
     assert bool(shown) is trusted
     assert "control pairs in which one text is worse" in result.to_text(width=200, full=True)
-    assert f"The judge was asked {told['calls']} questions" in result.to_text(width=200, full=True)
-    assert told["calls"] + result.record["models"]["told"]["counts"]["calls"] == result.record["counts"]["calls"]
+    assert f"The judge was asked {told['asked']} questions" in result.to_text(width=200, full=True)
+    assert told["asked"] + result.record["models"]["told"]["counts"]["asked"] == result.record["counts"]["asked"]
     if trusted:
         assert shown[0]["value"] == -1.0
         assert shown[0]["directions"][0][2] == "female"
