@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from random import Random
 
 import pytest
 
 from auditor.core.errors import CallError
 from auditor.models.attempts import RetryPolicy
+
+for name in ("COLUMNS", "LINES"):  # workers of pytest-xdist set them, and a test alone does not
+    os.environ.pop(name, None)
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ def test_a_report_that_was_added_after_signing_is_not_vouched_for(file: str, pla
 
 STARTING = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
 seen = set()
 
 def interrupt(event, names):

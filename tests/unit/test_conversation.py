@@ -430,8 +430,6 @@ def test_labels_of_the_complaints_that_come_with_the_tool_are_those_of_the_task(
 
 def test_fields_of_a_conversation_need_turns(tmp_path: Path) -> None:
     single = "format: 1\nname: x\nkind: decision\nlabels: [a, b]\nformats: {plain: {answer: '{label}'}}\n"
-    with pytest.raises(DataFileError, match="question: this field is missing"):
-        task_of(tmp_path, single)
     with pytest.raises(DataFileError, match="tools: belongs to a conversation"):
         task_of(tmp_path, single + "question: Which?\ntools: [{name: pay}]\n")
 

@@ -648,7 +648,7 @@ def test_a_token_that_has_expired_says_what_to_do(azure: pytest.MonkeyPatch) -> 
     azure.delenv("OPENAI_API_KEY")
     failed = server.ask(OpenAIChat("mine"), request())
     assert isinstance(failed, AuthFailed)
-    assert "fetch a new one, then: audit resume RUN" in str(failed)
+    assert "fetch a new one and resume the run" in str(failed)
     assert "token-0123" not in str(failed)
 
 
