@@ -190,7 +190,7 @@ class Plan(SharedPlan):
         "subject-or-all (everybody's where that is not clear), each (one person at a time), all-one-way "
         "(everybody's, of a man and a woman one at a time; default of other tasks), all.")] = ""
     per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
-        "Variants per seed and attribute set (default 8; 0 = all).")] = 8
+        "Variants per seed and attribute set (default 8, under --protocol hinter all; 0 = all).")] = 8
     wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
         "Ask both sides of each text in so many neutral wordings.")] = 1
     carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, CHOOSE,
@@ -269,6 +269,8 @@ class Plan(SharedPlan):
                 first["wordings"] = UNTIL_WORDINGS
         elif cls.model_validate(values).small:
             first = {**SMALL, **({} if "replicates" in values else {"repeat": HOSTED_REPEAT})}
+        if values.get("protocol") == "hinter":
+            first["per_seed"] = None  # the paper makes all mutants
         return cls.model_validate({**first, **values})
 
     @classmethod

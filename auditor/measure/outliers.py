@@ -14,7 +14,7 @@ case count once, with an error if any of them violates, so that units are indepe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -303,11 +303,21 @@ def _terms(shape: Shape) -> list[tuple[str, str, str]]:
     return [(shape.attributes[0], word, groups) for word in shape.words_in]
 
 
-def as_record(model: str, format: str, unit: str, tallies: Iterable[Tally]) -> dict[str, object]:
-    """The diagnosis of one model as plain data, for the run record."""
-    tokens, families = diagnose(tallies)
-    row: dict[str, object] = {"model": model, "format": format, "unit": unit}
-    return row | {"families": list(map(asdict, families)), "tokens": list(map(asdict, tokens))}
+def as_record(
+    model: str,
+    format: str,
+    unit: str,
+    tallies: Iterable[Tally],
+    enough: Callable[[list[Tally]], int | None] | None = None,
+) -> dict[str, object]:
+    """Return the diagnosis of one model as plain data; ``enough`` says how many cases give a family an index."""
+    rows = list(tallies)
+    tokens, families = diagnose(rows)
+    kept = []
+    for one in families:
+        wanted = None if enough is None else enough([t for t in rows if t.family == one.name])
+        kept.append(asdict(one) | {"enough": wanted})
+    return {"model": model, "format": format, "unit": unit, "families": kept, "tokens": list(map(asdict, tokens))}
 
 
 def of_words(table: Observations, places: Iterable[Place]) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ from auditor.core.record import Caution, Counts, RunRecord
 from auditor.core.record.base import Control, Losses, Unread
 from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
+from auditor.measure.outliers import MIN_UNITS, MIN_VALUES
 from auditor.report import words
 
 MANY_OTHERS = 0.05  # share of texts in other languages from which on a report warns
@@ -61,7 +62,20 @@ def _others(record: RunRecord) -> Iterator[str]:
         texts = words.plural(source.n or 0, "text")
         yield words.text("not_english").format(texts=f"{n:,} of {texts} {words.verb(n, 'does', 'do')}")
     if record.spec.protocol != "default":
-        yield words.text("protocol").format(protocol=record.spec.protocol)
+        yield " ".join((words.text("protocol").format(protocol=record.spec.protocol), *protocol_limits(record)))
+
+
+def protocol_limits(record: RunRecord) -> Iterator[str]:
+    """Say where a run did less than the paper whose protocol it follows."""
+    if record.spec.protocol == "hinter" and record.spec.per_seed is not None:
+        yield words.text("protocol_sampled").format(n=record.spec.per_seed)
+    families = [family for part in record.tokens for family in part.families]
+    enough = {family.name: family.enough for family in families if family.enough is not None}
+    if record.spec.protocol == "astraea" and enough and all(family.reason for family in families):
+        first, most = min(enough.values()), max(enough.values())
+        yield words.text("protocol_few").format(
+            values=MIN_VALUES, units=MIN_UNITS, first=f"{first:,}", all=f"{most:,}", n=words.plural(len(enough), "rule")
+        )
 
 
 # -- answers that could not be read -----------------------------------------------------------------------

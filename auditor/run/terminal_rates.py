@@ -5,14 +5,19 @@ Where a case has several variants, a sensitive terminal counts in the variants i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from random import Random
 
 from auditor.core.types import Case, Verdict
 from auditor.measure.observations import Observations, Place
-from auditor.measure.outliers import Tally, as_record
+from auditor.measure.outliers import MIN_UNITS, MIN_VALUES, Tally, as_record
 from auditor.perturb.grammar.cases import GrammarSuite
+from auditor.perturb.grammar.draw import base_weights
 from auditor.perturb.grammar.model import Grammar, Terminal
+
+SPARE = 1.4  # times the expected number of cases, because counts of words scatter
 
 
 def of_run(table: Observations, suite: GrammarSuite, places: Iterable[Place]) -> list[dict[str, object]]:
@@ -25,8 +30,28 @@ def of_run(table: Observations, suite: GrammarSuite, places: Iterable[Place]) ->
         if not again.describe()["pairs"]:
             counted = [t for t in counted if not t.group] + of_swaps(suite.grammar, cases, verdicts)
         if counted:
-            rows.append(as_record(*place, "terminal", counted))
+            rows.append(as_record(*place, "terminal", counted, partial(enough, suite)))
     return rows
+
+
+def enough(suite: GrammarSuite, tallies: list[Tally]) -> int | None:
+    """Return about how many cases give the rule of ``tallies`` an index, rounded up to two digits.
+
+    None where it has enough already, has too few terminals, or the grammar has fewer sentences.
+    """
+    about, rule, seen = suite.describe(), tallies[0].family, sum(t.n for t in tallies)
+    weights = [
+        float(weight)
+        for one, weight in zip(suite.grammar.rules[rule].alternatives, base_weights(suite.grammar)[rule], strict=True)
+        if isinstance(one, Terminal)
+    ]
+    if len(weights) < MIN_VALUES or sum(t.n >= MIN_UNITS for t in tallies) >= MIN_VALUES:
+        return None
+    rarest = sorted(weights, reverse=True)[MIN_VALUES - 1] / sum(weights)
+    cases = about["cases"] * SPARE * MIN_UNITS / (seen * rarest)
+    digits = 10 ** max(0, math.floor(math.log10(cases)) - 1)
+    rounded = math.ceil(cases / digits) * digits
+    return rounded if suite.space.sentences is None or rounded <= suite.space.sentences else None
 
 
 def of_terminals(

@@ -38,7 +38,8 @@ def sizes(given: dict[str, Any]) -> tuple[int, int | None, int | None]:
         ({"models": ("langchain:ollama:qwen3",)}, (2, 8, None)),
         ({"models": ("reviews", "langchain:anthropic:x")}, (1, 2, HOSTED_REPEAT)),
         ({"models": ("reviews",)}, (2, 8, None)),
-        ({"protocol": "hinter"}, (2, 8, None)),
+        ({"protocol": "hinter"}, (2, None, None)),
+        ({"protocol": "hinter", "per_seed": 8}, (2, 8, None)),
         ({"strategy": "adaptive"}, (2, 8, None)),
     ],
 )

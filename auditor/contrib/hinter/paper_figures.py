@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from auditor.core.record import RunRecord
 from auditor.core.record.searches import HinterPair, HinterTotals, Level
-from auditor.report import charts, words
+from auditor.report import charts, run_checks, words
 from auditor.report.document import Block, Chart, Text, table
 
 if TYPE_CHECKING:
@@ -312,6 +312,7 @@ def blocks(record: RunRecord) -> Iterator[Block]:
     )
     columns = "Model | Pair | Joint errors | Atomic errors | Hidden | Valid, joint"
     yield table("The paper's own counting: every mutant alike, no intervals", columns, lines)
+    yield from map(Text, run_checks.protocol_limits(record))
     for figure in build(record):
         title = f"HInter, {figure.title}"
         yield Text(f"{title}: {figure.note}")

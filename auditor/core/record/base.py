@@ -32,6 +32,7 @@ class Spec(Part, frozen=True, kw_only=True):
     protocol: str = "default"
     oracle: str | None = None
     order: int = 1
+    per_seed: int | None = None
     scope: str | None = None
     limit: int | None = None
     formats: tuple[str | None, ...] = ()

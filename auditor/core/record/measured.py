@@ -179,11 +179,16 @@ class Token(Part, frozen=True, kw_only=True):
 
 
 class TokenFamily(Part, frozen=True, kw_only=True):
-    """Words that are compared with each other."""
+    """Words that are compared with each other.
+
+    ``enough`` is about how many generated cases (``--limit``) give the family an index; None if it has one, or has too
+    few words for it.
+    """
 
     name: str
     tokens: int = 0
     reason: str | None = None
+    enough: int | None = None
 
 
 class Tokens(Part, frozen=True, kw_only=True):
