@@ -37,6 +37,14 @@ def import_(
     ] = None,
     join: Annotated[Path | None, typer.Option("--join", help="A table of what was asked, beside the answers.")] = None,
     on: Annotated[str, typer.Option("--on", help="The column that both tables have.")] = "custom_id",
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", help="What answers are: label, labels, number, words or text (default: found)."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        option("labels", help='The labels that answers are read as, e.g. "yes,no" (default: those that answers show).'),
+    ] = None,
     favourable: Annotated[
         list[str] | None, option("favourable", plan=TabularPlan, help="A label that is good to get; may be repeated.")
     ] = None,
@@ -54,34 +62,46 @@ def import_(
     from auditor.contrib.imports import answer_files, import_run, inference, mapping
     from auditor.run.result import load
 
+    settings: dict[str, object] = {}
+    if kind is not None:
+        settings["kind"] = mapping.kind_of(kind)
+    if labels is not None:
+        settings["labels"] = Plan(labels=labels).labels  # type: ignore[arg-type]
+    if delta is not None:
+        settings["delta"] = Plan(delta=delta).delta
+    if task is not None:
+        settings["task"] = task
+    pairs = [text.partition(":") for text in reference or ()]
+    if wrong := [a for a, colon, group in pairs if not colon or not group]:
+        raise ConfigError(f"--reference takes ATTRIBUTE:GROUP, such as gender:male; got {wrong[0]!r}")
+    references = {a: group for a, _, group in pairs}
     table = answer_files.read(files, rows)
     if join is not None:
         table = answer_files.joined(table, answer_files.read([join]), on)
     beside = files[0].with_suffix(mapping.BESIDE)
     map = map or (beside if beside.is_file() else None)
-    roles = mapping.load(map) if map is not None else inference.infer(table, next(iter(answer or ()), None))
-    settings: dict[str, object] = {}
-    if favourable:
-        settings["favourable"] = tuple(favourable)
-    if delta is not None:
-        settings["delta"] = Plan(delta=delta).delta
-    if task is not None:
-        settings["task"] = task
-    if reference:
-        pairs = [text.partition(":") for text in reference]
-        if wrong := [a for a, colon, group in pairs if not colon or not group]:
-            raise ConfigError(f"--reference takes ATTRIBUTE:GROUP, such as gender:male; got {wrong[0]!r}")
-        settings["references"] = dict(roles.references) | {a: group for a, _, group in pairs}
-    roles = roles.model_copy(update=settings)
+    try:
+        if map is None:
+            several = [inference.infer(table, name, settings) for name in answer or (None,)]
+        else:
+            roles = mapping.load(map).model_copy(update=settings)
+            several = [inference.about(table, roles, name, settings) for name in answer or ()] or [roles]
+        several = [one.model_copy(update={"references": {**one.references, **references}}) for one in several]
+        several = inference.with_favourable(table, several, tuple(favourable or ()))
+    except inference.Undecided as error:
+        if write_map is not None:
+            write_map.write_text(error.proposal, encoding="utf-8")
+        typer.echo("Best guess (import.toml):\n" + error.proposal, err=True)
+        raise
     if write_map is not None:
-        write_map.write_text(mapping.dump(roles), encoding="utf-8")
+        write_map.write_text(mapping.dump(several[0]), encoding="utf-8")
         typer.echo(f"{write_map} written. Correct it, then: audit import {files[0]} --map {write_map}")
         return 0
     codes = []
-    for one in [inference.about(table, roles, name) for name in answer or ()] or [roles]:
+    for one in several:
         if map is None:
             typer.echo("Read as (import.toml in the run folder):\n" + mapping.dump(one), err=True)
-        result = load(import_run.write(table, one, out))
+        result = load(import_run.write(table, one, out, references))
         for row in result.record.get("told_apart", ()):
             typer.echo(row["said"], err=format == "json")
         for line in result.record["import"]["limits"]:

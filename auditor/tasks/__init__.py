@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.tasks.answers import Reader
 from auditor.tasks.kinds import Kind, template
-from auditor.tasks.load import available, load, of_labels, of_plan
+from auditor.tasks.load import available, load, of_plan
 from auditor.tasks.seeds import SeedFile, read_given
 from auditor.tasks.seeds import read as read_seeds
 from auditor.tasks.task import Example, Task
@@ -17,7 +17,6 @@ __all__ = [
     "Task",
     "available",
     "load",
-    "of_labels",
     "of_plan",
     "read_given",
     "read_seeds",

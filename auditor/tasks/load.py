@@ -86,26 +86,6 @@ def of_plan(plan: Named) -> Task:
     return load(plan.task, labels=plan.labels, favourable=plan.favourable)
 
 
-def of_labels(labels: Sequence[str], favourable: str | None = None, *, several: bool = False) -> Task:
-    """Make a task of ``labels`` alone: it reads answers as every task does, and has no texts.
-
-    ``several``: an answer may hold any number of them. Raises `ConfigError` where they are no labels.
-
-    Examples
-    --------
-    >>> of_labels(["3 - ok", "1 - bad"]).read('{"label": "3 - OK"}').value
-    '3 - ok'
-    """
-    raw = {"name": "own-labels", "kind": "multilabel" if several else "classification"}
-    return _made(
-        own_labels.relabelled(raw, labels, favourable, builtin=True),
-        Path("own-labels.yaml"),
-        {},
-        builtin=True,
-        own=True,
-    )
-
-
 def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: str | None) -> Task:
     raw, lines = reading.read_yaml(
         path,

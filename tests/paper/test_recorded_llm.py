@@ -156,7 +156,7 @@ CARE = FILE.with_name("care_summaries.csv.gz")
 def test_care_summaries_by_import_differ_for_one_of_three_models() -> None:
     """The published reading: Gemma writes of men and women differently, Llama 3 does not."""
     table = answer_files.read([CARE])
-    imported = observe.observe(table, inference.infer(table))
+    imported = observe.observe(table, inference.infer(table, settings={"kind": "words"}))
     found = {c.model: c for c in claims(imported.table, imported.question) if c.family == "net"}
     assert imported.counted.rows == 4_896
     assert {model: c.texts for model, c in found.items()} == {"chatgpt": 340, "gemma": 340, "llama3": 340}

@@ -16,7 +16,7 @@ import pytest
 from auditor.cli import main as cli
 from auditor.contrib.imports import answer_files, import_run, inference, mapping, observe
 from auditor.contrib.imports.mapping import Roles
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
 from auditor.run.result import load
@@ -97,7 +97,7 @@ def test_repeated_contradictory_missing_and_foreign_rows_are_counted(tmp_path: P
     extra = [dict(rows[0]), dict(rows[1], score="7"), dict(rows[2], run="9", score=""), dict(rows[3], gender="")]
     table = answer_files.read([written(tmp_path / "a.csv", rows + extra)])
     found = observe.observe(table, inference.infer(table)).counted
-    assert (found.rows, found.repeated, found.contradictory, found.unreadable) == (len(rows) + 4, 1, 1, 1)
+    assert (found.rows, found.repeated, found.contradictory, found.empty) == (len(rows) + 4, 1, 1, 1)
     assert found.no_group == 1
     assert (found.texts, found.without_placebo, found.unbalanced) == (8, 0, {"gender": 0})
     roles = inference.infer(table).model_copy(update={"where": {"run": ("0",)}})
@@ -185,7 +185,7 @@ def test_answers_are_joined_to_what_was_asked(tmp_path: Path) -> None:
         answer_files.read([tmp_path / "out.jsonl"]), answer_files.read([tmp_path / "in.jsonl"]), "custom_id"
     )
     assert both.columns["gender"] == ["male", "female"]
-    with pytest.raises(DataFileError, match="no column 'id' to join by"):
+    with pytest.raises(UnknownValue, match=r"--on 'id': no such column.*'custom_id'"):
         answer_files.joined(both, both, "id")
 
 
@@ -213,7 +213,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str)
 
 def test_a_mapping_with_a_role_that_does_not_exist(tmp_path: Path) -> None:
     (tmp_path / "import.toml").write_text('text = "a"\nanswer = "b"\nmodle = "c"\n')
-    with pytest.raises(ConfigError, match="modle"):
+    with pytest.raises(UnknownValue, match=r"'modle': no such role\. Did you mean 'model'"):
         mapping.load(tmp_path / "import.toml")
 
 

@@ -184,7 +184,7 @@ def test_each_column_of_answers_is_a_run(
     assert 'kind = "number"' in told.err
     assert 'favourable = "yes"' in told.err
     assert cli.run(["import", "a.csv", "--answer", "pionts"]) == 2
-    assert "no column pionts" in capsys.readouterr().err
+    assert "no such column. Did you mean 'points'?" in capsys.readouterr().err
 
 
 def test_a_log_in_a_compression_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

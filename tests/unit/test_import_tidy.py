@@ -47,7 +47,7 @@ def test_semicolons_decimal_commas_marks_and_spellings(tmp_path: Path, encoding:
     file.write_text("\n".join(rows), encoding=encoding)
     table = answer_files.read([file])
     seen = observe(table, inference.infer(table))
-    assert (seen.counted.no_group, seen.counted.unreadable) == (1, 1)
+    assert (seen.counted.no_group, seen.counted.empty) == (1, 1)
     assert seen.counted.respelled == 53
     assert differences([file]) == pytest.approx({("recorded", "gender"): -6.0}, abs=0.02)
 

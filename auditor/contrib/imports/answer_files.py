@@ -14,6 +14,7 @@ import importlib
 import io
 import json
 import lzma
+import os
 import re
 import zipfile
 import zlib
@@ -26,9 +27,9 @@ from typing import IO, TextIO, TypeAlias
 from auditor.contrib.imports import known
 from auditor.contrib.imports.known import Json
 from auditor.core import reading, row_files
-from auditor.core.errors import ConfigError, DataFileError, MissingDependency
+from auditor.core.errors import ConfigError, DataFileError, MissingDependency, UnknownValue
 from auditor.core.reading import from_json
-from auditor.core.shown import quoted
+from auditor.core.shown import inline, quoted
 
 Column: TypeAlias = "list[str | None]"
 EVAL = ".eval"  # a log of inspect_ai: a zip file
@@ -39,7 +40,8 @@ CELLS = 2 * 10**8  # rows times columns
 COLUMNS = 10_000
 NAMED = 40  # columns in a message
 BATCH = 100  # rows of a Parquet file that are held at once
-FILE = "file"  # the column that says which of several files a row stands in
+FILE = "file"  # the column that names the file of each row, where there are several
+EXAMPLE = 80  # characters of a cell in a message
 MAC = ("__MACOSX/", "._")  # what a Mac adds to zip files
 DEEPEST = 12  # levels of a JSON object that become columns
 
@@ -81,7 +83,7 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
     """
     columns: dict[str, Column] = {}
     sources: list[Source] = []
-    files: Column = []
+    files: list[str] = []
     total = 0
     kept: dict[str, str] = {}  # values come again and again: one string for each
     for path in chain.from_iterable(map(_files, paths)):
@@ -105,7 +107,8 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
     for column in columns.values():
         column += [None] * (total - len(column))
     if len(set(files)) > 1:
-        columns.setdefault(FILE, files)
+        labels = _labels(set(files))
+        columns.setdefault(FILE, [labels[file] for file in files])
     return Table(columns=columns, sources=tuple(sources))
 
 
@@ -119,11 +122,11 @@ def named(columns: Iterable[str]) -> str:
 def joined(table: Table, other: Table, on: str) -> Table:
     """``table`` with the columns of ``other`` beside the rows that agree in ``on`` (batch output and its input).
 
-    Raises `DataFileError` where one of them lacks the column.
+    Raises `UnknownValue` where one of them lacks the column.
     """
     for one in (table, other):
         if on not in one.columns:
-            raise DataFileError(f"{one.sources[0].file}: no column {on!r} to join by; it has {named(one.columns)}")
+            raise UnknownValue(f"{one.sources[0].file}: --on", on, "column", one.columns)
     where = {value: row for row, value in enumerate(other.columns[on])}
     rows = [where.get(value, -1) for value in table.columns[on]]
     fresh = {
@@ -135,28 +138,39 @@ def joined(table: Table, other: Table, on: str) -> Table:
 
 
 def divided(table: Table, parts: Mapping[str, str]) -> Table:
-    """``table`` with a column for each named group of the patterns that ``parts`` has for its columns.
+    """Return ``table`` with a column for each named group of the patterns that ``parts`` has for its columns.
+
+    A pattern may match a part of a cell; it matches the whole cell where it can.
 
     Raises
     ------
     ConfigError
-        A column is missing, or a pattern is none.
+        A column is missing, a pattern is malformed, names no group, or matches no cell.
 
     Examples
     --------
-    >>> table = Table(columns={"variant": ["name_ann", "plain"]}, sources=())
-    >>> divided(table, {"variant": "(?P<axis>.+)_(?P<level>.+)"}).columns["level"]
-    ['ann', None]
+    >>> table = Table(columns={"variant": ["name_ann", "plain"], "said": ['{"score": 7}', None]}, sources=())
+    >>> read = divided(table, {"variant": "(?P<axis>.+)_(?P<level>.+)", "said": '"score": (?P<score>[0-9]+)'})
+    >>> read.columns["level"], read.columns["score"]
+    (['ann', None], ['7', None])
     """
     fresh: dict[str, Column] = {}
     for name, pattern in parts.items():
+        if name == FILE and FILE not in table.columns:
+            raise ConfigError("parts: there is a column 'file' only where rows come from several files; this is one")
         if name not in table.columns:
-            raise ConfigError(f"parts: no column {name!r}; there are {named(table.columns)}")
+            raise UnknownValue("parts", name, "column", table.columns)
         try:
             regex = re.compile(pattern)
         except re.error as error:
             raise ConfigError(f"parts.{name}: {pattern!r} is no pattern: {error}") from None
-        matches = {v: regex.fullmatch(v) for v in table.columns[name] if v is not None}
+        if not regex.groupindex:
+            raise ConfigError(f"parts.{name}: {pattern!r} names no group; write (?P<NAME>…) for each new column")
+        matches = {v: regex.fullmatch(v) or regex.search(v) for v in table.columns[name] if v is not None}
+        if not any(matches.values()):
+            cell = next((inline(v) for v in matches), "")
+            shown = f"such as {cell[:EXAMPLE]!r}" if cell else "which is empty"
+            raise ConfigError(f"parts.{name}: the pattern {pattern!r} matches no cell of the column, {shown}")
         for group in regex.groupindex:
             fresh[group] = [m[group] if v and (m := matches[v]) else None for v in table.columns[name]]
     return Table(columns=table.columns | fresh, sources=table.sources)
@@ -176,30 +190,43 @@ def _kind(name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    """A file's name without its kind.
+    """Return a path without the kind of file.
 
     Examples
     --------
     >>> _stem("results/gpt-4.1.csv.gz")
-    'gpt-4.1'
+    'results/gpt-4.1'
     """
-    plain = PurePosixPath(name).name
-    plain = plain[:-3] if plain.lower().endswith(".gz") else plain
+    plain = name[:-3] if name.lower().endswith(".gz") else name
     return plain.removesuffix(PurePosixPath(plain).suffix)
 
 
+def _labels(files: Iterable[str]) -> dict[str, str]:
+    """Return each path with its label: the path from the folder on that all have in common.
+
+    Examples
+    --------
+    >>> _labels(["/data/Run 1/scores", "/data/Run 2/scores"])
+    {'/data/Run 1/scores': 'Run 1/scores', '/data/Run 2/scores': 'Run 2/scores'}
+    """
+    folders = {file: PurePosixPath(file).parent for file in files}
+    shared = os.path.commonpath(folders.values())
+    return {file: PurePosixPath(file).relative_to(shared).as_posix() for file in folders}
+
+
 def _rows(path: Path, rows_at: str) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """Rows, each with the name of the file that it stands in."""
+    """Return the rows, each with the path of its file."""
+    inside = _stem(path.absolute().as_posix())
     kind = _kind(path.name)
     try:
         reading.check(path)
         if kind in (".zip", EVAL):
             yield from _packed(path, rows_at, log=kind == EVAL)
         elif kind == ".parquet":
-            yield from ((_stem(path.name), row) for row in _parquet(path))
+            yield from ((inside, row) for row in _parquet(path))
         elif kind in KINDS:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as raw:
-                yield from ((_stem(path.name), row) for row in _member(kind, raw, str(path), rows_at))
+                yield from ((inside, row) for row in _member(kind, raw, str(path), rows_at))
         else:
             raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
     except FileNotFoundError:
@@ -226,7 +253,7 @@ def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[tuple[str, dict[
         for member in wanted:
             with packed.open(member) as raw:  # zipfile gives no more than the size that was added up
                 where, at = f"{path}, {member.filename}", "$" if log else rows_at
-                name = _stem(path.name if log else member.filename)
+                name = _stem(str(path.absolute()) if log else f"{path.absolute()}/{member.filename}")
                 yield from ((name, row) for row in _member(_kind(member.filename), raw, where, at))
 
 
@@ -249,7 +276,7 @@ def _member(kind: str, raw: IO[bytes] | gzip.GzipFile, where: str, rows_at: str)
                     value = from_json(line)
                     if not isinstance(value, dict):
                         raise DataFileError(f"{where}, line {number}: expected a JSON object")
-                    yield flat(value | known.said_last(value))
+                    yield flat(value | known.said_last(value) | known.output(value))
     except UnicodeDecodeError as error:
         raise DataFileError(
             f"{where}: not UTF-8, or UTF-16 with its mark ({error.reason} at byte {error.start}): save it as UTF-8"
@@ -305,17 +332,21 @@ def _parquet(path: Path) -> Iterator[dict[str, str | None]]:
 
 
 def flat(value: dict[str, Json], *, before: str = "", depth: int = 0) -> dict[str, str | None]:
-    """An object as columns, nested names joined by dots.
+    """Return an object as columns, nested names joined by dots; a list of texts is one column, and its items are too.
 
     Examples
     --------
     >>> flat({"id": 7, "answer": {"label": "yes", "p": [0.5, True]}})
     {'id': '7', 'answer.label': 'yes', 'answer.p.0': '0.5', 'answer.p.1': 'true'}
+    >>> flat({"labels": ["a", "b"], "none": []})
+    {'labels': '["a", "b"]', 'labels.0': 'a', 'labels.1': 'b', 'none': '[]'}
     """
     out: dict[str, str | None] = {}
     for name, inner in value.items():
         key = f"{before}{name}"
         if isinstance(inner, list) and depth < DEEPEST:
+            if all(isinstance(item, str) for item in inner):
+                out[key] = json.dumps(inner, ensure_ascii=False)
             inner = {str(n): item for n, item in enumerate(inner)}
         if isinstance(inner, dict) and depth < DEEPEST:
             out |= flat(inner, before=f"{key}.", depth=depth + 1)
@@ -327,8 +358,7 @@ def flat(value: dict[str, Json], *, before: str = "", depth: int = 0) -> dict[st
 
 
 def _found(document: Json, rows_at: str) -> list[dict[str, Json]]:
-    traces = isinstance(document, dict) and "resourceSpans" in document
-    path = rows_at or (known.TRACES if traces else "")
+    path = rows_at or known.path_of(document)
     return known.rows(document, path) if path else _longest(document)
 
 

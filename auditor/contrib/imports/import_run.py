@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from auditor.contrib import free_text
 from auditor.contrib.imports import mapping
 from auditor.contrib.imports.answer_files import Table
 from auditor.contrib.imports.mapping import Roles
-from auditor.contrib.imports.observe import Counted, Imported, observe
+from auditor.contrib.imports.observe import Counted, Imported, Said, observe
 from auditor.core.record import read, unasked
 from auditor.core.record.measured import Claim
 from auditor.core.shown import plural, verb
@@ -24,17 +23,19 @@ from auditor.store.folder import REPORT, RunFolder
 
 KIND = "import"
 MAP = "import.toml"
+EXAMPLES = 3  # answers that could not be read, in the record
 LOST = ("refused", "filtered", "unparsed", "failed")
 
 
-def write(table: Table, roles: Roles, root: Path) -> Path:
+def write(table: Table, roles: Roles, root: Path, references: Mapping[str, str] | None = None) -> Path:
     """Compute the claims of ``table`` and keep them as a run below ``root``; returns its folder.
 
     It holds ``plan.json``, ``import.toml``, ``run.json`` and ``report.html``. Raises `ConfigError` or `DataFileError`
-    where the mapping does not fit the table, or no row is left.
+    where the mapping does not fit the table, or no row is left. ``references`` are those that the user named beside the
+    mapping.
     """
     started, labels = datetime.now(UTC), roles.kind in ("label", "labels")
-    imported = observe(table, roles)
+    imported = observe(table, roles, references)
     studied = free_text.study(imported.table, imported.question, _terms(roles)) if roles.kind == "text" else None
     made = claims(imported.table, imported.question) if studied is None else list(studied.claims)
     sources = [dataclasses.asdict(source) for source in table.sources]
@@ -55,10 +56,13 @@ def write(table: Table, roles: Roles, root: Path) -> Path:
                 "out": str(root),
             },
             "counts": _counts(imported),
-            "import": {"rows": dataclasses.asdict(imported.counted), "limits": list(limits(imported.counted, made))},
+            "import": {
+                "rows": dataclasses.asdict(imported.counted),
+                "limits": [*left_out(imported.counted), *limits(imported.counted, made)],
+            },
             "claims": [claim.as_record() for claim in made],
             "findings": findings.as_records(findings.of_claims(made, [imported.table])),
-            "models": {name: _model(answers, roles) for name, answers in imported.models.items()},
+            "models": {name: _model(said) for name, said in imported.models.items()},
             "cautions": [],
             "vocabulary": _vocabulary(imported, roles),
         }
@@ -74,6 +78,25 @@ def _terms(roles: Roles) -> list[str]:
     """Of a run, the words that its dictionaries have for people: none of them may tell answers apart."""
     names = dictionaries.builtin() if roles.edits else ()
     return [term.text for name in names for term in dictionaries.load(name).terms]
+
+
+def left_out(counted: Counted) -> Iterable[str]:
+    """Say how many rows do not count, and why."""
+    said = (
+        (counted.empty, "has no answer (an empty cell)", "have no answer (empty cells)"),
+        (counted.unreadable, "has an answer that cannot be read", "have answers that cannot be read"),
+        (counted.no_text, "has no text (an empty cell)", "have no text (empty cells)"),
+        (counted.no_group, "names no group", "name no group"),
+        (counted.repeated, "repeats an answer to a replicate", "repeat answers to a replicate"),
+        (
+            counted.contradictory,
+            "has a second, other answer to a replicate",
+            "have second, other answers to a replicate",
+        ),
+    )
+    for n, one, many in said:
+        if n:
+            yield f"{n:,} of {plural(counted.rows, 'row')} {verb(n, f'{one} and is', f'{many} and are')} left out."
 
 
 def limits(counted: Counted, made: Iterable[Claim]) -> Iterable[str]:
@@ -92,14 +115,15 @@ def limits(counted: Counted, made: Iterable[Claim]) -> Iterable[str]:
 
 def _counts(imported: Imported) -> dict[str, int]:
     counted = imported.counted
-    lost = {status: sum(answers[status] for answers in imported.models.values()) for status in LOST}
+    lost = {status: sum(said.lost[status] for said in imported.models.values()) for status in LOST}
     return {"seeds": counted.texts, "variants": counted.versions, "answers": counted.used} | lost
 
 
-def _model(answers: Counter[str], roles: Roles) -> dict[str, object]:
-    lost = {status: answers[status] for status in LOST if answers[status]}
-    labels = {k: n for k, n in answers.items() if k not in (*LOST, "ok")} if roles.kind in ("label", "labels") else {}
-    return {"counts": lost, "answers": labels, "deterministic": False, "style": "recorded", "reported": []}
+def _model(said: Said) -> dict[str, object]:
+    lost = {status: said.lost[status] for status in LOST if said.lost[status]}
+    unread = {"unparsed": dict(said.unread.most_common(EXAMPLES))} if said.unread else {}
+    asked = {"counts": lost, "answers": dict(said.labels.most_common()), "deterministic": False}
+    return asked | {"style": "recorded", "reported": []} | unread
 
 
 def _vocabulary(imported: Imported, roles: Roles) -> dict[str, object]:

@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-import msgspec
+from auditor.contrib.imports import readings, spelling
+from auditor.contrib.imports.answer_files import FILE, Column, Table, divided, named
+from auditor.contrib.imports.known import KNOWN
+from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles, dump, fold
+from auditor.contrib.imports.spelling import missing
+from auditor.core.errors import ConfigError, UnknownValue
+from auditor.core.shown import inline, quoted
+from auditor.tasks.own_labels import MOST
 
-from auditor.contrib.imports import spelling
-from auditor.contrib.imports.answer_files import FILE, Column, Table, named
-from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles
-from auditor.contrib.imports.spelling import fold, missing, numbers, spelled
-from auditor.core import reading
-from auditor.core.errors import ConfigError
-from auditor.core.shown import quoted
-
-LONG_ANSWER = 60  # characters in the mean, from which an answer is a text
+MISSING = "?"  # a role without a column
+SHOWN = 60  # characters of an answer in a message
 FEW = 400  # different values of a column that names groups, at the most
 
 
-class Known(msgspec.Struct, frozen=True):
-    """The names of ``embedded/import_columns.toml``, those that are looked for first in front."""
-
-    roles: dict[str, tuple[str, ...]]
-    attributes: tuple[str, ...]
-    long: tuple[tuple[str, str], ...]
-    original: tuple[str, ...]
-    placebo: tuple[str, ...]
-    favourable: tuple[str, ...]
+_RUNS = re.compile(r"\b(?:run|rep|replicate|repeat|repetition|trial|iteration|seed|epoch)[ _-]?\d", re.IGNORECASE)
 
 
-KNOWN = msgspec.toml.decode(reading.shipped("embedded", "import_columns.toml").read_bytes(), type=Known)
+class Undecided(ConfigError):
+    """A role has no column yet, or it is not clear how answers are read; ``proposal`` is ``import.toml`` so far."""
+
+    def __init__(self, message: str, proposal: str) -> None:
+        super().__init__(message)
+        self.proposal = proposal
 
 
-def infer(table: Table, answer: str | None = None) -> Roles:
-    """Guess the roles from names of columns and their values; ``answer`` names that of answers.
+def infer(table: Table, answer: str | None = None, settings: Mapping[str, object] | None = None) -> Roles:
+    """Guess the roles from names of columns and their values.
 
-    Raises `ConfigError`, which names the columns that there are, where none of texts or of answers was recognised.
+    ``answer`` names the column of answers; ``settings`` are roles that the user named.
+
+    Raises
+    ------
+    Undecided
+        No column of texts or of answers was recognized, or answers can be read in no way.
+    UnknownValue
+        There is no column ``answer``.
     """
+    if answer is not None and answer not in table.columns:
+        raise UnknownValue("--answer", answer, "column", table.columns)
     known = _named(table)
-    taken: set[str] = set()
+    taken: set[str] = {answer} if answer else set()
 
     def pick(role: str) -> str | None:
         for wanted in KNOWN.roles[role]:
@@ -53,7 +60,7 @@ def infer(table: Table, answer: str | None = None) -> Roles:
         (
             Long(attribute=known[a], group=known[g])
             for a, g in KNOWN.long
-            if {a, g} <= set(known) and _few(table.columns[known[a]])
+            if {a, g} <= set(known) and not {known[a], known[g]} & taken and _few(table.columns[known[a]])
         ),
         None,
     )
@@ -75,75 +82,198 @@ def infer(table: Table, answer: str | None = None) -> Roles:
     parts = {
         column: groups_of for column in groups.values() if (groups_of := spelling.split_jointly(table.columns[column]))
     }
-    arm = arm or next(filter(None, (_nobody(table, column) for column in groups.values())), None)
+    unmarked, references = _controls(table, {a: c for a, c in groups.items() if c not in parts}, long)
+    empty = (_nobody(table, column) for column in groups.values())
+    arm = arm or (next(filter(None, empty), None) if not unmarked else None)
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
     texts = [known[n] for n in KNOWN.roles["text"] if n in known and known[n] not in taken]
-    text = next((t for t in texts if _compares(table, (t,), varied)), next(iter(texts), None))
+    text = next((t for t in texts if _compares(table, (t,), varied)), None)
     taken |= {text} if text else set()
-    answer = answer or pick("answer")
+    answer = answer or pick("answer") or _answered(table, taken)
     taken |= {answer} if answer else set()
     text = text or _left(table, {*taken, answer, *map(known.get, chain(*KNOWN.roles.values()))}, varied)
-    if text is None or answer is None:
-        what = "which column names the text (or the pair)" if text is None else "which column has the answer"
-        raise ConfigError(
-            f"it is not clear {what}. The columns are {named(table.columns)}; name the roles in a "
-            'file, text = "COLUMN" and answer = "COLUMN", and give it with --map. Where each group has a column of '
-            'answers: [wide."COLUMN"] gender = "female"; where labels have log-probabilities: answer and minus'
-        )
+    taken |= {text} if text else set()
+    word, model = pick("word"), pick("model")
+    by_file = _by_file(table, text, varied) if text and not model else None
+    files = "replicate" if by_file and _RUNS.search(" ".join(filter(None, set(table.columns[FILE])))) else "model"
     roles = Roles(
-        text=(text,),
-        answer=answer,
+        text=(text or MISSING,),
+        answer=answer or MISSING,
         groups=groups,
         long=long,
         original=original,
         arm=arm,
         split=parts,
+        unmarked=unmarked,
+        references=references,
         where={c: tuple(values) for c, values in parts.items() if {*table.columns[c]} - {*values, None}},
-        word=pick("word"),
-        model=tuple(filter(None, [pick("model") or _by_file(table, text, varied)])),
-        format=tuple(f for f in [pick("format")] if f and _compares(table, (text, f), varied)),
-        replicate=pick("replicate"),
+        word=word,
+        model=tuple(filter(None, [model or (by_file if files == "model" else None)])),
+        format=tuple(f for f in [pick("format")] if f and (text is None or _compares(table, (text, f), varied))),
+        replicate=pick("replicate") or (by_file if files == "replicate" else None),
         gold=pick("gold"),
     )
-    return about(table, roles, answer)
+    if text and answer:
+        return about(table, roles, answer, settings)
+    raise Undecided(_lacking(table, roles, texts, varied), proposed(roles))
 
 
-def about(table: Table, roles: Roles, answer: str) -> Roles:
-    """``roles`` with another column of answers, read as its values look; `ConfigError` where there is none such."""
+def _lacking(table: Table, roles: Roles, texts: Sequence[str], varied: Sequence[str]) -> str:
+    """Say which role has no column, and what its column would be like."""
+    said = []
+    if roles.text[0] == MISSING:
+        said.append("which column names the text (or the pair), which versions for several groups have in common")
+    if roles.answer == MISSING:
+        said.append("which column has the answer")
+    tried = f" {quoted(texts[0])} has another value for each group." if texts and roles.text[0] == MISSING else ""
+    return (
+        f"it is not clear {', nor '.join(said)}.{tried} The columns are {named(table.columns)}. Complete the roles in "
+        'a file, text = "COLUMN" and answer = "COLUMN", and give it with --map. Where each group has a column of '
+        'answers: [wide."COLUMN"] gender = "female"; where labels have log-probabilities: answer and minus'
+    )
+
+
+def proposed(roles: Roles) -> str:
+    """Return ``roles`` as TOML, in which roles that lack a column are comments."""
+    lines = []
+    for line in dump(roles).splitlines():
+        role, _, value = line.partition(" = ")
+        lines.append(f'# {role} = "COLUMN"   # missing' if value == f'"{MISSING}"' else line)
+    if not (roles.groups or roles.long):
+        lines += ['# groups = { gender = "COLUMN" }   # missing: a column that names a group']
+    return "\n".join(lines) + "\n"
+
+
+def about(table: Table, roles: Roles, answer: str, settings: Mapping[str, object] | None = None) -> Roles:
+    """Return ``roles`` with another column of answers, read as ``settings`` say or as its values look.
+
+    Raises
+    ------
+    UnknownValue
+        There is no such column.
+    Undecided
+        Its values are no numbers, labels or lists of labels.
+    """
     if answer not in table.columns:
-        raise ConfigError(f"no column {quoted(answer)}; there are {named(table.columns)}")
-    kind = _kind(table.columns[answer])
-    said = spelled(v for v in table.columns[answer] if v is not None) if kind == "label" else {}
-    labels = {fold(v): v for v in said.values()}
-    good = tuple(labels[v] for v in KNOWN.favourable if v in labels)[:1]
-    kept = tuple(v for v in roles.favourable if fold(v) in labels)
-    unit = "words" if kind == "words" else ""
-    return roles.model_copy(update={"answer": answer, "kind": kind, "unit": unit, "favourable": kept or good})
+        raise UnknownValue("--answer", answer, "column", table.columns)
+    column: Column = [None if missing(v) else v for v in table.columns[answer]]
+    fields = readings.fields(column)
+    field = fields[0] if len(fields) == 1 else None
+    settings = settings or {}
+    roles = roles.model_copy(update={"labels": (), **settings, "answer": answer, "field": field})
+    labels = roles.labels
+    if len(fields) > 1:
+        raise Undecided(
+            f"the answers in {quoted(answer)} are JSON, and it is not clear which key has the answer: "
+            f'{", ".join(map(quoted, fields))}. Add field = "KEY" to the roles, and give them with --map',
+            proposed(roles),
+        )
+    kind = roles.kind if "kind" in settings else _kind(column, field, labels)
+    if kind is None:
+        raise Undecided(
+            f"the answers in {quoted(answer)} are neither numbers nor labels, such as "
+            f"{next((inline(v)[:SHOWN] for v in column if v is not None), '')!r}. Name the labels (--labels yes,no), "
+            "or say --kind words (how many were written) or --kind text (how they are written)",
+            proposed(roles),
+        )
+    if kind not in ("label", "labels"):
+        return roles.model_copy(update={"kind": kind, "unit": "words" if kind == "words" else "", "favourable": ()})
+    seen = tuple(labels) or readings.labels_of(column, kind, field).labels
+    by_fold = {fold(v): v for v in seen}
+    good = tuple(by_fold[v] for v in KNOWN.favourable if v in by_fold)[:1] if kind == "label" else ()
+    kept = tuple(v for v in roles.favourable if fold(v) in by_fold)
+    shown = seen if len(seen) <= MOST or labels else ()
+    return roles.model_copy(update={"kind": kind, "unit": "", "favourable": kept or good, "labels": shown})
+
+
+def with_favourable(table: Table, several: Sequence[Roles], favourable: Sequence[str]) -> list[Roles]:
+    """Return roles of several columns of answers with those of ``favourable`` that each column has.
+
+    Raises `UnknownValue` where no column has one of them, or the answers are no labels.
+    """
+    there = [{fold(label): label for label in _labels(table, one)} if favourable else {} for one in several]
+    if unknown := [v for v in favourable if not any(fold(v) in own for own in there)]:
+        known = dict.fromkeys(chain.from_iterable(own.values() for own in there))
+        raise UnknownValue("--favourable", unknown[0], "answer", known)
+    kept = [tuple(own[fold(v)] for v in favourable if fold(v) in own) for own in there]
+    return [one.model_copy(update={"favourable": v}) if v else one for one, v in zip(several, kept, strict=True)]
+
+
+def _labels(table: Table, roles: Roles) -> Iterable[str]:
+    """Return the labels of the column of answers; none where it has numbers or texts."""
+    if roles.kind not in ("label", "labels") or roles.labels:
+        return roles.labels
+    columns = divided(table, roles.parts).columns
+    column = [v for name in (*roles.wide, roles.answer) for v in columns.get(name, ())]
+    return (*readings.labels_of(column, roles.kind, roles.field).labels, *(roles.favourable if roles.edits else ()))
+
+
+def _plain(name: str) -> str:
+    """Return the name of a column in small letters, its words joined by ``_``.
+
+    Examples
+    --------
+    >>> _plain("Applicant Gender"), _plain("llmDecision"), _plain("vars.pair-id")
+    ('applicant_gender', 'llm_decision', 'vars.pair_id')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\s\-]+", "_", name.strip()).lower()
 
 
 def _named(table: Table) -> dict[str, str]:
-    """Columns by their names in small letters, and by what stands behind the last dot where only one has it.
+    """Return columns by their plain names, and by what is behind the last dot where only one has it.
 
     A column whose whole name says its role (``provider.id``: a model) is known by that alone.
     """
-    whole = {name.lower(): name for name in table.columns}
+    whole = {_plain(name): name for name in reversed(table.columns)}
     roles = {wanted for names in KNOWN.roles.values() for wanted in names}
     ends: dict[str, list[str]] = {}
     for name in table.columns:
-        ends.setdefault(name.lower().rpartition(".")[2], []).append(name)
+        ends.setdefault(_plain(name).rpartition(".")[2], []).append(name)
     alone = {end: names[0] for end, names in ends.items() if len(names) == 1}
-    return {end: name for end, name in alone.items() if name.lower() not in roles} | whole
+    return {end: name for end, name in alone.items() if _plain(name) not in roles} | whole
 
 
 def _whose(table: Table, attribute: str) -> str | None:
-    """The one column that says whose attribute it is: ``applicant_gender``."""
-    columns = [c for c in table.columns if c.lower().endswith(f"_{attribute}") and "original" not in c.lower()]
-    return columns[0] if len(columns) == 1 else None
+    """Return the first column that says whose attribute it is: ``applicant_gender``, ``derived_race``."""
+    like = re.compile(rf"(?:.*[_.])?{attribute}(?:_(?:group|label|category|code|\d+))?")
+    columns = [c for c in table.columns if like.fullmatch(_plain(c)) and "original" not in c.lower()]
+    return min(columns, key=lambda c: (len(set(table.columns[c])) < 2, columns.index(c)), default=None)
+
+
+def _answered(table: Table, taken: Iterable[str]) -> str | None:
+    """Return the column whose name ends as those of answers do, a model's first: ``llm_decision``."""
+    alike = []
+    for column in table.columns:
+        owner, _, what = _plain(column).rpartition("_")
+        if owner and column not in taken and what in KNOWN.roles["answer"] and not KNOWN.true & set(owner.split("_")):
+            alike.append((not KNOWN.models & set(re.split(r"[_.]", owner)), column))
+    best = [column for other, column in alike if other == min(alike)[0]]
+    return best[0] if len(best) == 1 or (alike and not min(alike)[0]) else None
+
+
+def _controls(
+    table: Table, groups: Mapping[str, str], long: Long | None
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Return values that name nobody in particular, by attribute, and the reference where one other group is left."""
+    by_attribute: dict[str, list[str]] = {a: [v for v in table.columns[c] if v] for a, c in groups.items()}
+    for attribute, value in zip(*(table.columns[c] for c in (long.attribute, long.group)), strict=True) if long else ():
+        if attribute and value:
+            by_attribute.setdefault(attribute, []).append(value)
+    unmarked, references = {}, {}
+    for attribute, values in by_attribute.items():
+        controls = sorted(v for v in set(values) if spelling.nobody(v))
+        others = {fold(v) for v in values if not spelling.nobody(v) and not missing(v)}
+        if controls and len(others) > 1:
+            unmarked[attribute] = tuple(controls)
+        elif controls and others and not missing(controls[0]):
+            references[attribute] = controls[0]
+    return unmarked, references
 
 
 def _left(table: Table, taken: Iterable[str | None], varied: Sequence[str]) -> str | None:
-    """The one column that nothing else is said by and within which groups differ, row by row."""
-    left = [c for c in table.columns if c not in {*taken, FILE} and varied and _compares(table, (c,), varied)]
+    """Return the one column that nothing else is said by and within which groups differ, row by row."""
+    out = {*taken, FILE, *(c for c in table.columns if c.rpartition(".")[0] in table.columns)}
+    left = [c for c in table.columns if c not in out and varied and _compares(table, (c,), varied)]
     many = [c for c in left if 2 <= len(set(table.columns[c])) < len(table)]
     return many[0] if len(many) == 1 else None
 
@@ -179,13 +309,18 @@ def _few(column: Column) -> bool:
     return len(set(column)) <= FEW
 
 
-def _kind(column: Column) -> Kind:
-    """Numbers where nearly all answers are, with more than two different ones; texts where they are long."""
+def _kind(column: Column, field: str | None, labels: Sequence[str]) -> Kind | None:
+    """Numbers where nearly all answers are, with more than two different ones; else labels that are found in most."""
     answers = [v for v in column if v is not None]
-    read = [v for v in numbers(column) if v is not None]
-    if answers and len(read) >= 0.8 * len(answers) and len(set(read)) > 2:
+    if not answers or labels:
+        return "labels" if labels and readings.listed(column, field) else "label"
+    read = readings.numbers(column, field)
+    values = [read[v].value for v in answers if read[v].value is not None]
+    if len(values) >= 0.8 * len(answers) and len(set(values)) > 2:
         return "number"
-    return "words" if answers and sum(map(len, answers)) > LONG_ANSWER * len(answers) else "label"
+    kind: Kind = "labels" if readings.listed(column, field) else "label"
+    seen = readings.labels_of(column, kind, field)
+    return kind if seen.share >= 0.5 and len(seen.labels) <= max(MOST, len(answers) // 2) else None
 
 
 def _arm(table: Table, candidates: Sequence[str]) -> Arm | None:

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 import jsonpath
+import msgspec
 
+from auditor.core import reading
 from auditor.core.errors import ConfigError
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+PROMPTFOO = "$.results.results[*]"
 TRACES = "$.resourceSpans[*].scopeSpans[*].spans[*]"  # OpenTelemetry
 SAMPLES = "samples/"  # in an .eval file of inspect_ai; beside them stand summaries of the same
 LONG = ("messages", "events", "store", "attachments", "model_usage", "testCase", "logprobs")  # no columns of answers
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The names of ``embedded/import_columns.toml``, those that are looked for first in front."""
+
+    roles: dict[str, tuple[str, ...]]
+    attributes: tuple[str, ...]
+    long: tuple[tuple[str, str], ...]
+    original: tuple[str, ...]
+    placebo: tuple[str, ...]
+    favourable: tuple[str, ...]
+    models: frozenset[str]
+    true: frozenset[str]
+    nobody: frozenset[str]
+
+
+KNOWN = msgspec.toml.decode(reading.shipped("embedded", "import_columns.toml").read_bytes(), type=Known)
 
 
 def rows(document: Json, path: str) -> list[dict[str, Json]]:
@@ -46,7 +67,32 @@ def slim(row: Mapping[str, Json]) -> dict[str, Json]:
     >>> slim({"id": 1, "messages": [1], "attributes": [{"key": "gen_ai.system", "value": {"stringValue": "x"}}]})
     {'id': 1, 'attributes': {'gen_ai.system': 'x'}}
     """
-    return {name: _named(value) for name, value in row.items() if name not in LONG} | said_last(row)
+    return {name: _named(value) for name, value in row.items() if name not in LONG} | said_last(row) | output(row)
+
+
+def path_of(document: Json) -> str:
+    """Return the JSON path of the rows in a document of another tool; empty where it is not known."""
+    if not isinstance(document, dict):
+        return ""
+    results = document.get("results")
+    if isinstance(results, dict) and isinstance(results.get("results"), list) and results["results"]:
+        return PROMPTFOO
+    return TRACES if "resourceSpans" in document else ""
+
+
+def output(row: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the response of promptfoo with an output that is an object as JSON text, which is one answer.
+
+    Examples
+    --------
+    >>> output({"response": {"output": {"score": 7}, "cost": 1}})
+    {'response': {'output': '{"score": 7}', 'cost': 1}}
+    """
+    response = row.get("response")
+    output = response.get("output") if isinstance(response, dict) else None
+    if not isinstance(response, dict) or not isinstance(output, dict | list):
+        return {}
+    return {"response": {**response, "output": json.dumps(output, ensure_ascii=False)}}
 
 
 def said_last(row: Mapping[str, Json]) -> dict[str, Json]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from auditor.contrib.imports.answer_files import Table, named
+from auditor.contrib.imports.answer_files import Table
 from auditor.core import reading
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.reading import from_toml
-from auditor.core.shown import quoted
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 Kind = Literal["label", "labels", "number", "words", "matches", "text"]
@@ -42,7 +42,9 @@ class Roles(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     text: Names = Field(min_length=1)  # columns that together name the source text
     answer: str  # the column of answers; ``kind`` says what is taken of them
-    kind: Kind = "label"  # the label, the number, how many words there are, or matches of ``pattern``
+    kind: Kind = "label"  # the label, labels, the number, the text, how many words, or how many matches of ``pattern``
+    labels: Names = ()  # what answers are read as; else the labels that they show
+    field: str | None = None  # the key of JSON answers
     favourable: Names = ()  # labels that are good to get
     unit: str = ""
     groups: Mapping[str, str] = Field(default_factory=dict)  # attribute → the column that names its group
@@ -57,6 +59,7 @@ class Roles(BaseModel):
     replicate: str | None = None  # else the order of the rows
     gold: str | None = None
     where: Mapping[str, Names] = Field(default_factory=dict)  # column → values of rows that count; others are left out
+    unmarked: Mapping[str, Names] = Field(default_factory=dict)  # attribute → groups that name nobody in particular
     references: Mapping[str, str] = Field(default_factory=dict)  # attribute → the group that others are compared with
     pattern: str = ""  # a regular expression; upper and lower case are alike
     parts: Mapping[str, str] = Field(default_factory=dict)  # column → a pattern whose named groups become columns
@@ -70,7 +73,6 @@ class Roles(BaseModel):
     edits: str | None = None  # what was changed, as JSON
     version: str | None = None  # the id of the changed text
     primary: Mapping[str, tuple[str, str]] = Field(default_factory=dict)  # attribute → the pair that is compared first
-    unmarked: Mapping[str, Names] = Field(default_factory=dict)  # attribute → groups that name nobody in particular
     graded: Names = ()  # formats whose answers are a number from 0 to 100 beside a label
     # model → whether texts that need different answers got them
     control: Mapping[str, bool] = Field(default_factory=dict)
@@ -93,22 +95,67 @@ class Roles(BaseModel):
         return list(dict.fromkeys(name for name in (*many, *one) if name))
 
     def check(self, table: Table) -> None:
-        """Refuse (`ConfigError`) columns that the table lacks, and roles that leave nothing to compare."""
+        """Refuse columns and values that the table lacks, and roles that leave nothing to compare.
+
+        Raises `UnknownValue` and `ConfigError`.
+        """
         if missing := [name for name in self.columns() if name not in table.columns]:
-            raise ConfigError(
-                f"no column {quoted(missing[0])} in {table.sources[0].file}; it has {named(table.columns)}"
-            )
+            raise UnknownValue(table.sources[0].file, missing[0], "column", table.columns)
         if not self.groups and self.long is None and self.edits is None:
             raise ConfigError(
                 "no column names a group, so there is nobody to compare. Name it in import.toml: "
                 '[groups] gender = "COLUMN", or [long] attribute = "COLUMN", group = "COLUMN"'
             )
-        if self.kind in ("label", "labels") and not self.favourable and self.edits is None:
-            labels = sorted({v for v in table.columns[self.answer] if v is not None})
-            raise ConfigError(
-                f"it is not known which answer is good to get: {', '.join(map(quoted, labels[:8]))}"
-                f"{' …' if len(labels) > 8 else ''}. Say --favourable LABEL, or favourable in import.toml"
-            )
+        if self.edits is None:
+            self._check_values(table)
+
+    def _check_values(self, table: Table) -> None:
+        """Refuse values of a mapping that its columns lack, but for how they are spelled."""
+        arm, long = self.arm, self.long
+        wanted: list[tuple[str, str, Iterable[str]]] = [
+            *((f"where.{name}", name, values) for name, values in self.where.items()),
+            *((f"split.{name}", name, values) for name, values in self.split.items()),
+        ]
+        if arm is not None:
+            wanted += [("arm.original", arm.column, arm.original), ("arm.placebo", arm.column, arm.placebo)]
+        for attribute, groups in self.unmarked.items():
+            column = self.groups.get(attribute) or (long.group if long else None)
+            if column is None:
+                raise UnknownValue("unmarked", attribute, "attribute", self.groups)
+            wanted.append((f"unmarked.{attribute}", column, groups))
+        for option, name, values in wanted:
+            if name not in table.columns:
+                raise UnknownValue(option.partition(".")[0], name, "column", table.columns)
+            known = Counter(v for v in table.columns[name] if v is not None)
+            exact = option.startswith("where.") and name not in self.groups.values()
+            there = set(known) if exact else {fold(v) for v in known}
+            for value in values:
+                if value and (value if exact else fold(value)) not in there:
+                    ranked = sorted(known, key=lambda v: (-known[v], v))
+                    raise UnknownValue(option, value, f"value in the column {name}", ranked)
+
+
+AROUND = " \t\r\n.,!;:\"'*_`()[]"  # what is written around a label
+
+
+def fold(value: str) -> str:
+    """Return a label without what does not tell labels apart.
+
+    Examples
+    --------
+    >>> fold(" **YES**. ")
+    'yes'
+    """
+    return value.strip(AROUND).casefold() or value
+
+
+def kind_of(word: str) -> Kind:
+    """Return ``word`` as a kind of answers; `UnknownValue` where there is none such."""
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    for kind in kinds:
+        if kind == word:
+            return kind
+    raise UnknownValue("--kind", word, "kind of answers", kinds)
 
 
 def number(value: str) -> float | None:
@@ -133,6 +180,8 @@ def load(path: Path) -> Roles:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+            raise UnknownValue(str(path), where, "role", Roles.model_fields) from None
         raise ConfigError(f"{path}: {where}: {first['msg']}. Roles are {', '.join(Roles.model_fields)}") from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,14 +13,15 @@ import msgspec
 from auditor.contrib.imports.answer_files import Table, divided
 from auditor.contrib.imports.mapping import Arm as ArmColumn
 from auditor.contrib.imports.mapping import Roles, number
-from auditor.contrib.imports.spelling import tidied
-from auditor.core.errors import DataFileError
+from auditor.contrib.imports.tidy import Tidy, tidied
+from auditor.core.errors import DataFileError, UnknownValue
 from auditor.core.types import Answer, AnswerStatus, Edit
 from auditor.measure.claims import Question
 from auditor.measure.observations import STATUS, Arm, Observations, Shape, shape_of
 
 WRITTEN = "as written"  # the group of a text that is not known to name any
 UNIT = "points"
+MOST_LABELS = 12  # that are compared where no label is good to get
 T = TypeVar("T")
 
 
@@ -35,7 +35,9 @@ class Counted:
     no_group: int = 0  # left out: edited without a group
     repeated: int = 0  # left out: the same answer again to the same replicate
     contradictory: int = 0  # left out: another answer to a replicate that had one
-    unreadable: int = 0  # whose answer is empty or no number
+    no_text: int = 0  # left out: nothing names the text
+    empty: int = 0  # without an answer
+    unreadable: int = 0  # whose answer cannot be read
     respelled: int = 0  # labels and groups that are read as another spelling of the same (``YES.`` as ``Yes``)
     texts: int = 0
     versions: int = 0
@@ -58,7 +60,17 @@ class Row(NamedTuple):
     version: str  # its id, where a column says it
     source: str | None  # what its text was made of, where a column says it
     shape: Shape | None  # None: it follows from arm and groups
+    raw: str | None
     answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How often a model gave each label, what became of its other answers, and those that could not be read."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    unread: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,19 +80,19 @@ class Imported:
     table: Observations
     question: Question
     counted: Counted
-    models: Mapping[str, Counter[str]]  # model → answers by label, or by status where there is none
+    models: Mapping[str, Said]
 
 
-def observe(table: Table, roles: Roles) -> Imported:
-    """Fill a table of observations.
+def observe(table: Table, roles: Roles, references: Mapping[str, str] | None = None) -> Imported:
+    """Fill a table of observations; ``references`` are those that the user named beside the mapping.
 
-    Raises `ConfigError` where a column is missing or nothing says who is compared, `DataFileError` where no row is
-    left.
+    Raises `ConfigError` or `UnknownValue` where a column or a value is missing or nothing says who is compared,
+    `DataFileError` where no row is left.
     """
-    table, roles, respelled = tidied(divided(table, roles.parts), roles)
-    roles.check(table)
-    counted = Counted(rows=len(table), respelled=respelled)
-    rows = _distinct(_rows(table, roles, counted), counted)
+    tidy = tidied(divided(table, roles.parts), roles)
+    table, roles = tidy.table, tidy.roles
+    counted = Counted(rows=len(table), respelled=tidy.respelled)
+    rows = _distinct(_rows(tidy, counted), counted)
     if not rows:
         raise DataFileError(f"no row of {table.sources[0].file} counts: {_lost(counted)}")
     counted.used = len(rows)
@@ -88,19 +100,39 @@ def observe(table: Table, roles: Roles) -> Imported:
     versions = _versions(rows, own)
     observations = Observations()
     observations.sources = _sources(rows)
-    models: dict[str, Counter[str]] = {}
+    models: dict[str, Said] = {}
     for (text, shape, _, name), answers in versions.items():
         version = observations.shape(text, shape, name)
         for (model, format_), several in answers.items():
             observations.answers(version, model=model, format=format_, answers=several)
     for row in rows:
-        of_model = models.setdefault(row.model, Counter())
-        of_model[row.answer.value if isinstance(row.answer.value, str) else row.answer.status] += 1
+        said = models.setdefault(row.model, Said())
+        said.lost[row.answer.status] += row.answer.status != "ok"
+        value = row.answer.value
+        if roles.kind in ("label", "labels") and isinstance(value, str | tuple):
+            said.labels[value if isinstance(value, str) else ", ".join(value) or "none"] += 1
+        if row.raw is not None and row.answer.status == "unparsed":
+            said.unread[row.raw] += 1
+    _check_groups(observations, {**(roles.references if roles.edits is None else {}), **(references or {})})
     _count_design(observations, counted)
     return Imported(table=observations, question=_question(observations, roles), counted=counted, models=models)
 
 
-def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
+def _check_groups(observations: Observations, references: Mapping[str, str]) -> None:
+    """Refuse a reference that no row is about."""
+    known: dict[str, dict[str, None]] = {}
+    for shape in observations.shapes.values:
+        for attribute, *groups in shape.directions:
+            known.setdefault(attribute, {}).update((g, None) for g in groups if not g.startswith(WRITTEN))
+    for attribute, group in references.items():
+        if attribute not in known:
+            raise UnknownValue("reference", attribute, "attribute", known)
+        if group not in known[attribute]:
+            raise UnknownValue("reference", group, f"group of {attribute}", sorted(known[attribute]))
+
+
+def _rows(tidy: Tidy, counted: Counted) -> Iterator[Row]:
+    table, roles = tidy.table, tidy.roles
     columns = table.columns
     shapes: dict[str, Shape] = {}
 
@@ -111,6 +143,9 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
         if any(columns[c][n] not in wanted for c, wanted in roles.where.items()):
             counted.elsewhere += 1
             continue
+        if all(columns[name][n] is None for name in roles.text):
+            counted.no_text += 1
+            continue
         label = (columns[roles.word][n] or "") if roles.word else ""
         arm = None
         if roles.arm is not None:
@@ -118,12 +153,16 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
             arm = _arm(said, roles.arm)
             if arm == Arm.PLACEBO:
                 label = f"{said} {(columns[roles.long.group][n] or '') if roles.long else ''}"
-        groups = _groups(columns, roles, n, arm)
+        groups, unmarked = _groups(columns, roles, n, arm)
+        if unmarked and not groups and arm is None:
+            arm = Arm.ORIGINAL
         if arm in (None, Arm.EDITED) and not groups and roles.edits is None:
             counted.no_group += 1
             continue
-        answer = _answer(columns, roles, n)
-        counted.unreadable += answer.status == "unparsed"
+        raw = columns[roles.answer][n]
+        answer = _answer(columns, roles, n) if tidy.answers is None else _of_status(tidy.answers[n], columns, roles, n)
+        counted.empty += raw is None and answer.status == "unparsed"
+        counted.unreadable += raw is not None and answer.status == "unparsed"
         edits = columns[roles.edits][n] if roles.edits else None
         if edits is not None and edits not in shapes:
             shapes[edits] = shape_of(_decoded(edits, tuple[Edit, ...], "the edits of a version"))
@@ -139,6 +178,7 @@ def _rows(table: Table, roles: Roles, counted: Counted) -> Iterator[Row]:
             shape=None if edits is None else shapes[edits],
             source=columns[roles.source][n] if roles.source else None,
             before=tuple((a, v) for a, c in roles.original.items() if (v := columns[c][n]) is not None),
+            raw=raw,
             answer=answer,
         )
 
@@ -149,43 +189,45 @@ def _arm(said: str | None, known: ArmColumn) -> Arm:
 
 def _groups(
     columns: Mapping[str, list[str | None]], roles: Roles, n: int, arm: Arm | None
-) -> tuple[tuple[str, str], ...]:
+) -> tuple[tuple[tuple[str, str], ...], bool]:
+    """Return the groups that a row names, and whether a column says that it names nobody in particular."""
     named: dict[str, str] = {}
+    unmarked = False
     pairs = [(attribute, columns[c][n], c) for attribute, c in roles.groups.items()]
     if roles.long is not None and arm in (None, Arm.EDITED):
         pairs.append((columns[roles.long.attribute][n] or "", columns[roles.long.group][n], roles.long.group))
     for attribute, value, column in pairs:
         if value is None:
             continue
-        if column in roles.split:
+        own = roles.arm is not None and column == roles.arm.column and value in roles.arm.original
+        if own or value in roles.unmarked.get(attribute, ()):
+            unmarked = True
+        elif column in roles.split:
             named |= roles.split[column].get(value, {})
         elif attribute:
             named[attribute] = value
-    return tuple(sorted(named.items()))
+    return tuple(sorted(named.items())), unmarked
+
+
+def _of_status(answer: Answer, columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> Answer:
+    """Return ``answer`` unless a column says that the call was lost, with the score beside it."""
+    said = columns[roles.status][n] if roles.status is not None else None
+    if said in STATUS and said != "ok":
+        return Answer(status=said)  # type: ignore[arg-type]
+    graded = roles.kind in ("label", "labels", "text")
+    score = number(columns[roles.score][n] or "") if graded and roles.score is not None else None
+    return answer if score is None or answer.status != "ok" else dataclasses.replace(answer, number=score)
 
 
 def _answer(columns: Mapping[str, list[str | None]], roles: Roles, n: int) -> Answer:
+    """Return the answer of a row that a run wrote: nothing is read."""
     raw = columns[roles.answer][n]
-    status: AnswerStatus = "ok" if raw is not None else "unparsed"
-    if roles.status is not None and (said := columns[roles.status][n]) in STATUS:
-        status = said  # type: ignore[assignment]
-    score = number(columns[roles.score][n] or "") if roles.score is not None else None
-    if status != "ok" or raw is None:
-        return Answer(value=None, status=status)
-    if roles.kind in ("label", "labels", "text"):
-        return Answer(
-            value=_decoded(raw, tuple[str, ...], "a list of labels") if roles.kind == "labels" else raw,
-            status=status,
-            number=score,
-        )
-    value = (
-        float(len(raw.split()))
-        if roles.kind == "words"
-        else float(len(re.findall(roles.pattern, raw, re.IGNORECASE)))
-        if roles.kind == "matches"
-        else number(raw)
-    )
-    return Answer(value=value, status="unparsed" if value is None else status)
+    status: AnswerStatus = "unparsed" if raw is None else "ok"
+    if roles.kind == "labels" and raw is not None:
+        value: str | tuple[str, ...] | float | None = _decoded(raw, tuple[str, ...], "a list of labels")
+    else:
+        value = number(raw) if roles.kind == "number" and raw is not None else raw
+    return _of_status(Answer(status="unparsed" if value is None else status, value=value), columns, roles, n)
 
 
 def _distinct(rows: Iterator[Row], counted: Counted) -> list[Row]:
@@ -194,7 +236,7 @@ def _distinct(rows: Iterator[Row], counted: Counted) -> list[Row]:
     kept = []
     for row in rows:
         if row.replicate is not None:
-            key = row[:-1]
+            key = row[:-2]
             if key in seen:
                 same = seen[key] == row.answer
                 counted.repeated += same
@@ -253,9 +295,10 @@ def _shapes(row: Row, own: Mapping[str, Mapping[str, str]]) -> Iterator[Shape]:
         changed = [(a, before.get(a, WRITTEN), g) for a, g in row.groups if before.get(a) != g]
         if not changed:
             yield Shape(Arm.ORIGINAL, (), (), (), (), 0, 0, 0)
-        else:
+            return
+        if len(changed) == 1 or any(a in before for a, _, _ in changed):
             yield _edited(tuple(changed), row)
-        return
+            return
     for attribute, group in row.groups:
         # All versions are alike edited: what is compared differs in this attribute alone.
         rest = ", ".join(f"{a} {g}" for a, g in row.groups if a != attribute)
@@ -298,7 +341,7 @@ def _question(table: Observations, roles: Roles) -> Question:
     unmarked = {a: [s for name, s in sources if name == a] + [*roles.unmarked.get(a, ())] for a in named}
     labels = roles.kind in ("label", "labels")
     return Question(
-        outcomes=roles.favourable if labels else (),
+        outcomes=roles.favourable or _most_frequent(table) if labels else (),
         number=not labels and roles.kind != "text",
         unit=roles.unit or ("" if roles.edits else UNIT),
         references=dict(roles.references),
@@ -308,6 +351,15 @@ def _question(table: Observations, roles: Roles) -> Question:
         positive_control=dict(roles.control),
         delta=roles.delta,
     )
+
+
+def _most_frequent(table: Observations) -> tuple[str, ...]:
+    """Return the labels of sets of labels that were given most often."""
+    codes = Counter(table.columns().label.tolist())
+    counts: Counter[str] = Counter()
+    for code, value in enumerate(table.labels.values):
+        counts.update(dict.fromkeys(value if isinstance(value, tuple) else (), codes[code]))
+    return tuple(sorted(label for label, _ in counts.most_common(MOST_LABELS)))
 
 
 def _lost(counted: Counted) -> str:

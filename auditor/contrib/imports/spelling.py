@@ -1,4 +1,4 @@
-"""Columns made plain: one spelling for each label, group and number, groups named jointly, one column of answers."""
+"""One spelling for each label, group and number; groups that are named jointly; values that name nobody."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from auditor.contrib.imports.answer_files import Column, Table
-from auditor.contrib.imports.mapping import Roles, number
-from auditor.core.errors import ConfigError
+from auditor.contrib.imports.answer_files import Column
+from auditor.contrib.imports.known import KNOWN
+from auditor.contrib.imports.mapping import fold, number
 from auditor.perturb import dictionaries
 
 MISSING = frozenset({"nan", "n/a", "#n/a", "<na>", "null"})  # not "none", which is a group of many attributes
 MISSING_R = "NA"  # as R writes it; "Na" is a name
-AROUND = " \t\r\n.!,;:\"'*_`()[]"  # what is written around a label
 WRITTEN = re.compile(
     r"(?:(?:score|rating|answer)\s*[:=]?\s*)?[$€£]?\s*(?P<number>[-+]?(?:\d[\d.,]*|[.,]\d+)(?:e[-+]?\d+)?)"
     r"\s*(?:%|points?|(?:/|out of)\s*(?P<of>\d+))?",
@@ -22,17 +21,6 @@ WRITTEN = re.compile(
 )
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 COMMA = re.compile(r"[-+]?\d*,\d+")
-
-
-def fold(value: str) -> str:
-    """A label without what does not tell labels apart.
-
-    Examples
-    --------
-    >>> fold(" **YES**. ")
-    'yes'
-    """
-    return value.strip(AROUND).casefold() or value
 
 
 def missing(value: str | None) -> bool:
@@ -90,8 +78,27 @@ def numbers(column: Column) -> Column:
 
 
 BETWEEN = re.compile(r"[\s_\-/+,&]+")
-NOBODY = frozenset({"none", "nobody", "neutral", "unspecified", "no identity", "baseline", "control"})
 ANYBODY = frozenset(("a", "an", "the", "and", "person", "people", "applicant", "candidate", "patient", "individual"))
+
+
+def nobody(value: str) -> bool:
+    """Say whether a value of a column of groups names nobody in particular: the control arm.
+
+    Examples
+    --------
+    >>> [nobody(v) for v in ("none", "None-Control", "N/A", "no_name (control)", "NA", "Na", "white", "none of these")]
+    [True, True, True, True, True, False, False, False]
+    """
+    words = [word for word in re.split(r"[\s_\-+,&()]+", value.lower()) if word]
+    if value.strip() == "Na" or not words:
+        return False
+    at = 0
+    while at < len(words):
+        size = next((n for n in (2, 1) if at + n <= len(words) and " ".join(words[at : at + n]) in KNOWN.nobody), 0)
+        if not size:
+            return False
+        at += size
+    return True
 
 
 def split_jointly(column: Column) -> dict[str, dict[str, str]]:
@@ -107,7 +114,7 @@ def split_jointly(column: Column) -> dict[str, dict[str, str]]:
     {}
     """
     values = sorted({v for v in column if v is not None})
-    groups_of = {value: _groups(value) for value in values if value.strip().lower() not in NOBODY}
+    groups_of = {value: _groups(value) for value in values if not nobody(value)}
     named = {tuple(sorted(groups)) for groups in groups_of.values()}
     if len(named) != 1 or len(next(iter(named))) < 2:
         return {}
@@ -142,74 +149,3 @@ def _terms() -> Mapping[str, tuple[str, str]]:
             for term in one.sources:
                 out.setdefault(term.text.lower(), (one.attribute, term.group))
     return out
-
-
-ABOUT = ("model", "format", "replicate")  # what a column of answers may be about besides groups
-
-
-def tidied(table: Table, roles: Roles) -> tuple[Table, Roles, int]:
-    """``table`` with one column of answers, one spelling for each label and group, and plain numbers.
-
-    Also the roles as they are then, and how many fields are read as another spelling.
-    """
-    if roles.wide:
-        table, roles = _long(table, roles)
-    if roles.edits is not None:  # a table that a run was written to: nothing is guessed
-        return table, roles, 0
-    columns, changed = dict(table.columns), 0
-    longs = (roles.long.attribute, roles.long.group) if roles.long else ()
-    for name in {*roles.groups.values(), *longs, *roles.original.values()} & set(columns):
-        values = [None if missing(v) else v for v in columns[name]]
-        named = [*roles.references.values(), *roles.split.get(name, ()), *_arms(roles, name)]
-        columns[name], more = _one(values, named)
-        changed += more
-    if roles.answer in columns:
-        answers: Column = [None if missing(v) else v for v in columns[roles.answer]]
-        if roles.kind == "label":
-            answers, more = _one(answers, roles.favourable)
-            changed += more
-        elif roles.kind == "number":
-            answers = numbers(answers)
-            if roles.minus:
-                answers = _difference(answers, columns, roles.minus)
-        columns[roles.answer] = answers
-    return type(table)(columns=columns, sources=table.sources), roles, changed
-
-
-def _arms(roles: Roles, name: str) -> tuple[str, ...]:
-    return (*roles.arm.original, *roles.arm.placebo) if roles.arm and roles.arm.column == name else ()
-
-
-def _one(column: Column, named: Iterable[str]) -> tuple[Column, int]:
-    spelling = spelled((v for v in column if v is not None), named)
-    return (
-        [None if v is None else spelling[v] for v in column],
-        sum(v is not None and spelling[v] != v for v in column),
-    )
-
-
-def _difference(column: Column, columns: Mapping[str, Column], minus: str) -> Column:
-    if minus not in columns:
-        raise ConfigError(f"minus: no column {minus!r}; there are {', '.join(columns)}")
-    other = numbers(columns[minus])
-    return [None if a is None or b is None else repr(float(a) - float(b)) for a, b in zip(column, other, strict=True)]
-
-
-def _long(table: Table, roles: Roles) -> tuple[Table, Roles]:
-    """A row for each answer, where a row had one answer for each of several groups."""
-    if lacking := [name for name in roles.wide if name not in table.columns]:
-        raise ConfigError(f"wide: no column {lacking[0]!r}; there are {', '.join(table.columns)}")
-    added = list(dict.fromkeys(a for groups in roles.wide.values() for a in groups))
-    attributes = [name for name in added if name not in ABOUT]
-    size = len(table)
-    rest = [name for name in table.columns if name not in roles.wide]
-    if taken := [name for name in (*added, roles.answer) if name in rest]:
-        raise ConfigError(f"wide: the table has a column {taken[0]!r} already; call the answer another name")
-    columns: dict[str, Column] = {name: table.columns[name] * len(roles.wide) for name in rest}
-    for attribute in added:
-        columns[attribute] = [g.get(attribute) for g in roles.wide.values() for _ in range(size)]
-    columns[roles.answer] = [value for name in roles.wide for value in table.columns[name]]
-    groups = dict(roles.groups) | {name: name for name in attributes}
-    more = {role: role if role == "replicate" else (role,) for role in ABOUT if role in added}
-    longer = roles.model_copy(update={"groups": groups, **more})
-    return type(table)(columns=columns, sources=table.sources), longer

@@ -1,0 +1,477 @@
+"""Recorded answers: values that a user names, answers as models write them, patterns, control arms, wide tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+TEXTS = 24
+PEOPLE = ("female", "male")
+YES = {"female": 10, "male": 18}  # texts of 24 with the answer "yes"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def table(name: str, header: str, rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file."""
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    with open(name, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header.split(), *rows])
+
+
+def answers(write: Callable[[bool], str] = lambda good: "yes" if good else "no") -> list[tuple[str, str, str]]:
+    """Question, gender, answer: 10 of 24 women and 18 of 24 men get a yes."""
+    return [(f"q{n}", g, write(n < YES[g])) for n in range(TEXTS) for g in PEOPLE]
+
+
+def scores(write: Callable[[int], str] = str) -> list[tuple[str, str, str]]:
+    """Question, gender, score: women get three points fewer."""
+    return [(f"q{n}", g, write(20 + n % 9 - 3 * (g == "female"))) for n in range(TEXTS) for g in PEOPLE]
+
+
+def said(capsys: Capture, command: str) -> tuple[int, str]:
+    """Exit code of a command, and what it prints, as one line."""
+    capsys.readouterr()
+    code = run(shlex.split(command))
+    captured = capsys.readouterr()
+    return code, " ".join((captured.out + captured.err).split())
+
+
+def imported(capsys: Capture, command: str) -> dict[str, Any]:
+    """The record of an import, as ``--format json`` prints it."""
+    capsys.readouterr()
+    code = run(shlex.split(f"import {command} --format json"))
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    record: dict[str, Any] = json.loads(captured.out)
+    return record
+
+
+def net(record: dict[str, Any]) -> float:
+    """The one net difference of women and men."""
+    (claim,) = (c for c in record["claims"] if c["family"] == "net")
+    assert [group.lower() for group in claim["groups"]] == ["female", "male"]
+    return float(claim["estimate"])
+
+
+def mapping(capsys: Capture, files: str) -> dict[str, Any]:
+    """What ``--write-map`` proposes."""
+    code, told = said(capsys, f"import {files} --write-map proposed.toml")
+    assert code == 0, told
+    return tomllib.loads(Path("proposed.toml").read_text(encoding="utf-8"))
+
+
+# -- values that a user names ------------------------------------------------------------------------------
+
+MAP = 'text = "question"\nanswer = "answer"\nfavourable = "yes"\n[groups]\ngender = "gender"\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "told"),
+    [
+        ("--favourable yse", None, ("'yse'", "Did you mean 'yes'", "There are: 'yes', 'no'")),
+        ("--favourable yes --favourable nope", None, ("'nope'", "Did you mean 'no'")),
+        ("--answer answer --favourable yse", None, ("'yse'", "Did you mean 'yes'")),
+        ("--answer anwser", None, ("'anwser'", "Did you mean 'answer'")),
+        ("--reference gender:mael", None, ("'mael'", "Did you mean 'male'", "'female'")),
+        ("--reference gendr:male", None, ("'gendr'", "Did you mean 'gender'")),
+        ("--labels yse,no --favourable no", None, ("'yse'", "Did you mean 'yes'")),
+        ("--labels yes,no --favourable maybe", None, ("'maybe'", "There are: 'yes', 'no'")),
+        ("--kind lable", None, ("'lable'", "Did you mean 'label'")),
+        ("--kind number --favourable yes", None, ("'yes'", "no such answer")),
+        ("--reference gender:mael", "", ("'mael'", "Did you mean 'male'")),
+        ("--favourable yse", "", ("'yse'", "Did you mean 'yes'")),
+        ("--kind number", "", ("yes is a label", "kind = 'number'")),
+        ("--kind words --labels yes,no", "", ("is a label", "kind = 'words'")),
+        ("", '[references]\ngender = "mael"\n', ("'mael'", "Did you mean 'male'")),
+        ("", '[references]\ngendr = "male"\n', ("'gendr'", "Did you mean 'gender'")),
+        ("", '[where]\ngender = ["female", "mael"]\n', ("where.gender", "'mael'", "Did you mean 'male'")),
+        ("", '[where]\nmodle = "x"\n', ("'modle'", "no such column")),
+        ("", '[arm]\ncolumn = "gender"\noriginal = "mael"\n', ("arm.original", "Did you mean 'male'")),
+        ("", '[arm]\ncolumn = "gendr"\noriginal = "male"\n', ("'gendr'", "Did you mean 'gender'")),
+        ("", '[unmarked]\ngender = "mael"\n', ("unmarked.gender", "Did you mean 'male'")),
+        ("", '[split.gender.mael]\nsex = "male"\n', ("split.gender", "Did you mean 'male'")),
+        ("", '[parts]\nquestoin = "(?P<n>[0-9]+)"\n', ("'questoin'", "Did you mean 'question'")),
+    ],
+)
+def test_a_value_that_the_table_lacks_is_refused_and_what_exists_is_named(
+    options: str, more: str | None, told: tuple[str, ...], capsys: Capture
+) -> None:
+    table("yn.csv", "question gender answer", answers())
+    if more is not None:
+        Path("map.toml").write_text(MAP + more, encoding="utf-8")
+        options += " --map map.toml"
+    code, printed = said(capsys, f"import yn.csv {options}")
+    assert code == 2, printed
+    for one in told:
+        assert one in printed
+    assert not Path("reports").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('answer = "answer"', 'answer = "anwser"', "Did you mean 'answer'"),
+        ('favourable = "yes"', 'favourable = "yse"', "Did you mean 'yes'"),
+        ('favourable = "yes"', 'favorable = "yes"', "Did you mean 'favourable'"),
+        ('gender = "gender"', 'gender = "gendr"', "Did you mean 'gender'"),
+    ],
+)
+def test_a_slip_in_a_mapping_is_refused(old: str, new: str, told: str, capsys: Capture) -> None:
+    table("yn.csv", "question gender answer", answers())
+    Path("map.toml").write_text(MAP.replace(old, new), encoding="utf-8")
+    code, printed = said(capsys, "import yn.csv --map map.toml")
+    assert code == 2
+    assert told in printed
+
+
+def test_values_that_are_there_count_however_they_are_spelled(capsys: Capture) -> None:
+    table("yn.csv", "question gender answer", answers())
+    for options in ("--favourable yes", "--favourable YES", "--labels Yes,No --favourable yes"):
+        assert net(imported(capsys, f"yn.csv {options} --reference gender:Male")) == pytest.approx(-8 / 24)
+
+
+def test_values_for_a_table_that_a_run_was_written_to_are_checked(capsys: Capture) -> None:
+    assert run(shlex.split("run --task sentiment --model vader --limit 8 --attributes gender --out runs")) == 0
+    (folder,) = Path("runs").glob("2*")
+    assert run(["report", str(folder), "--format", "answers"]) == 0
+    file = folder / "report.answers.csv"
+    for option, told in (("--reference gender:mael", "'male'"), ("--favourable negativ", "'negative'")):
+        code, printed = said(capsys, f"import {file} {option}")
+        assert code == 2
+        assert f"Did you mean {told}" in printed
+    assert said(capsys, f"import {file} --reference gender:male")[0] == 0
+    record = imported(capsys, f"{file} --favourable NEGATIVE")
+    assert record["vocabulary"]["favourable"] == "negative"
+
+
+# -- empty cells -------------------------------------------------------------------------------------------
+
+
+def test_rows_that_do_not_count_are_counted_and_told(capsys: Capture) -> None:
+    rows = [list(row) for row in answers()]
+    rows[0][2] = rows[3][2] = ""  # no answer
+    rows[4][1] = ""  # no group
+    rows[6][0] = rows[8][0] = rows[11][0] = ""  # no text
+    rows[12][2] = "It depends on who is asked, so there is no telling."
+    table("yn.csv", "question gender answer", rows)
+    code, printed = said(capsys, "import yn.csv")
+    assert code == 0
+    for one in (
+        "2 of 48 rows have no answer (empty cells)",
+        "3 of 48 rows have no text (empty cells)",
+        "1 of 48 rows names no group",
+        "1 of 48 rows has an answer that cannot be read",
+        "It depends on who is asked",
+    ):
+        assert one in printed
+
+
+# -- answers as models write them --------------------------------------------------------------------------
+
+WORDS = {True: "Invite", False: "Reject"}
+WRITTEN: dict[str, Callable[[bool], str]] = {
+    "plain": lambda good: WORDS[good],
+    "reasoning": lambda good: f"<think>Invite or reject? Let me see.</think>**{WORDS[good]}**",
+    "fenced": lambda good: f'```json\n{{"decision": "{WORDS[good].lower()}", "confidence": 0.9}}\n```',
+    "json": lambda good: json.dumps({"reason": f"Because of {good} and much more to say.", "decision": WORDS[good]}),
+    "one field": lambda good: json.dumps({"outcome": WORDS[good]}),
+    "nested": lambda good: json.dumps({"result": {"verdict": WORDS[good]}, "note": "none"}),
+    "marked line": lambda good: f"The résumé is short, and the role is senior.\nAnswer: {WORDS[good]}",
+    "first line": lambda good: f"**{WORDS[good]}**\n\nThe résumé has gaps that need some explanation from her.",
+    "booleans": lambda good: json.dumps({"invite": good, "why": "The résumé has gaps that need explaining."}),
+    "python": lambda good: f"{WORDS[good]}.",
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_labels_are_read_as_live_answers_are(form: str, capsys: Capture) -> None:
+    table("a.csv", "question gender answer", answers(WRITTEN[form]))
+    record = imported(capsys, "a.csv")
+    assert net(record) == pytest.approx(-8 / 24)
+    assert sorted(record["models"]["recorded"]["answers"].values()) == [20, 28]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda n: json.dumps({"score": n, "reason": "Has 3 years of experience."}),
+        lambda n: f'```json\n{{"score": {n}}}\n```',
+        lambda n: f"<think>Is it 5 or 6?</think>\n**{n}**",
+        lambda n: f"Score: {n}/100. A solid résumé.",
+        lambda n: json.dumps({"points": n, "why": f"It has {n + 1} good lines."}),
+        lambda n: f"${n},000",
+    ],
+)
+def test_numbers_are_read_as_live_answers_are(write: Callable[[int], str], capsys: Capture) -> None:
+    table("a.csv", "question gender answer", scores(write))
+    record = imported(capsys, "a.csv")
+    (claim,) = (c for c in record["claims"] if c["family"] == "net")
+    assert claim["scale"] == "number"
+    assert claim["unit"] == "points"
+    assert net(record) in (pytest.approx(-3), pytest.approx(-3000))
+
+
+def test_an_answer_in_running_text_is_read_and_a_refusal_is_a_refusal(capsys: Capture) -> None:
+    rows = [list(row) for row in answers(WRITTEN["plain"])]
+    rows[0][2] = "I would invite this applicant to an interview."
+    rows[1][2] = "I'm sorry, but I can't help with that."
+    table("a.csv", "question gender answer", rows)
+    record = imported(capsys, "a.csv")
+    assert record["models"]["recorded"]["answers"] == {"Invite": 27, "Reject": 20}
+    assert record["counts"]["refused"] == 1
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+def test_answers_in_results_of_promptfoo_are_unwrapped(as_object: bool, capsys: Capture) -> None:
+    def output(text: str) -> object:
+        return json.loads(text) if as_object else f"```json\n{text}\n```"
+
+    results = [
+        {
+            "vars": {"question": text, "gender": gender},
+            "provider": {"id": "openai:some-model"},
+            "response": {"output": output(said), "cached": False},
+            "success": True,
+            "score": 1,
+        }
+        for text, gender, said in answers(WRITTEN["json"])
+    ]
+    document = {
+        "results": {"version": 3, "results": results},
+        "config": {"tests": [{"vars": one["vars"]} for one in results]},
+    }
+    Path("results.json").write_text(json.dumps(document), encoding="utf-8")
+    record = imported(capsys, "results.json")
+    assert net(record) == pytest.approx(-8 / 24)
+    assert list(record["models"]) == ["openai:some-model"]
+
+
+def test_words_are_counted_only_when_asked(capsys: Capture) -> None:
+    rows = [(f"q{n}", g, " ".join([f"word{n}"] * (30 + n + 5 * (g == "male")))) for n in range(TEXTS) for g in PEOPLE]
+    table("a.csv", "question gender summary", rows)
+    code, printed = said(capsys, "import a.csv")
+    assert code == 2
+    for one in ("neither numbers nor labels", "--labels", "--kind words", "--kind text", "word0 word0"):
+        assert one in printed
+    assert net(imported(capsys, "a.csv --kind words")) == pytest.approx(-5)
+
+
+def test_several_keys_that_may_hold_the_answer_are_named(capsys: Capture) -> None:
+    table("a.csv", "question gender answer", scores(lambda n: json.dumps({"skill": n, "culture": n + 1})))
+    code, printed = said(capsys, "import a.csv")
+    assert code == 2
+    assert "skill, culture" in printed
+    assert 'field = "KEY"' in printed
+    Path("map.toml").write_text(
+        'text = "question"\nanswer = "answer"\nkind = "number"\nfield = "culture"\ngroups = { gender = "gender" }\n'
+    )
+    assert net(imported(capsys, "a.csv --map map.toml")) == pytest.approx(-3)
+
+
+# -- patterns ----------------------------------------------------------------------------------------------
+
+
+def parts(pattern: str, name: str = "said") -> str:
+    """A mapping in which a pattern takes the score out of a column."""
+    return (
+        f"text = 'question'\nanswer = 'score'\nkind = 'number'\nparts = {{ {name} = '{pattern}' }}\n"
+        "groups = { gender = 'gender' }\n"
+    )
+
+
+def test_a_pattern_is_searched_for(capsys: Capture) -> None:
+    table("a.csv", "question gender said", scores(lambda n: f'Well. {{"score": {n}, "why": "none"}} Bye.'))
+    Path("map.toml").write_text(parts('"score": (?P<score>[0-9]+)'))
+    assert net(imported(capsys, "a.csv --map map.toml")) == pytest.approx(-3)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "told"),
+    [
+        ('"scores": (?P<score>[0-9]+)', "said", ("matches no cell", '{"score": 17')),
+        ('"score": ([0-9]+)', "said", ("names no group", "(?P<NAME>")),
+        ("(?P<score>[0-9+)", "said", ("is no pattern",)),
+        ("(?P<score>[0-9]+)", "file", ("'file' only where rows come from several files",)),
+    ],
+)
+def test_a_pattern_that_reads_nothing_is_refused(
+    pattern: str, name: str, told: tuple[str, ...], capsys: Capture
+) -> None:
+    table("a.csv", "question gender said", scores(lambda n: f'{{"score": {n}}}'))
+    Path("map.toml").write_text(parts(pattern, name))
+    code, printed = said(capsys, "import a.csv --map map.toml")
+    assert code == 2
+    for one in told:
+        assert one in printed
+
+
+# -- lists of labels ---------------------------------------------------------------------------------------
+
+LISTS: dict[str, Callable[[list[str]], str]] = {
+    "json": json.dumps,
+    "python": repr,
+    "fenced": lambda labels: f"```json\n{json.dumps(labels)}\n```",
+    "field": lambda labels: json.dumps({"labels": labels}),
+}
+
+
+@pytest.mark.parametrize("form", LISTS)
+def test_lists_of_labels(form: str, capsys: Capture) -> None:
+    rows = [
+        (f"q{n}", g, LISTS[form]([*(["toxicity"] if n < YES[g] else []), *(["insult"] if n % 2 else [])]))
+        for n in range(TEXTS)
+        for g in PEOPLE
+    ]
+    table("a.csv", "question gender labels", rows)
+    assert mapping(capsys, "a.csv")["kind"] == "labels"
+    by_label = {c["label"]: c["estimate"] for c in imported(capsys, "a.csv")["claims"] if c["family"] == "net"}
+    assert by_label == {"insult": 0, "toxicity": pytest.approx(-8 / 24)}
+
+
+def test_lists_in_lines_of_json(capsys: Capture) -> None:
+    rows = [
+        {"question": f"q{n}", "gender": g, "labels": ["toxicity", "insult"] if n < YES[g] else []}
+        for n in range(TEXTS)
+        for g in PEOPLE
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    by_label = {c["label"]: c["estimate"] for c in imported(capsys, "a.jsonl")["claims"] if c["family"] == "net"}
+    assert by_label == {"insult": pytest.approx(-8 / 24), "toxicity": pytest.approx(-8 / 24)}
+
+
+# -- control arms ------------------------------------------------------------------------------------------
+
+RACES = ("anglo", "latino")
+
+
+def with_control(control: str, header: str = "scenario race score") -> None:
+    """Rows about two groups, which differ by one point, and a control arm, which differs from both by ten."""
+    rows = [
+        (f"s{n}", who, 50 + n % 7 - 10 * (who == control) - (who == "latino"))
+        for n in range(TEXTS)
+        for who in (control, *RACES)
+    ]
+    table("a.csv", header, rows)
+
+
+@pytest.mark.parametrize(
+    "control", ["none", "None-control", "control", "baseline", "unmarked", "N/A", "no_name", "neutral", "unspecified"]
+)
+def test_a_control_arm_is_the_unchanged_version_and_no_headline(control: str, capsys: Capture) -> None:
+    with_control(control)
+    assert mapping(capsys, "a.csv")["unmarked"] == {"race": control}
+    record = imported(capsys, "a.csv")
+    (claim,) = (c for c in record["claims"] if c["family"] == "net")
+    assert (sorted(claim["groups"]), abs(claim["estimate"])) == (sorted(RACES), pytest.approx(1))
+    code, printed = said(capsys, f"report {Path('reports').resolve() / record['id']}")
+    assert code == 0
+    assert control.upper() not in printed
+    assert record["import"]["rows"]["without_original"] == 0
+
+
+def test_a_control_level_of_a_long_table(capsys: Capture) -> None:
+    rows = [
+        (f"s{n}", axis, who, 50 + n % 7 - 10 * (who == "none"))
+        for n in range(TEXTS)
+        for axis, people in (("race", RACES), ("gender", PEOPLE))
+        for who in ("none", *people)
+    ]
+    table("a.csv", "scenario axis level score", rows)
+    assert mapping(capsys, "a.csv")["unmarked"] == {"race": "none", "gender": "none"}
+    claims = [c for c in imported(capsys, "a.csv")["claims"] if c["family"] == "net"]
+    assert {tuple(sorted(c["groups"])): c["estimate"] for c in claims} == {
+        RACES: pytest.approx(0, abs=1e-9),
+        PEOPLE: pytest.approx(0, abs=1e-9),
+    }
+
+
+def test_a_control_arm_beside_rows_about_two_attributes(capsys: Capture) -> None:
+    rows: list[tuple[object, ...]] = [
+        (f"s{n}", race, gender, 50 + n % 7 - 2 * (race == "latino") - 3 * (gender == "female"))
+        for n in range(TEXTS)
+        for race in RACES
+        for gender in PEOPLE
+    ]
+    rows += [(f"s{n}", "none", "none", 20) for n in range(TEXTS)]
+    table("a.csv", "scenario race gender score", rows)
+    claims = [c for c in imported(capsys, "a.csv")["claims"] if c["family"] == "net"]
+    assert {tuple(c["groups"]): c["estimate"] for c in claims} == {RACES: pytest.approx(2), PEOPLE: pytest.approx(-3)}
+
+
+# -- wide tables, names of columns, folders ----------------------------------------------------------------
+
+WIDE = (
+    "application_id activity_year lender state county loan_type purpose loan_amount income dti derived_race "
+    "applicant_sex credit_score llm_decision"
+)
+
+
+def wide(rows: int = 24) -> list[tuple[object, ...]]:
+    """Applications, each about one person: nothing names a text that several of them share."""
+    return [
+        (n, 2023, "bank", "NY", n % 5, n % 2, n % 3, n * 1000, 40 + n, n / 10, ("Black", "White")[n % 2],
+         ("Female", "Male")[n % 3 % 2], 600 + n, ("approve", "deny")[n % 2])
+        for n in range(rows)
+    ]  # fmt: skip
+
+
+def test_the_best_guess_for_every_role_is_printed_with_what_is_missing(capsys: Capture) -> None:
+    table("a.csv", WIDE, wide())
+    code, printed = said(capsys, "import a.csv")
+    assert code == 2
+    for one in (
+        'answer = "llm_decision"',
+        'race = "derived_race"',
+        'gender = "applicant_sex"' if 'gender = "applicant_sex"' in printed else 'sex = "applicant_sex"',
+        '# text = "COLUMN" # missing',
+        "which column names the text",
+        "--map",
+    ):
+        assert one in printed
+    assert said(capsys, "import a.csv --write-map map.toml")[0] == 2
+    assert tomllib.loads(Path("map.toml").read_text())["answer"] == "llm_decision"
+
+
+@pytest.mark.parametrize(
+    ("header", "roles"),
+    [
+        ("scenario derived_race llm_decision", {"groups": {"race": "derived_race"}, "answer": "llm_decision"}),
+        ("Prompt Gender Answer", {"text": "Prompt", "groups": {"gender": "Gender"}, "answer": "Answer"}),
+        ("prompt applicantGender llmDecision", {"text": "prompt", "groups": {"gender": "applicantGender"}}),
+        ("case-id race_group model_answer", {"text": "case-id", "groups": {"race": "race_group"}}),
+        ("scenario applicant_gender gpt4_output", {"answer": "gpt4_output"}),
+    ],
+)
+def test_names_of_columns_are_recognized(header: str, roles: dict[str, Any], capsys: Capture) -> None:
+    table("a.csv", header, answers())
+    found = mapping(capsys, "a.csv")
+    assert {role: found[role] for role in roles} == roles
+
+
+def test_files_of_one_name_in_several_folders_have_a_column_of_paths(capsys: Capture) -> None:
+    for n in range(1, 4):
+        table(f"data/Run {n}/scores.csv", "question gender score", scores())
+    assert mapping(capsys, "data")["replicate"] == "file"
+    Path("map.toml").write_text(
+        'text = "question"\nanswer = "score"\nkind = "number"\ngroups = { gender = "gender" }\nreplicate = "n"\n'
+        'parts = { file = "Run (?P<n>[0-9]+)/scores" }\n'
+    )
+    record = imported(capsys, "data --map map.toml")
+    assert record["import"]["rows"]["used"] == 3 * 2 * TEXTS
+    assert record["import"]["rows"]["repeated"] == 0
