@@ -43,7 +43,7 @@ def enough(suite: GrammarSuite, tallies: list[Tally]) -> int | None:
     weights = [
         float(weight)
         for one, weight in zip(suite.grammar.rules[rule].alternatives, base_weights(suite.grammar)[rule], strict=True)
-        if isinstance(one, Terminal)
+        if isinstance(one, Terminal) and weight > 0
     ]
     if len(weights) < MIN_VALUES or sum(t.n >= MIN_UNITS for t in tallies) >= MIN_VALUES:
         return None

@@ -23,7 +23,7 @@ rules:
   s: ["{{name}} called about the {{thing}} {{when}}."]
   name: {{attribute: gender, groups: {{male: [{", ".join(NAMES[:6])}], female: [{", ".join(NAMES[6:])}]}}}}
   thing: [%s]
-  when: [today, yesterday, again, twice, at noon, at night, early, late, on Monday, on Sunday]
+  when: [today, yesterday, again, twice, at noon, at night, early, late, on Sunday]
 """
 MANY = [
     "book",
@@ -115,7 +115,13 @@ def test_astraea_names_the_limit_that_gives_an_index(capsys: Capture) -> None:
     assert "is enough for one rule" not in screen
 
 
-def test_astraea_names_no_limit_beyond_the_language(capsys: Capture) -> None:
-    record, screen, _ = audited(capsys, f"{grammar(MANY[:1])} --limit 60")
+@pytest.mark.parametrize("why", ["too few sentences", "too few names that are drawn"])
+def test_astraea_names_no_limit_that_is_not_enough(capsys: Capture, why: str) -> None:
+    options = grammar(MANY[: 1 if why == "too few sentences" else 9])
+    if why != "too few sentences":
+        file = Path("calls.yaml")
+        never = ", ".join(f"{{text: {name}, weight: 0}}" for name in NAMES[:3])
+        file.write_text(file.read_text(encoding="utf-8").replace(", ".join(NAMES[:3]), never), encoding="utf-8")
+    record, screen, _ = audited(capsys, f"{options} --limit 60")
     assert indices(record) == []
     assert "is enough for one rule" not in screen
