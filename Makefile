@@ -44,11 +44,6 @@ $(VENV)/.npm: | $(VENV)/bin/python
 	  --prefix $(VENV)/node axe-core@4 @microsoft/jest-sarif@1.0.0-beta.0
 	@touch $@
 
-# The schema that --format every-eval-ever is judged by, in its own package, which needs a later Python to be installed.
-$(VENV)/.schemas: | $(VENV)/bin/python
-	-$(PIP) download -q --no-deps --python-version 3.12 --only-binary :all: -d $(VENV)/schemas every-eval-ever==0.3.0
-	@touch $@
-
 install: $(VENV)/.base
 
 audit: $(VENV)/.base
@@ -72,7 +67,7 @@ check test: export OMP_NUM_THREADS = 1
 check: lint types
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not slow and not e2e"
 
-test: $(VENV)/.e2e $(VENV)/.docs $(VENV)/.npm $(VENV)/.schemas lint types
+test: $(VENV)/.e2e $(VENV)/.docs $(VENV)/.npm lint types
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal
 
 soak: $(VENV)/.e2e

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 COMMANDS = {  # module and function below `auditor.cli`, and one line of help
@@ -44,6 +45,10 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help
     "plugins": ("tool:plugins", "List the plugins of every kind and where they come from."),
     "doctor": ("tool:doctor", "Check whether a model can be audited, in a handful of calls."),
     "cache": ("tool:CACHE", "Show or clear the response cache."),
+}
+REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to use instead
+    "--format every-eval-ever": "use --format json",
+    "--format ai-verify-json": "use --format json",
 }
 SETTINGS = "audit.toml"
 
@@ -102,6 +107,9 @@ def run(argv: list[str]) -> int:
         return EXIT_USER
     if not argv or argv[0].startswith("-"):
         argv = ["run", *argv]
+    if name := _removed(argv):
+        complain(f"{name} was removed in 0.3; {REMOVED[name]}.")
+        return EXIT_USER
     written(forget=True)
     try:
         with guarded():
@@ -126,6 +134,13 @@ def run(argv: list[str]) -> int:
         said = " ".join(str(error).split())[:200]
         kind = "Out of memory" if isinstance(error, MemoryError) else f"{type(error).__name__}: {said}"
         return _crashed(error, f"{kind} (a defect of audit, or a file that was changed by hand)")
+
+
+def _removed(argv: Sequence[str]) -> str:
+    """Return the first key of `REMOVED` that a command line asks for, or ""."""
+    words = [part for word in argv for part in word.split("=", 1)]
+    values = (f"{option} {value}" for option, word in pairwise(words) for value in word.split(","))
+    return next((name for name in (argv[0], *words[1:], *values) if name in REMOVED), "")
 
 
 def _crashed(error: BaseException, message: str) -> int:

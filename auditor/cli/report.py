@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SHORT = {"md": "markdown"}
 TABLES = ("answers", "answers-parquet", "inspect")
 FORMS = tuple(page + form for page in PAGES for form in ("", "-md", "-json"))
-BESIDE = (*(name for name in FORMS if name != "ai-verify-json"), "ll144-summary")
+BESIDE = (*FORMS, "ll144-summary")
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findings, texts or verdicts in these
 
 
@@ -42,7 +42,7 @@ def report(
             "--format",
             help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
             f"answers, answers-parquet, inspect (each answer, for audit import), github, "
-            f"every-eval-ever, ai-verify-json, ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
+            f"ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
             "page as Markdown, as data). Files in RUN.",
         ),
     ] = "terminal",

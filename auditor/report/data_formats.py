@@ -1,24 +1,19 @@
-"""Rows of data in the formats of others: CSV, Parquet, Every Eval Ever, AI Verify."""
+"""Rows of data in the formats of others: CSV and Parquet."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.errors import MissingDependency
 from auditor.core.protocols import Renderer
-from auditor.core.record import Asked, Claim, NamedEstimate, Plain, RunRecord, read
+from auditor.core.record import NamedEstimate, Plain, RunRecord, read
 from auditor.core.shown import csv_text
 from auditor.core.types import Estimate, Finding, Verdict
 from auditor.measure.rates import ARMS
 from auditor.report import cards, claimed
-from auditor.report import compliance_facts as facts
-from auditor.report import compliance_frameworks as frameworks
-from auditor.report import compliance_page as page
 
 # -- CSV --------------------------------------------------------------------------------------------------
 
@@ -174,203 +169,3 @@ def _verdict(v: Verdict, evidence: object) -> Iterator[object]:
 def _encodable(text: str | None) -> str | None:
     """Lone surrogates, which no UTF-8 column holds, become escapes."""
     return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-# -- Every Eval Ever (arXiv 2606.14516) -------------------------------------------------------------------
-
-SCHEMA = "0.3.0"
-MEASURED = {
-    "net": "{scale} of {label}, {group} minus {reference}, in the same texts; 0: no difference.",
-    "refusal": "{scale} of refusals, {group} minus {reference}, in the same texts; 0: no difference.",
-    "instability": "{scale} of answers that change with the group, beyond placebo edits of the same texts.",
-    "interaction": "What a joint change does to the {scale} of {label} beyond the sum of its parts; 0: nothing.",
-}
-
-
-class EveryEvalEver(Renderer):
-    """Claims in the exchange format of evaluation results: JSON lines, a record for each model.
-
-    Every claim that has an estimate is a result. The format wants to know whether less is better. Of a difference,
-    neither is: it says that less is, and the description that 0 means no difference.
-    """
-
-    name = "every-eval-ever.v1"
-    suffix = ".every-eval-ever.jsonl"
-
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
-        """Write the lines.
-
-        Raises
-        ------
-        ConfigError
-            A run of this kind makes no claims.
-        """
-        record = read(record)
-        if record.claims is None:
-            raise ConfigError("every-eval-ever holds claims, and this run makes no claims")
-        lines = (_evaluation(record, name, asked) for name, asked in record.models.items())
-        return "".join(json.dumps(line, sort_keys=True, allow_nan=False) + "\n" for line in lines)
-
-
-def _evaluation(record: RunRecord, model: str, asked: Asked) -> dict[str, object]:
-    ended = record.provenance.ended or record.provenance.finished or record.provenance.started or ""
-    stamp = str(int(datetime.fromisoformat(ended).timestamp())) if ended else "0"
-    id = model.replace(":", "/")
-    filled = record.responsible.fields if record.responsible else {}
-    claims = [c for c in record.claims or () if c.model == model and c.estimate is not None]
-    return {
-        "schema_version": SCHEMA,
-        "evaluation_id": f"auditor-{record.spec.task}/{id}/{stamp}",
-        "evaluation_timestamp": record.provenance.started or ended,
-        "retrieved_timestamp": stamp,
-        "source_metadata": {
-            "source_name": "LLM bias auditor",
-            "source_type": "evaluation_run",
-            "source_organization_name": filled.get("organisation") or "not stated",
-            "evaluator_relationship": "other",
-        },
-        "eval_library": {
-            "name": "llm-bias-auditor",
-            "version": record.tool_version or "unknown",
-            "additional_details": {"run": record.id or "", "status": record.status},
-        },
-        "model_info": {
-            "name": model,
-            "id": id,
-            "additional_details": {
-                "deployment_type": "unknown",
-                "model_availability": "unknown",
-                "fingerprint": asked.fingerprint or "",
-                "reported": ", ".join(asked.reported),
-            },
-        },
-        "evaluation_results": [_claim(record, claim) for claim in claims],
-    }
-
-
-def _claim(record: RunRecord, claim: Claim) -> dict[str, object]:
-    group, reference = (*claim.groups, "", "")[:2]
-    between = f"{claim.attribute}: {group}/{reference}" if group else claim.attribute
-    seeds = record.provenance.seeds
-    bounded = claim.scale == "share" and claim.family != "interaction"
-    interval = {"lower": claim.low, "upper": claim.high, "confidence_level": 0.95}
-    known = claim.low is not None and claim.high is not None
-    what = MEASURED[claim.family].format(
-        scale=claim.scale.replace("_", " "), label=claim.label or "the answer", group=group, reference=reference
-    )
-    details = {
-        "verdict": claim.verdict,
-        "why": claim.why,
-        "words": claim.words,
-        "format": claim.format,
-        "estimate for these words": claim.words_estimate,
-        "low for these words": claim.words_low,
-        "high for these words": claim.words_high,
-        "p adjusted": claim.p_adjusted,
-    }
-    return {
-        "evaluation_name": " ".join(filter(None, (claim.family, between, claim.label))),
-        "source_data": {
-            "dataset_name": seeds.source or f"embedded texts of {record.spec.task}",
-            "source_type": "other",
-            "additional_details": _strings({"sha256": seeds.sha256, "texts": seeds.n}),
-        },
-        "metric_config": {
-            "evaluation_description": what[0].upper() + what[1:],
-            "lower_is_better": True,
-            "score_type": "continuous",
-            "min_score": -1.0 if bounded else "-Infinity",
-            "max_score": 1.0 if bounded else "Infinity",
-        },
-        "score_details": {
-            "score": claim.estimate,
-            "details": _strings(details),
-            "uncertainty": {"num_samples": claim.texts} | ({"confidence_interval": interval} if known else {}),
-        },
-    }
-
-
-def _strings(values: Mapping[str, object]) -> dict[str, str]:
-    """What is known, as the format's further details must be: text."""
-    return {name: str(value) for name, value in values.items() if value not in (None, "")}
-
-
-# -- AI Verify --------------------------------------------------------------------------------------------
-
-HOSTED = ("openai", "langchain", "http")
-
-
-class AiVerifyJson(Renderer):
-    """``--format ai-verify-json``: a run as a test result of AI Verify, our figures inside ``output``.
-
-    The schema (`common/schemas/aiverify.testresult.schema.json` in the foundation's repository) asks for ``gid``,
-    ``cid``, ``start_time``, ``time_taken``, ``test_arguments`` and ``output``, and leaves ``output`` to each test.
-    It has no place for intervals or for what was not tested: both stand in ``output``.
-    """
-
-    name = "ai-verify-json.v1"
-    suffix = ".ai-verify.json"
-
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
-        """Write the test result as JSON, ASCII only.
-
-        Raises
-        ------
-        ConfigError
-            The record is of ``audit ll144``: no model was tested.
-        """
-        record = read(record)
-        if facts.kind_of(record) == "outcomes":
-            raise ConfigError("--format ai-verify-json needs a run of a model; outcomes of people are no test of one")
-        return json.dumps(ai_verify(record), indent=2, sort_keys=True, allow_nan=False) + "\n"
-
-
-def ai_verify(record: RunRecord) -> dict[str, object]:
-    """The test result as plain data."""
-    spec, made, seeds = record.spec, record.provenance, record.provenance.seeds
-    rows = facts.kind_of(record) == "rows"
-    dataset = f"urn:llm-bias-auditor:run:{record.id or 'unknown'}"
-    if seeds.sha256 or rows:  # the texts or rows by hash where it is known
-        dataset = f"urn:sha256:{seeds.sha256 or record.rows.schema.sha256}"
-    models = list(record.models or spec.models)
-    has, absent = facts.known(record, None), facts.absent(record, None)
-    crossings = frameworks.cross(frameworks.load("ai-verify"), has, absent)
-    by_kind = {kind: [f for f in record.findings if f.kind == kind] for kind in ("claim", "hidden")}
-    return {
-        "gid": "llm-bias-auditor",
-        "cid": "counterfactual-rows" if rows else "counterfactual-texts",
-        "version": record.tool_version or "0",
-        "start_time": made.started or "",
-        "time_taken": made.seconds or 0.0,
-        "test_arguments": {
-            "testDataset": dataset,
-            "mode": "api" if any(m.split(":")[0] in HOSTED for m in models) else "upload",
-            "modelType": "regression" if spec.kind == "score" else "classification",
-            "algorithmArgs": record.raw.get("spec") or {},
-        },
-        "output": {
-            "run": record.id,
-            "status": record.status,
-            "models": models,
-            "claims": [
-                _attributed(f)
-                | {
-                    "directions": [list(d) for d in f.directions],
-                    "rate": None if f.rate is None else dataclasses.asdict(f.rate),
-                    "p_adjusted": f.p_adjusted,
-                }
-                for f in by_kind["claim"]
-            ],
-            "hidden": [_attributed(f) for f in by_kind["hidden"]],
-            "gates": [{"name": g.name, "state": g.state, "result": g.result} for g in facts.gates(record)],
-            "deviations": [dict(zip(("what", "planned", "actual"), d, strict=True)) for d in page.deviations(record)],
-            "not_tested": list(facts.not_tested(record, None)),
-            "checklist": [{"item": c.clause.ref, "level": c.level, "lacking": list(c.lacking)} for c in crossings],
-            "hashes": dict(page.hashes(record)),
-        },
-        "artifacts": ["report.ai-verify.html"],
-    }
-
-
-def _attributed(f: Finding) -> dict[str, object]:
-    return {"id": f.id, "model": f.model, "attributes": list(f.attributes), "verdict": f.verdict}

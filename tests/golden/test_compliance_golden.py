@@ -118,7 +118,6 @@ CASES = {
     "compliance-nist-ai-rmf.html": lambda: made("nist-ai-rmf", *SPECIMEN.failing()),
     "compliance-ai-verify.html": lambda: made("ai-verify", SPECIMEN.quiet(), SPECIMEN.evidence()),
     "compliance-rows.html": lambda: made("eu-ai-act", rows(), None),
-    "compliance-ai-verify.json": lambda: made("ai-verify-json", full(), None),
     "compliance-ll144.html": lambda: made("ll144", people_record(), None),
     "compliance-ll144-summary.html": lambda: made(
         "ll144-summary", people_record() | {"responsible": RESPONSIBLE}, None

@@ -1,0 +1,25 @@
+"""What version 0.3 took away: asking for it ends with exit code 2 and one line that says what to use instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.cli.main import run
+
+
+@pytest.mark.parametrize(
+    ("argv", "name", "instead"),
+    [
+        (["report", "latest", "--format", "every-eval-ever"], "--format every-eval-ever", "--format json"),
+        (["report", "latest", "--format=html,ai-verify-json"], "--format ai-verify-json", "--format json"),
+    ],
+)
+def test_what_was_removed_is_named_with_what_to_use_instead(
+    argv: list[str], name: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"audit: {name} was removed in 0.3; ")
+    assert instead in err
+    assert err.count("\n") == 1
