@@ -49,6 +49,7 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help
 REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to use instead
     "--format every-eval-ever": "use --format json",
     "--format ai-verify-json": "use --format json",
+    "--format inspect": "use --format answers",
 }
 SETTINGS = "audit.toml"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from auditor.run.result import Result
 
 SHORT = {"md": "markdown"}
-TABLES = ("answers", "answers-parquet", "inspect")
+TABLES = ("answers", "answers-parquet")
 FORMS = tuple(page + form for page in PAGES for form in ("", "-md", "-json"))
 BESIDE = (*FORMS, "ll144-summary")
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findings, texts or verdicts in these
@@ -41,7 +41,7 @@ def report(
         typer.Option(
             "--format",
             help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
-            f"answers, answers-parquet, inspect (each answer, for audit import), github, "
+            f"answers, answers-parquet (each answer, for audit import), github, "
             f"ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
             "page as Markdown, as data). Files in RUN.",
         ),
@@ -100,7 +100,7 @@ def report(
             else:
                 target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
             if name in TABLES:
-                _roles_beside(target, path, name)
+                _roles_beside(target, path)
             say(target)
     if fail_on is None:
         return 0
@@ -108,15 +108,13 @@ def report(
     return judge(record, fail_on, partial=record.get("status") == "partial")
 
 
-def _roles_beside(target: Path, run: Path, name: str) -> None:
+def _roles_beside(target: Path, run: Path) -> None:
     """Beside a table of answers what its columns say."""
     from auditor.contrib.imports import mapping
-    from auditor.run import answer_table
     from auditor.run.result import load
 
-    roles = load(run).answers().roles()
-    text = mapping.dump(answer_table.roles_in_log(roles) if name == "inspect" else roles)
-    target.with_suffix(mapping.BESIDE).write_text(text, encoding="utf-8")
+    roles = mapping.dump(load(run).answers().roles())
+    target.with_suffix(mapping.BESIDE).write_text(roles, encoding="utf-8")
 
 
 def _print(content: str | bytes) -> None:
@@ -185,15 +183,13 @@ def _rendered(
     from auditor.core.registry import RENDERERS
     from auditor.report import ll144_report
     from auditor.report.compliance import OUTCOMES
-    from auditor.run import answer_table, outcome_folder
+    from auditor.run import outcome_folder
 
     options: dict[str, object] = {**screen(), "full": full} if name == "terminal" else {}
     evidence: object = None
     if result is not None:
         if name == "terminal":
             return result.to_text(**screen(), full=full), ".txt"
-        if name == "inspect":
-            return answer_table.inspect_log(result.record, result.answers()), ".inspect.json"
         if name in TABLES:
             table = result.answers()
             return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")

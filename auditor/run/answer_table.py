@@ -1,4 +1,4 @@
-"""The answers of a finished run as one table, of which ``audit import`` makes the same claims, and as other formats."""
+"""The answers of a finished run as one table, of which ``audit import`` makes the same claims."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ from auditor.store.evidence import Evidence
 from auditor.tasks import of_plan
 
 UNASKED = "not asked"
-LOG_VERSION = 2  # of the logs of inspect_ai
-SCORER = "audit"
-WITHIN = "metadata."  # where the fields of a row stand in a sample of a log
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,73 +234,3 @@ def _text(answer: str | float | None) -> str | None:
 
 def _plain(text: object) -> str:
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
-
-
-def inspect_log(record: Mapping[str, Any], rows: Iterable[AnswerRow]) -> str:
-    """The answers of a run as a log of inspect_ai: one sample for each prompt, one epoch for each replicate."""
-    samples = [_sample(row) for row in rows]
-    provenance, spec = record["provenance"], record["spec"]
-    ids = list(dict.fromkeys(sample["id"] for sample in samples))
-    epochs = max((sample["epoch"] for sample in samples), default=1)
-    models = list(record["models"])
-    made = {
-        "version": LOG_VERSION,
-        "status": "success" if record["status"] == "complete" else "cancelled",
-        "eval": {
-            "eval_id": record["id"],
-            "run_id": record["id"],
-            "created": provenance["started"],
-            "task": str(spec["task"]),
-            "task_id": record["id"],
-            "task_version": 0,
-            "task_attribs": {},
-            "task_args": {},
-            "dataset": {"name": spec["task"], "samples": len(ids), "sample_ids": ids, "shuffled": False},
-            "model": models[0] if len(models) == 1 else ", ".join(models),
-            "model_args": {},
-            "config": {"epochs": epochs},
-            "packages": {"llm-bias-auditor": record["tool_version"]},
-            "scorers": [{"name": SCORER}],
-        },
-        "plan": {"name": "plan", "steps": []},
-        "results": {"total_samples": len(samples), "completed_samples": len(samples), "scores": []},
-        "stats": {"started_at": provenance["started"], "completed_at": provenance["ended"], "model_usage": {}},
-        "samples": samples,
-    }
-    return json.dumps(made, ensure_ascii=False) + "\n"
-
-
-def roles_in_log(roles: Roles) -> Roles:
-    """The roles of a table of answers, for the samples of a log."""
-    return roles.model_copy(
-        update={
-            "text": tuple(WITHIN + name for name in roles.text),
-            "model": tuple(WITHIN + name for name in roles.model),
-            "format": tuple(WITHIN + name for name in roles.format),
-            "where": {WITHIN + name: values for name, values in roles.where.items()},
-            **{
-                role: WITHIN + name
-                for role in ("answer", "source", "edits", "version", "replicate", "status", "score")
-                if (name := getattr(roles, role)) is not None
-            },
-        }
-    )
-
-
-def _sample(row: AnswerRow) -> dict[str, Any]:
-    said = "" if row.answer is None else str(row.answer)
-    message = {"role": "assistant", "content": said}
-    return {
-        "id": f"{row.variant_id} {row.model} {row.format}",
-        "epoch": row.replicate + 1,
-        "input": row.changed_text,
-        "target": "",
-        "messages": [{"role": "user", "content": row.changed_text}, message],
-        "output": {"model": row.model, "choices": [{"message": message, "stop_reason": "stop"}], "completion": said},
-        "scores": {SCORER: {"value": said if row.answer is None else row.answer, "answer": said}},
-        "metadata": dataclasses.asdict(row),
-        "store": {},
-        "events": [],
-        "model_usage": {},
-        "attachments": {},
-    }

@@ -12,6 +12,7 @@ from auditor.cli.main import run
     [
         (["report", "latest", "--format", "every-eval-ever"], "--format every-eval-ever", "--format json"),
         (["report", "latest", "--format=html,ai-verify-json"], "--format ai-verify-json", "--format json"),
+        (["report", "latest", "--format", "inspect"], "--format inspect", "--format answers"),
     ],
 )
 def test_what_was_removed_is_named_with_what_to_use_instead(

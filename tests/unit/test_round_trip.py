@@ -65,7 +65,7 @@ CASES: dict[str, dict[str, Any]] = {
 def test_the_claims_come_again(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = audit(**CASES[name], attributes="gender", per_seed=3, out=tmp_path / "runs")
     assert len(result.record["claims"]) > 2
-    for form, file in (("answers", "a.csv"), ("answers-parquet", "b.parquet"), ("inspect", "c.json")):
+    for form, file in (("answers", "a.csv"), ("answers-parquet", "b.parquet")):
         assert cli.run(["report", str(result.path), "--format", form, "--out", str(tmp_path / file)]) == 0
         capsys.readouterr()
         assert cli.run(["import", str(tmp_path / file), "--out", str(tmp_path / "again"), "--format", "json"]) == 0
@@ -80,16 +80,6 @@ def test_texts_of_one_source_are_one_text_of_a_claim() -> None:
     apart = audit(**options | {"source_column": None})
     assert max(c["texts"] for c in together.record["claims"]) <= len(WHO)
     assert max(c["texts"] for c in apart.record["claims"]) > 5 * len(WHO)
-
-
-def test_the_reader_of_inspect_reads_the_log(tmp_path: Path) -> None:
-    reader = pytest.importorskip("inspect_ai.log", reason="inspect_ai is not installed")
-    result = audit(model=graded, limit=6, attributes="gender", out=tmp_path / "runs")
-    file = tmp_path / "log.json"
-    assert cli.run(["report", str(result.path), "--format", "inspect", "--out", str(file)]) == 0
-    log = reader.read_eval_log(str(file))
-    assert len(log.samples) == len(list(result.answers()))
-    assert {s.scores["audit"].value for s in log.samples} <= {"positive", "negative"}
 
 
 def test_a_frame_holds_what_was_asked_and_said() -> None:
