@@ -1,4 +1,4 @@
-"""``audit show``, ``verify``, ``replay`` and ``validity``: what is behind the findings of a run."""
+"""``audit show``, ``verify`` and ``replay``: what is behind the findings of a run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from auditor.cli import frame, run_folders
-from auditor.cli.frame import Words, option
+from auditor.cli.frame import option
 from auditor.cli.run_folders import find_intact, find_run, find_text_run, with_waivers
 from auditor.cli.screen import print_as, say, screen
 from auditor.core.plan import Plan
-from auditor.core.record import code_sha256, part, read
+from auditor.core.record import code_sha256, read
 from auditor.core.record import head as head_of
 from auditor.core.shown import plural, quoted
-from auditor.core.types import Estimate
-from auditor.report.words import interval, percent
 from auditor.report.words import visible as clean
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
@@ -152,71 +150,3 @@ def _again(replayed: dict[str, Any], replicates: int) -> list[str]:
             labels = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"
             lines.append(f"{'':<10}{when:<8}{labels}")
     return lines
-
-
-def sample(
-    run: frame.RunArgument,
-    out: Annotated[Path, option("out", help="The sheet (.csv); instructions go beside it as .md.")],
-    n: Annotated[int, typer.Option("--n", help="How many valid variants are drawn.")] = 100,
-    seed: Annotated[int, option("seed")] = 7,
-    discarded: Annotated[
-        bool, typer.Option("--discarded", help="Mix in as many variants that the automatic check discarded.")
-    ] = False,
-) -> int:
-    """Draw variants of RUN into a sheet for two readers."""
-    from auditor.run import review
-
-    with RunFolder.open(find_text_run(run, "validity")) as folder:
-        folder.require_texts("reading variants")
-        rows = review.sample(folder, out, n=n, seed=seed, discarded=discarded)
-    lost = sum(row.discarded for row in rows)
-    lines = [f"{out}: {len(rows) - lost} valid" + (f" and {lost} discarded variants" if discarded else " variants")]
-    if len(rows) - lost < n:
-        lines.append(f"{n} were asked for; the run has no more valid ones.")
-    if discarded and lost < len(rows) - lost:
-        lines.append("The run has no more discarded ones.")
-    lines.append(f"Instructions for the readers: {out.with_suffix('.md')}")
-    lines.append(f"Then: audit validity import {quoted(run)} {quoted(out)}")
-    say(*lines)
-    return 0
-
-
-def take_in(
-    run: frame.RunArgument,
-    sheet: Annotated[Path, typer.Argument(metavar="SHEET", help="The filled sheet.")],
-    format: frame.Format = "terminal",
-) -> int:
-    """Read the filled SHEET into RUN: share of wrong variants, agreement of the readers."""
-    from auditor.run import review
-
-    with RunFolder.open(find_text_run(run, "validity")) as folder:
-        result = review.take_in(folder, sheet)
-        path = folder.path
-    lines = [line for name in ("valid", "discarded") if (arm := result[name]) is not None for line in _read(name, arm)]
-    lines.append(f"Written: {path / review.RESULT}. In the report: audit report {quoted(path)} --format terminal,html")
-    return print_as(format, result, lines, ordered=False)
-
-
-def _read(name: str, arm: dict[str, Any]) -> list[str]:
-
-    def share(key: str) -> str:
-        if not arm[key]:
-            return "no row was decided"
-        estimate = part(arm[key], Estimate)
-        return f"{interval(estimate)} of {estimate.n}"
-
-    kappa = f"{arm['kappa']:.2f}" if arm["kappa"] is not None else f"undefined ({arm['kappa_reason']})"
-    lines = [
-        f"{name} variants: {arm['n']} read, {arm['unsure']} unsure for a reader",
-        f"  wrong for both readers         {share('wrong_both')}",
-        f"  wrong for one or both readers  {share('wrong_any')}",
-        f"  wrong for reader 1             {share('wrong_reader_1')}",
-        f"  wrong for reader 2             {share('wrong_reader_2')}",
-        f"  same value                     {percent(arm['agreement'])} of {arm['n']}",
-        f"  Cohen's kappa (three values)   {kappa}",
-    ]
-    note = (arm["wrong_both"] or {}).get("note")
-    return [*lines, f"  The intervals (95 %, exact) take rows as independent; {note}."] if note else lines
-
-
-VALIDITY = Words({"sample": sample, "import": take_in})

@@ -6,7 +6,6 @@ import difflib
 import functools
 import inspect
 import re
-import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +30,7 @@ class Words(NamedTuple):
     """Commands by the further word that chooses them; ``default`` where none is given."""
 
     functions: Mapping[str, Function]
-    default: str = ""
+    default: str
 
 
 def takes(command: str, *plans: type[PlanModel]) -> Callable[[Function], Function]:
@@ -154,16 +153,11 @@ Yes = Annotated[
 
 def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
     """Run the command ``name`` and turn its usage errors into exit code 2."""
-    app = typer.Typer(
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        no_args_is_help=isinstance(target, Words),
-    )
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     if isinstance(target, Words):
         for word, function in target.functions.items():
             app.command(word)(function)
-        argv = argv or [target.default] * bool(target.default)
+        argv = argv or [target.default]
     else:
         app.command(name.rpartition(" ")[2])(target)
     try:
@@ -171,9 +165,6 @@ def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
             args=list(argv), prog_name=f"audit {name}", standalone_mode=False, max_content_width=WIDEST
         )
     except ClickException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help text
-            sys.stdout.write(f"{error.format_message()}\n")
-            return EXIT_USER
         from auditor.report.words import sentence
 
         complain(f"{sentence(_usage_error(error))} See: audit {name} --help")

@@ -32,7 +32,6 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help
     "replay": ("examine:replay", "Ask the prompts of one finding again."),
     "augment": ("trials:augment", "Write retraining data from the violations of a run."),
     "groups": ("compare:groups", "Compare the mean scores of groups in a run."),
-    "validity": ("examine:VALIDITY", "Have two people read a sample of variants."),
     "verify": ("examine:verify", "Check a run folder's hash chains."),
     "tasks": ("material:TASKS", "List the tasks, or start a task file of your own."),
     "grammar": ("grammar:GRAMMAR", "Sample, measure the coverage of, or check a grammar."),
@@ -47,6 +46,7 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help
     "cache": ("tool:CACHE", "Show or clear the response cache."),
 }
 REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to use instead
+    "validity": "read variants in audit report RUN --format answers",
     "--format every-eval-ever": "use --format json",
     "--format ai-verify-json": "use --format json",
     "--format inspect": "use --format answers",

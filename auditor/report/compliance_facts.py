@@ -118,8 +118,8 @@ GATE_WORDS = {
     "not_needed": "– not needed",
     "measured": "· measured",
 }
-NAMES = run_checks.CONTROLS | {"human_readers": "Human readers"}
-GATES = ("noise_floor", "placebo", "positive_control", "canary", "validity", "human_readers")
+NAMES = run_checks.CONTROLS
+GATES = ("noise_floor", "placebo", "positive_control", "canary", "validity")
 MAX_LINES = 4  # results of one control that are spelled out
 
 
@@ -188,7 +188,7 @@ def _held(value: Control) -> Iterator[bool]:
 def gate_banner(every: Sequence[Gate]) -> str:
     """What stands over the results where a gate did not hold; else nothing."""
     broken = [g.name.lower() for g in every if g.state == "not_held"]
-    missing = [g.name.lower() for g in every if g.state == "not_run" and g.name != NAMES["human_readers"]]
+    missing = [g.name.lower() for g in every if g.state == "not_run"]
     named = (("Not held", broken), ("Not run", missing))
     return " ".join(f"{what}: {words.listing(names)}." for what, names in named if names)
 
@@ -285,7 +285,7 @@ def absent(record: RunRecord, outcomes: RunRecord | None) -> frozenset[str]:
 def known(record: RunRecord, outcomes: RunRecord | None, filled: Form | None = None) -> frozenset[str]:
     """Which needs of clauses (`compliance_frameworks`) a record meets, with what people filled in."""
     state = {g.name: g.state for g in gates(record)}
-    controls = {"noise": "noise_floor", "placebo": "placebo", "readers": "human_readers"}
+    controls = {"noise": "noise_floor", "placebo": "placebo"}
     has = {need for need, key in controls.items() if state.get(NAMES[key], "not_run") != "not_run"}
     has |= {"labels"} if accuracy(record) else set()
     has |= {"frozen"} if record.frozen else set()

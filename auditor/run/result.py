@@ -299,14 +299,9 @@ def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
 
 
 def load(path: Path) -> Result:
-    """The result that a finished run folder holds, with what readers found; nothing is asked."""
-    from auditor.run import review
-
+    """The result that a finished run folder holds; nothing is asked."""
     folder = RunFolder.open(path)
-    record, readers = folder.record(), review.controls(folder.path)
-    if readers:
-        record["controls"]["human_readers"] = readers
-    return Result(record, path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
+    return Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
 
 
 def replay(path: Path, finding: str, *, replicates: int = 5) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def test_the_page_of_commands_has_every_command_and_option() -> None:
     page = reference.page()
     for name in COMMANDS:
         assert f"\n## audit {name}\n" in page
-    for name in ("plan freeze", "plan show", "tabular schema", "grammar check", "validity import", "tasks new"):
+    for name in ("plan freeze", "plan show", "tabular schema", "grammar check", "tasks new"):
         assert f"\n### audit {name}\n" in page
     assert "--fail-on" in reference.commands()["run"]
     assert str(ROOT) not in page

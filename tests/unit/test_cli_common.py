@@ -111,13 +111,6 @@ def test_a_command_of_several_words_lists_by_itself(command: str, capsys: pytest
     assert told.err == ""
 
 
-def test_a_command_that_needs_another_word_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["validity"]) == 2
-    told = capsys.readouterr()
-    assert "\nCommands:\n  sample " in told.out
-    assert told.err == ""
-
-
 def test_an_unknown_command_offers_a_near_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reprot"]) == 2
     assert "report" in capsys.readouterr().err

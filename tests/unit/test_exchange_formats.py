@@ -21,6 +21,7 @@ from auditor.cli.main import run as cli
 from auditor.core import waivers
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
+from auditor.core.shown import cell
 from auditor.core.waivers import Waiver
 from auditor.report import exchange
 from auditor.report.exchange import MAX_ANNOTATIONS, workflow_commands
@@ -341,3 +342,10 @@ def test_incomplete_beats_findings(
     assert cli(["report", str(copy), "--format", "csv", "--out", "-", "--fail-on", "shown"]) == 3
     assert "--fail-on: not decided, since the run is incomplete: shown" in capsys.readouterr().err
     assert cli(["report", str(copy), "--format", "csv", "--out", "-"]) == 0
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+4+1", "-x", "@you", "  =1", "\t=1", "＝1", "\r=1", "a;=1"])
+def test_a_cell_is_never_a_formula(text: str) -> None:
+    for part in str(cell(text)).split(";"):
+        assert part.strip().startswith(("'", "a", "⟨"))
+    assert cell("a=1") == "a=1"

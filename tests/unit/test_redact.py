@@ -241,7 +241,6 @@ def test_no_text_and_no_answer_is_in_any_output(command: Any, tmp_path: Path) ->
         ["groups", str(run), "--attribute", "gender"],
         ["replay", str(run), ids[1]],
         ["augment", str(run), "--out", "x.jsonl"],
-        ["validity", "sample", str(run)],
     ):
         code, said = command(*argv)
         assert code == 2

@@ -12,6 +12,8 @@ from auditor.cli.main import run
     [
         (["report", "latest", "--format", "every-eval-ever"], "--format every-eval-ever", "--format json"),
         (["report", "latest", "--format=html,ai-verify-json"], "--format ai-verify-json", "--format json"),
+        (["validity", "sample", "latest", "--out", "sheet.csv"], "validity", "--format answers"),
+        (["validity"], "validity", "--format answers"),
         (["report", "latest", "--format", "inspect"], "--format inspect", "--format answers"),
     ],
 )

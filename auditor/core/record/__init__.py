@@ -162,13 +162,10 @@ def head(record: Mapping[str, object]) -> str:
     """The head of a run: one hash for its plan, journals and figures, to be noted elsewhere.
 
     SHA-256 of the canonical JSON of ``run.json``, which names the plan's hash and the last hash of each journal. What
-    is laid over a record when it is shown (waivers, what readers found or people filled in) does not enter.
+    is laid over a record when it is shown (waivers, what people filled in) does not enter.
     """
     own = {k: v for k, v in record.items() if k not in ("waivers", "responsible")}
-    plain: dict[str, object] = json.loads(json.dumps(own))
-    if isinstance(controls := plain.get("controls"), dict):
-        controls.pop("human_readers", None)
-    return digest(plain)
+    return digest(json.loads(json.dumps(own)))
 
 
 def surroundings(packages: Sequence[str]) -> dict[str, object]:
