@@ -1,7 +1,7 @@
 """Share of variants that the dependency invariant keeps, by order, attribute set and direction.
 
     python tools/validity_rates.py ../shared/data/movie_reviews/imdb_sample.csv --limit 200
-    python tools/validity_rates.py FILE --scope term --attributes gender,age --per-seed 8 --json rates.json
+    python tools/validity_rates.py FILE --attributes gender,age --per-seed 8 --json rates.json
 
 Reads a CSV with a column ``text``; asks no model.
 """
@@ -43,7 +43,6 @@ def count(args: argparse.Namespace) -> tuple[dict[str, dict[str, tuple[int, int]
         dictionaries=[dictionaries.load(name) for name in dictionaries.builtin()],
         attributes=names,
         order=args.order,
-        scope=args.scope,
         per_seed=args.per_seed,
         parser=parser,
         seed=args.seed,
@@ -83,7 +82,6 @@ def options() -> argparse.ArgumentParser:
     parse = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parse.add_argument("file", type=Path)
     parse.add_argument("--limit", type=int)
-    parse.add_argument("--scope", default=DEFAULTS["scope"], help="default: that of a run")
     parse.add_argument("--order", type=int, default=DEFAULTS["order"])
     parse.add_argument(
         "--per-seed", type=lambda text: None if text == "all" else int(text), default=DEFAULTS["per_seed"]
@@ -101,7 +99,7 @@ def main() -> None:
     args = options().parse_args()
     start = time.perf_counter()
     rates, passed = count(args)
-    lines = [f"{args.file.name}, scope {args.scope}, {args.per_seed or 'all'} choices per seed and attribute set"]
+    lines = [f"{args.file.name}, {args.per_seed or 'all'} choices per seed and attribute set"]
     for title in ("order", "attributes", "direction", "words"):
         lines += table(title, rates[title], args.top)
     lines += ["", "reasons", *(f"  {k:<52}{n:>6}" for k, (_, n) in list(rates["reason"].items())[: args.top])]
@@ -109,7 +107,7 @@ def main() -> None:
     lines.append(f"\n{time.perf_counter() - start:.1f} s")
     print("\n".join(lines))
     if args.json:
-        kept: dict[str, Any] = {"file": args.file.name, "scope": args.scope, "rates": rates, "not_offered": passed}
+        kept: dict[str, Any] = {"file": args.file.name, "rates": rates, "not_offered": passed}
         args.json.write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
 

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from auditor.agent.goal import Goal
 from auditor.core.errors import ConfigError
-from auditor.core.plan import Scope, Strategy
+from auditor.core.plan import Strategy
 from auditor.core.record.measured import Bounds
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict
 
@@ -52,7 +52,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     replicates: Annotated[int, Meta(ge=1, le=10)] | None = None
     insertions: bool = False
     strategy: Strategy = "exhaustive"
-    scope: Scope = "text"
 
     @property
     def grammar(self) -> bool:

@@ -40,8 +40,13 @@ SMALL: Mapping[str, int] = {"order": 1, "per_seed": 2}  # of a hosted model, whe
 HOSTED_REPEAT = 12
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
-Scope = Literal["text", "term", "occurrence"]
 Strategy = Literal["exhaustive", "adaptive"]
+GONE: Mapping[str, object] = {"scope": "text"}  # settings until 0.2, with their defaults
+
+
+def as_now(stored: Mapping[str, object]) -> dict[str, object]:
+    """Leave out the settings of older versions that are gone, where they were at their default."""
+    return {n: value for n, value in stored.items() if n != "journal" and (n not in GONE or value != GONE[n])}
 
 
 def _all(n: object) -> object:
@@ -182,8 +187,6 @@ class Plan(SharedPlan):
         "(default), or bls: the shares of women and men in the occupations.")] = "equal"
     dictionaries: Annotated[Names, Option("--dictionary", CHANGED, CHOOSE,
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
-    scope: Annotated[Scope, Option("--scope", CHANGED, MAKE,
-        "text, term or occurrence: what one edit changes.")] = "text"
     who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
         "--who", CHANGED, CHOOSE,
         "Whose words are changed: subject (the person who is judged; default of tasks that name one), "
@@ -275,9 +278,8 @@ class Plan(SharedPlan):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Self:
-        """The plan that `as_dict` wrote, also of versions that had one gate, and an option ``journal``."""
-        known = {name: value for name, value in stored.items() if name != "journal"}
-        return cls.model_validate({"gate": "dependency", **known})
+        """The plan that `as_dict` wrote, also of versions that had one gate, or more options."""
+        return cls.model_validate({"gate": "dependency", **as_now(stored)})
 
     @property
     def small(self) -> bool:

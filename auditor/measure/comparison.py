@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import waivers
+from auditor.core.plan import as_now
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
 from auditor.measure.claims import MIN_TEXTS
@@ -222,7 +223,7 @@ def plan_differences(first: Mapping[str, object], second: Mapping[str, object]) 
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    spec = {k: v for k, v in record.get("spec", {}).items() if k not in IGNORED}
+    spec = {k: v for k, v in as_now(record.get("spec", {})).items() if k not in IGNORED}
     inputs = record.get("provenance", {})
     for name in ("task_sha256", "seeds", "rows", "schema", "profile", "parser", "grammar", "dictionaries"):
         value = inputs.get(name)

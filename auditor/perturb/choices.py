@@ -1,8 +1,7 @@
 """The choices that one attribute offers in one text, and which of them make variants.
 
 A choice is what one attribute can do to a text: all its edits, chosen together. A joint variant takes one
-choice for each attribute of a set. What a choice changes depends on the scope; see
-``docs/decisions/0001-scope.md``.
+choice for each attribute of a set. What a choice changes: ``docs/decisions/0001-scope.md``.
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ class Offer:
         scan: Scan,
         crowds: Sequence[Crowd],
         dictionary: Dictionary,
-        scope: str,
         passed: Counter[str],
         wanted: Wanted = EVERY,
         apart: Sequence[Crowd] = (),
@@ -70,7 +68,7 @@ class Offer:
 
         def made(crowds: Sequence[Crowd]) -> list[Plan]:
             moves = (Moves(scan, crowd, dictionary, passed, wanted) for crowd in crowds)
-            return [plan for one in moves for plan in one.plans(scope)]
+            return [plan for one in moves for plan in one.plans()]
 
         self._plans, pair = made(crowds), dictionary.primary
         if pair is not None and apart:

@@ -1,7 +1,7 @@
 """Which terms of a text change together, and into what: one plan for each way to change one attribute.
 
-What a plan changes depends on the scope (``docs/decisions/0001-scope.md``), on whose words are changed (everybody's, or
-one person's), and on which changes are asked for.
+What a plan changes (``docs/decisions/0001-scope.md``) depends on whose words are changed (everybody's, or those of one
+person), and on which changes are asked for.
 """
 
 from __future__ import annotations
@@ -178,17 +178,7 @@ class Moves:
                 return False
         return False
 
-    def plans(self, scope: str) -> Iterator[Plan]:
-        """Every plan for the terms of the crowd, in a fixed order."""
-        if scope == "text":
-            return self._by_text()
-        pairs = [(term, hit) for hit in self._crowd.own for term in hit.terms]
-        if scope == "occurrence":
-            return self._by_pair([(term, [hit]) for term, hit in pairs], {})
-        places = grouped(pairs)
-        return self._by_pair(list(places.items()), places)
-
-    def _by_text(self) -> Iterator[Plan]:
+    def plans(self) -> Iterator[Plan]:
         """Change every term of the source group; exchange the two where the text names the target too."""
         dictionary, passed = self._dictionary, self._passed
         present = grouped((term.group, (hit, term)) for hit in self._crowd.own for term in hit.terms)
@@ -234,19 +224,3 @@ class Moves:
         shared = present.get(fallback, [])
         apart = {t.slot for _, t in own} & {t.slot for _, t in shared}
         return own if apart else own + shared
-
-    def _by_pair(self, rows: Sequence[tuple[Term, list[Hit]]], places: Mapping[Term, list[Hit]]) -> Iterator[Plan]:
-        """Change each term where it stands; exchange the two words of a pair where the other one has ``places`` too."""
-        dictionary = self._dictionary
-        for term, hits in rows:
-            for target in self._targets(term.group):
-                for word in dictionary.counterparts(term, target):
-                    if word.group != target:
-                        continue
-                    others = places.get(word, [])
-                    moves: list[Move] = [(h, term, word, target) for h in hits]
-                    moves += [(h, word, term, term.group) for h in others if h not in hits]
-                    if dictionary.groups[term.group].unmarked if others else self._collapses(moves):
-                        self._passed["collapse"] += 1
-                        continue
-                    yield target, moves

@@ -24,7 +24,6 @@ from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextPar
 from auditor.text.english import word_list
 from auditor.text.split import sentences
 
-SCOPES = ("text", "term", "occurrence")
 _COUPLES = word_list("couples")
 _BATCH = 32  # seeds scanned together, so that their sentences are parsed in one batch
 
@@ -42,9 +41,6 @@ class MutationSuite(Suite):
         The attributes to change; None takes those of ``dictionaries`` that are marked ``default``.
     order : int
         The largest number of attributes changed together, at least 1.
-    scope : {"text", "term", "occurrence"}
-        ``text`` changes every term of the source group by slot; ``term`` one pair in all its occurrences
-        (HInter); ``occurrence`` one span.
     per_seed : int or None
         Choices for each set of attributes, spread over the target groups; None takes all.
     parser : TextParser or None
@@ -94,7 +90,6 @@ class MutationSuite(Suite):
         dictionaries: Sequence[Dictionary],
         attributes: str | Sequence[str] | None = None,
         order: int = 2,
-        scope: str = "text",
         per_seed: int | None = 8,
         parser: TextParser | None = None,
         seed: int = 7,
@@ -104,15 +99,13 @@ class MutationSuite(Suite):
         who: str = ALL,
         subject: str = "",
     ) -> None:
-        if scope not in SCOPES:
-            raise ConfigError(f"scope must be one of {', '.join(SCOPES)}; got {scope!r}")
         if order < 1:
             raise ConfigError(f"order must be at least 1; got {order}")
         if per_seed is not None and per_seed < 1:
             raise ConfigError(f"per_seed must be at least 1, or None for all; got {per_seed}")
         self._dictionaries = _chosen(dictionaries, attributes)
         self.wanted = _wanted(groups or {}, self._dictionaries)
-        self._order, self._scope, self._per_seed = order, scope, per_seed
+        self._order, self._per_seed = order, per_seed
         self._parser, self._seed, self._kept, self._insert = parser, seed, limit_chars or len, insertions
         self._matcher = Matcher(list(self._dictionaries.values()))
         self._persons = Persons(who, subject, parser)
@@ -132,7 +125,6 @@ class MutationSuite(Suite):
         return {
             "name": self.name,
             "order": self._order,
-            "scope": self._scope,
             "per_seed": self._per_seed,
             "insertions": self._insert,
             "who": self._persons.who,
@@ -224,7 +216,7 @@ class MutationSuite(Suite):
             groups[attribute] = named({h.terms[0].group for c in crowds for h in c.own}, dictionary)
             wanted = self.wanted.get(attribute, EVERY)
             apart = _crowds(attribute, hits, single)
-            offers[attribute] = Offer(scan, crowds, dictionary, self._scope, self.passed_over, wanted, apart)
+            offers[attribute] = Offer(scan, crowds, dictionary, self.passed_over, wanted, apart)
         for attribute, dictionary in self._dictionaries.items():
             if places and attribute not in offers and dictionary.insertable:
                 offers[attribute] = Insertion(scan, places, dictionary, self.wanted.get(attribute, EVERY))

@@ -213,7 +213,7 @@ def _edits(record: RunRecord) -> str:
         return f"{order}, all occurrences of a word pair, one pair after the other"
     if spec.suite == "grammar":
         return f"{order}, terminals of the grammar"
-    return f"{order}, scope {spec.scope or '–'}" + (f", in words about {person}" if person else "")
+    return order + (f", in words about {person}" if person else "")
 
 
 def compared(section: Probability) -> str:

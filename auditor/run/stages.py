@@ -20,7 +20,7 @@ from auditor.tasks.task import Task
 P = TypeVar("P")
 WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
 # What a suite of another package is given, where its signature names it.
-OFFERED = ("seeds", "dictionaries", "attributes", "order", "scope", "per_seed", "parser", "limit_chars", "seed", "task")
+OFFERED = ("seeds", "dictionaries", "attributes", "order", "per_seed", "parser", "limit_chars", "seed", "task")
 PARTS_OF_PROTOCOL = {
     "hinter": "--protocol hinter",
     "mutation.adaptive": "--strategy adaptive",
@@ -107,7 +107,6 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
         "dictionaries": dictionaries,
         "attributes": plan.attributes,
         "order": min(plan.order, 2) if plan.protocol == "hinter" else plan.order,
-        "scope": plan.scope,
         "per_seed": plan.per_seed,
         "parser": parser,
         "limit_chars": task.kept,

@@ -186,7 +186,7 @@ def _problem(one: MutatorFixture, output: tuple[str, ...]) -> str:
 def mutate(
     text: str, attribute: str, source_group: str, target_group: str, *, parser: TextParser | None = None, who: str = ALL
 ) -> list[str]:
-    """Return the rewritten texts of this project's suite (scope ``text``) for one direction.
+    """Return the rewritten texts of this project's suite for one direction.
 
     ``who`` is as on the command line; ``subject`` needs a parser, and takes *the applicant* for the person.
 

@@ -389,7 +389,6 @@ WRONG = [
     (("--task", "sentiment", "--data", "broken.jsonl"), "line 2"),
     (("--task", "sentiment", "--data", "plain.txt"), "people"),
     (("--task", "broken.yaml"), "broken.yaml"),
-    (("--task", "sentiment", "--scope", "word"), "--scope"),
     (("--task", "sentiment", "--order", "two"), "--order"),
     (
         ("--task", "sentiment", "--formats", "yaml", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"),

@@ -368,7 +368,6 @@ def record() -> dict[str, Any]:
             "attributes": ["gender", "nationality", "race"],
             "order": 2,
             "suite": "mutation",
-            "scope": "text",
             "per_seed": 8,
             "formats": [],
             "protocol": "default",

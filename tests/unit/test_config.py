@@ -58,7 +58,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scope": "terms"}, "Did you mean term"),
+        ({"protocol": "hintr"}, "Did you mean hinter"),
         ({"protocol": "astrea"}, "--protocol must be one of"),
         ({"order": 0}, "--order must be at least 1"),
         ({"order": 9}, "--order must be at most 4"),

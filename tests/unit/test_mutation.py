@@ -168,7 +168,6 @@ def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> No
     assert expected in texts(text, target)
 
 
-@pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
 @pytest.mark.parametrize(
     ("text", "attribute", "wrong"),
     [
@@ -181,8 +180,8 @@ def test_trans_and_nonbinary_groups(text: str, target: str, expected: str) -> No
         ("An American Indian called a British Indian.", "nationality", "American Indian called a American Indian"),
     ],
 )
-def test_no_term_reads_as_another_with_its_neighbours(text: str, attribute: str, wrong: str, scope: str) -> None:
-    found = one_case(text, attributes=[attribute], order=1, per_seed=None, scope=scope)
+def test_no_term_reads_as_another_with_its_neighbours(text: str, attribute: str, wrong: str) -> None:
+    found = one_case(text, attributes=[attribute], order=1, per_seed=None)
     assert not [v.input for v in found.variants if wrong in str(v.input)]
     placebos = Placebos(dictionaries=ALL).placebos(found, None, Random(0))
     assert not [v.input for v in placebos if "American American" in str(v.input)]
@@ -220,21 +219,13 @@ def test_marking_is_recorded() -> None:
     assert case.original.groups == {"gender": "unmarked"}
 
 
-def test_scopes() -> None:
-    text = "A man saw a man; his wife did not."
-    gender = [load("gender")]
-    assert "A woman saw a woman; her husband did not." in texts(text, "female", scope="text")
-    assert "A woman saw a woman; his wife did not." in texts(text, "female", scope="term")
-    assert "A woman saw a man; his wife did not." in texts(text, "female", scope="occurrence")
-    pair = "The man and the woman met."
-    assert texts(pair, "female", scope="term", dictionaries=gender) == {"The woman and the man met."}
-    assert texts(pair, "female", scope="occurrence", dictionaries=gender) == set()
+def test_every_word_of_a_group_is_changed() -> None:
+    assert "A woman saw a woman; her husband did not." in texts("A man saw a man; his wife did not.", "female")
 
 
-@pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
 @pytest.mark.parametrize("per_seed", [1, 8, None])
-def test_every_subset_of_a_joint_choice_is_there(scope: str, per_seed: int | None) -> None:
-    case = one_case("A British man met a black friend.", order=3, scope=scope, per_seed=per_seed)
+def test_every_subset_of_a_joint_choice_is_there(per_seed: int | None) -> None:
+    case = one_case("A British man met a black friend.", order=3, per_seed=per_seed)
     assert max(v.order for v in case.variants) == 3
     by_choices = {v.choices for v in case.variants}
     assert len(by_choices) == len(case.variants)
@@ -361,7 +352,7 @@ def test_truncated_text_makes_no_variant() -> None:
 
 
 def test_options_are_checked() -> None:
-    for wrong in ({"scope": "word"}, {"order": 0}, {"per_seed": 0}, {"dictionaries": []}):
+    for wrong in ({"order": 0}, {"per_seed": 0}, {"dictionaries": []}):
         with pytest.raises(ConfigError):
             MutationSuite(**({"seeds": [], "dictionaries": ALL} | wrong))
     with pytest.raises(ConfigError, match="two dictionaries"):
@@ -411,18 +402,17 @@ def test_raw_pairs_are_literal_and_repaired(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     pairs = load_options([str(folder)])
-    assert "A teenage woman" in texts("An elderly woman", "young", dictionaries=pairs, scope="term")
-    assert "a Rust (new) coder" in texts("a C++ (old) coder", "young", dictionaries=pairs, scope="term")
+    assert "A teenage woman" in texts("An elderly woman", "young", dictionaries=pairs)
+    assert "a Rust (new) coder" in texts("a C++ (old) coder", "young", dictionaries=pairs)
     assert texts("The manxyz", "young", dictionaries=pairs) == set()
     assert texts("The man.* said", "young", dictionaries=pairs) == {"The x1 said"}
 
 
 @pytest.mark.skipif(not (DATA / "hinter_pairs").is_dir(), reason="the published pair files are not beside the checkout")
-@pytest.mark.parametrize("scope", ["text", "term", "occurrence"])
-def test_published_pairs_run(scope: str) -> None:
+def test_published_pairs_run() -> None:
     raw = load_options([str(DATA / "hinter_pairs" / name) for name in ("race", "gender", "body")])
     text = "An old Italian teacher and his wife met Japanese people; the actresses liked blonde children."
-    case = one_case(text, dictionaries=raw, scope=scope, order=3)
+    case = one_case(text, dictionaries=raw, order=3)
     assert {v.order for v in case.variants} == {1, 2, 3}
     for variant in case.variants:
         assert check_variant(text, variant) == []

@@ -53,7 +53,7 @@ class AdaptiveSuite(Suite):
     ----------
     seeds : sequence of SourceText
         All texts.
-    dictionaries, attributes, order, scope, per_seed, parser, seed, limit_chars, insertions, groups
+    dictionaries, attributes, order, per_seed, parser, seed, limit_chars, insertions, groups
         As for `auditor.perturb.mutation.MutationSuite`; ``order`` is at least 2.
     share : float
         Share of the calls that goes to cases at random, in [0, 1).
@@ -80,7 +80,6 @@ class AdaptiveSuite(Suite):
         dictionaries: Sequence[Dictionary],
         attributes: str | Sequence[str] | None = None,
         order: int = 2,
-        scope: str = "text",
         per_seed: int | None = 8,
         parser: object = None,
         seed: int = 7,
@@ -108,7 +107,6 @@ class AdaptiveSuite(Suite):
         common: dict[str, Any] = {
             "dictionaries": dictionaries,
             "attributes": attributes,
-            "scope": scope,
             "per_seed": per_seed,
             "parser": parser,
             "seed": seed,

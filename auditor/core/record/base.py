@@ -33,7 +33,6 @@ class Spec(Part, frozen=True, kw_only=True):
     oracle: str | None = None
     order: int = 1
     per_seed: int | None = None
-    scope: str | None = None
     limit: int | None = None
     formats: tuple[str | None, ...] = ()
     parser: str | None = None
