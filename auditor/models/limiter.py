@@ -160,7 +160,7 @@ class Limiter:
         >>> limiter = Limiter(8, clock=lambda: 0.0)
         >>> limiter.headers({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m2.5s"})
         >>> limiter.wait_s(), limiter.room
-        (0.0, 3)
+        (0.0, 2)
         >>> limiter.headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m2.5s"})
         >>> limiter.wait_s()
         62.5
