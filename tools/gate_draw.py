@@ -4,8 +4,8 @@
 
 The same arguments draw the same rows. Texts are those of the embedded tasks and of ``../shared/data`` (reviews, web
 text and dialogue, case summaries, care notes, recorded assessments); documents of sets that are named are left out,
-and no document gives more than two variants. Two fifths are edits of one attribute, one fifth each joint edits,
-placebos (single and joint) and insertions; of each as many that the default gate keeps, and that it drops, as asked.
+and no document gives more than two variants. Two fifths are edits of one attribute, three tenths each joint edits
+and placebos (single and joint); of each as many that the default gate keeps, and that it drops, as asked.
 The sheet has the rows in an order of its own, without file, kind, stratum or verdict, each change in brackets (*[old →
 new]*). A row's ``weight`` is how many variants of its stratum and verdict were made for each that was drawn.
 """
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 SETS = sorted((ROOT / "tests" / "planted" / "gate").glob("*.jsonl"))
 WRITTEN = ROOT / "tests" / "planted" / "gate" / "texts" / "written.jsonl"  # for this purpose
-SHARES = {"single": 0.4, "joint": 0.2, "placebo": 0.2, "other": 0.2}
+SHARES = {"single": 0.4, "joint": 0.3, "placebo": 0.3}
 AROUND = 110  # characters on each side of a change on the sheet
 LONGEST = 1500  # characters of a review
 EACH = 2  # variants of a document
@@ -123,21 +123,18 @@ def cases(found: Sequence[SourceText]) -> Iterator[Case]:
     every = [dictionaries.load(name) for name in dictionaries.builtin()]
     maker = Placebos(dictionaries=every)
     parser = Parser()
-    for insertions in (False, True):
-        suite = MutationSuite(
-            seeds=found, dictionaries=every, insertions=insertions, per_seed=4, who="all-one-way", parser=parser
-        )
-        while made := suite.ask(64, Random(0)):
-            for case in made:
-                yield case if insertions else with_placebos(case, maker, per_seed=4, seed=7)
+    suite = MutationSuite(seeds=found, dictionaries=every, per_seed=4, who="all-one-way", parser=parser)
+    while made := suite.ask(64, Random(0)):
+        for case in made:
+            yield with_placebos(case, maker, per_seed=4, seed=7)
 
 
 def stratum(variant: Variant) -> str:
-    """The kind of a variant: placebo, joint, other (an insertion), or single."""
+    """The kind of a variant: placebo, joint or single."""
     kinds = {edit.kind for edit in variant.edits}
     if "placebo" in kinds:
         return "placebo"
-    return "other" if "insertion" in kinds else "joint" if len(variant.attributes) > 1 else "single"
+    return "joint" if len(variant.attributes) > 1 else "single"
 
 
 def drawn(wanted: dict[str, int], seed: int, known: frozenset[str], part: int) -> list[dict[str, object]]:

@@ -24,7 +24,7 @@ from auditor.measure.claims import MIN_TEXTS
 from auditor.report.words import listing
 
 PILOT_TEXTS, PILOT_SHARE = 40, 0.25
-LEAST_JOINT = 30  # texts that name all attributes, or each of them; with fewer, words are inserted
+LEAST_JOINT = 30  # texts that name all attributes, or each of them; with fewer, the report says so
 FEWEST = 6  # texts of a pilot, however small the budget
 FEW_TEXTS = 30  # fewer are not divided into a pilot and a test
 LEAST_TEXTS = 12  # fewer leave too little for a claim: six seeds must differ
@@ -109,7 +109,7 @@ class Rules:
     # -- what to work with ----------------------------------------------------------------------------
 
     def _material(self) -> Request:
-        """Suite, order and insertions that reach the attributes of the goal."""
+        """Suite and order that reach the attributes of the goal."""
         session, goal, plain = self.session, self.goal, self.base
         generated = replace(plain, suite="grammar", groups=())
         if not session.pool.seeds:
@@ -125,39 +125,30 @@ class Rules:
             if not request.grammar:
                 session.scan(request, keep=_pilot)
             session.step("look", reason, figures=figures)
-            joint = (wider if request.insertions else named).joint
-            if goal.attributes and goal.order > 1 and not request.grammar and joint < LEAST_JOINT:
+            if goal.attributes and goal.order > 1 and not request.grammar and named.joint < LEAST_JOINT:
                 names = listing([*goal.attributes])
                 self.few = (
-                    f"; {joint} of {plural(named.texts, 'text')} {verb(joint, 'names', 'name')} {names} together, and "
-                    "others that do (--data) would tell more"
+                    f"; {named.joint} of {plural(named.texts, 'text')} {verb(named.joint, 'names', 'name')} {names} "
+                    "together, and others that do (--data) would tell more"
                 )
             return request
 
-        wider = named = session.scan(plain)
+        named = session.scan(plain)
         figures |= {"texts": named.texts, "usable": named.usable}
         several = goal.attributes is None or len(goal.attributes) > 1
         least = "joint" if goal.order > 1 else "least"
         figures |= {least: named.joint} if several else {}
         if named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts):
             return look("enough texts name the attributes: their words are exchanged", plain)
-        with_words = replace(plain, insertions=True)
-        wider = session.scan(with_words)
-        figures["usable_with_insertions"] = wider.usable
-        figures |= {f"{least}_with_insertions": wider.joint} if several else {}
         own = session.settings.data is not None or session.settings.seeds is not None
-        if not own and goal.order > 1 and wider.joint < LEAST_TEXTS and self._makes_joint(generated):
+        if not own and goal.order > 1 and named.joint < LEAST_TEXTS and self._makes_joint(generated):
             return look("too few texts name the attributes together: cases come from the grammar", generated)
-        if wider.joint > named.joint:
-            return look(
-                "few texts name the attributes: words are also put before person nouns (a man, an old man)", with_words
-            )
         if not own and named.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
             return look("too few texts name the attributes: cases come from the grammar", generated)
         if not named.usable:
             names = ", ".join(goal.attributes or ()) or "any attribute"
             raise ConfigError(
-                f"None of the {plural(named.texts, 'text')} names people by {names}, and no word for it can be put in. "
+                f"None of the {plural(named.texts, 'text')} names people by {names}. "
                 "Give texts about these people with --data, or ask about others. See: audit dictionary list"
             )
         return look("few texts name the attributes, and nothing else reaches them", plain)

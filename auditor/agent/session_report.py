@@ -146,10 +146,7 @@ FIGURES = {
     "texts": "{} texts",
     "usable": "{} of them can be changed",
     "joint": "{} name all the attributes",
-    "usable_with_insertions": "with words put in: {} can be changed",
-    "joint_with_insertions": "{} then name all",
     "least": "{} name the attribute that the fewest name",
-    "least_with_insertions": "{} then name it",
     "calls": "{} calls",
     "calls_per_text": "{} calls a text, controls included",
     "cases": "{} cases",
@@ -189,7 +186,7 @@ def _runs(record: Record) -> list[Block]:
         what = (
             f"{run.name}: {PURPOSES[run.purpose]}, {words.plural(run.texts, 'text')}, "
             f"{words.attributes(request.attributes) if request.attributes else 'attributes that the texts name'}, "
-            f"order {request.order}, suite {request.suite}{', words inserted' if request.insertions else ''}"
+            f"order {request.order}, suite {request.suite}"
             f"{', groups ' + words.listing(request.groups) if request.groups else ''}"
             f", {request.strategy}; {words.plural(run.calls, 'call')}{_cost(run)}{state}"
         )

@@ -25,7 +25,7 @@ GROUPS = (
 )
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One run that a planner proposes.
 
     Attributes
@@ -50,7 +50,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     suite: Literal["mutation", "grammar"] = "mutation"
     per_seed: Annotated[int, Meta(ge=1, le=32)] = 4
     replicates: Annotated[int, Meta(ge=1, le=10)] | None = None
-    insertions: bool = False
     strategy: Strategy = "exhaustive"
 
     @property
@@ -90,6 +89,8 @@ def checked(values: Mapping[str, object], *, attributes: Collection[str]) -> Req
     """
     from auditor.perturb import dictionaries
 
+    if strange := sorted(map(str, values.keys() - set(Request.__struct_fields__))):
+        raise ConfigError(f"the plan: unknown field {strange[0][:40]!r}")
     try:
         request = msgspec.convert(dict(values), Request)
     except msgspec.ValidationError as error:
@@ -106,8 +107,8 @@ def checked(values: Mapping[str, object], *, attributes: Collection[str]) -> Req
         for name in group.split("/", 1):
             if name not in known:
                 raise ConfigError(f"unknown group {name[:40]!r} of {attribute}; known: {', '.join(known)}")
-    if request.grammar and (request.groups or request.insertions):
-        raise ConfigError("groups and insertions belong to the suite mutation")
+    if request.grammar and request.groups:
+        raise ConfigError("groups belong to the suite mutation")
     return msgspec.structs.replace(
         request,
         attributes=None if request.attributes is None else tuple(sorted(set(request.attributes))),

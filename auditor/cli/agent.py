@@ -112,8 +112,8 @@ def _outline(values: dict[str, Any], format: str) -> str:
         *([f"Filled in   {'; '.join(goal['assumed'])}"] if goal["assumed"] else []),
         f"Texts       {values['texts']['n']:,} distinct, {values['texts']['usable']:,} of them can be changed",
         f"Limits      {limits or 'none'}",
-        f"Pilot       {plural(request['texts'], 'text')}, suite {request['suite']}"
-        f"{', words inserted' if request['insertions'] else ''}: {sized['calls']:,} calls, cost {cost}",
+        f"Pilot       {plural(request['texts'], 'text')}, suite {request['suite']}: "
+        f"{sized['calls']:,} calls, cost {cost}",
         *(f"Then        {line}" for line in values["then"]),
         "",
         "Nothing was asked.",

@@ -41,7 +41,7 @@ HOSTED_REPEAT = 12
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 Strategy = Literal["exhaustive", "adaptive"]
-GONE: Mapping[str, object] = {"scope": "text"}  # settings until 0.2, with their defaults
+GONE: Mapping[str, object] = {"insertions": False, "scope": "text"}  # settings until 0.2, with their defaults
 
 
 def as_now(stored: Mapping[str, object]) -> dict[str, object]:
@@ -219,8 +219,6 @@ class Plan(SharedPlan):
         "Tasks of kind generation: a model spec; it compares answers in pairs, in both orders.")] = None
     embedding: Annotated[str | None, Option("--embedding", ASKED, RUN,
         "Tasks of kind generation: hf:NAME, an encoder; compares meanings too.")] = None
-    insertions: Annotated[bool, Option("--insertions", CHANGED, MAKE,
-        "Also put attributes that a text does not name before its person nouns (a man, a disabled man).")] = False
     test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
         "Ask about variants that failed the validity check too; reported apart.")] = False
     strategy: Annotated[Strategy, Option("--strategy", MEASURED, RUN,
@@ -333,8 +331,6 @@ def _clashes(plan: Plan) -> Iterator[str]:
             yield f"--groups names {attribute}, which is not among --attributes."
     if plan.groups and not mutation:
         yield "--groups belongs to --suite mutation and the default protocol."
-    if plan.insertions and plan.suite != "mutation":
-        yield "--insertions puts words into given texts; it belongs to --suite mutation."
     if plan.who not in ("", "all") and not mutation:
         yield "--who belongs to --suite mutation and the default protocol."
     if plan.who == "each" and plan.strategy == "adaptive":

@@ -15,10 +15,9 @@ from typing import NamedTuple, TypeVar
 
 from auditor.core.types import Edit, EditKind
 from auditor.perturb.combine import by_turns, grouped, numbered, with_parts
-from auditor.perturb.dictionaries import Dictionary, Term
-from auditor.perturb.edits import changes_tag, edits_of, inserted, misread, overlap, span_of
-from auditor.perturb.gate.lexicon import listed
-from auditor.perturb.matching import Place, Scan
+from auditor.perturb.dictionaries import Dictionary
+from auditor.perturb.edits import changes_tag, edits_of, misread, overlap, span_of
+from auditor.perturb.matching import Scan
 from auditor.perturb.moves import EVERY, Crowd, Move, Moves, Plan, Wanted
 
 
@@ -150,31 +149,6 @@ def _source(plan: Plan) -> str:
     return plan[1][0][1].group
 
 
-class Insertion:
-    """What one attribute that a text does not name offers there: an adjective before a person noun.
-
-    Every term stands at the first place only: later mentions of the person go without (a man → a disabled
-    man … the man). It has the interface of `Offer`.
-    """
-
-    def __init__(self, scan: Scan, places: Sequence[Place], dictionary: Dictionary, wanted: Wanted = EVERY) -> None:
-        if dictionary.attribute == "age":  # a trade is learnt and a kin is older or younger than somebody
-            places = [place for place in places if scan.tokens[place.token].key in listed("of_any_age")]
-        self._scan, self._places, self._dictionary, self._wanted = scan, places[:1], dictionary, wanted
-
-    def take(self, limit: int | None, rng: Random) -> list[Choice]:
-        """Return up to ``limit`` different choices, spread over the target groups."""
-        groups, wanted = self._dictionary.groups, self._wanted
-        terms = [t for t in self._dictionary.insertable if not groups[t.group].unmarked and wanted.inserts(t.group)]
-        plans: list[tuple[str, tuple[Place, Term]]] = [(t.group, (p, t)) for p in self._places for t in terms]
-        rows = plans if limit is None or len(plans) <= limit else itertools.islice(_spread(plans, rng), limit)
-        ends = frozenset({"to"}) if wanted else None
-        return [
-            Choice(term.attribute, group, inserted(self._scan, place, term), group, ends)
-            for group, (place, term) in rows
-        ]
-
-
 def _spread(plans: Sequence[tuple[str, _T]], rng: Random) -> Iterator[tuple[str, _T]]:
     """Yield ``plans`` in random order, one of each target group by turns."""
     rows = list(grouped((plan[0], plan) for plan in plans).values())
@@ -194,9 +168,7 @@ def ends_of(moves: Iterable[tuple[str, str]], wanted: Collection[str]) -> frozen
     )
 
 
-def sample(
-    offers: Mapping[str, Offer | Insertion], order: int, per_seed: int | None, key: str
-) -> list[tuple[Choice, ...]]:
+def sample(offers: Mapping[str, Offer], order: int, per_seed: int | None, key: str) -> list[tuple[Choice, ...]]:
     """Choose the sets of choices that become variants.
 
     ``per_seed`` choices for each set of attributes, spread evenly over the target groups. Joint sets are
@@ -257,11 +229,5 @@ def _one_way(joint: Sequence[Choice]) -> bool:
 
 
 def _apart(joint: Sequence[Choice]) -> bool:
-    """Whether no two edits of different choices touch the same characters, or need different articles."""
-    if len(joint) == 1:
-        return True
-    for choice, other in itertools.permutations(joint, 2):  # a word put between an article and what it is repaired for
-        starts = {span_of(e)[0] for e in choice.edits if e.kind == "insertion"}
-        if starts and any(e.kind == "agreement" and span_of(e)[1] + 1 in starts for e in other.edits):
-            return False
-    return not overlap(sorted(span_of(e) for choice in joint for e in choice.edits))
+    """Whether no two edits of different choices touch the same characters."""
+    return len(joint) == 1 or not overlap(sorted(span_of(e) for choice in joint for e in choice.edits))

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from auditor.core.types import Edit, EditKind, Span
 from auditor.perturb.dictionaries import Term, builtin, load, nations, persons
-from auditor.perturb.matching import Hit, Place, Scan
+from auditor.perturb.matching import Hit, Scan
 from auditor.text.english import (
     FUNCTION_WORDS,
     Word,
@@ -96,13 +96,6 @@ def edits_of(scan: Scan, hit: Hit, source: Term, target: Term, target_group: str
     if source.slot == "pronoun.subject" and target.text == "they":
         repairs.append(_verb_after(scan, hit) or _verb_before(scan, hit))
     return _together(scan, (hit.start, hit.end, new), repairs, source.attribute, kind, (source.group, target_group))
-
-
-def inserted(scan: Scan, place: Place, term: Term) -> tuple[Edit, ...]:
-    """Return the edits that put ``term`` before the person noun of ``place``, the article repaired."""
-    at, text = place.at, term.text.upper() if place.upper else term.text
-    article = _article(scan, place.token, at, scan.text[at:], term.text, place.upper)
-    return _together(scan, (at, at, f"{text} "), [article], term.attribute, "insertion", ("unmarked", term.group))
 
 
 def changes_tag(edit: Edit) -> bool:

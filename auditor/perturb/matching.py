@@ -12,12 +12,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from auditor.perturb.combine import grouped
-from auditor.perturb.context import DETERMINERS, Context, closes
+from auditor.perturb.context import Context
 from auditor.perturb.dictionaries import Dictionary, Term, persons
-from auditor.perturb.gate.lexicon import listed
-from auditor.text.english import FUNCTION_WORDS, Word, case_of, stands_alone, word_list, words
+from auditor.text.english import FUNCTION_WORDS, Word, stands_alone, word_list, words
 
-_BEFORE_NOUN = DETERMINERS | word_list("before_a_noun")
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
 _OWNED = frozenset(("own", "other", "mere", "many"))
 _WHOSE = frozenset(("own", "whole", "entire", "next", "last", "latest", "former"))  # and no object before them
@@ -45,14 +43,6 @@ class Scan(NamedTuple):
     open: list[Hit]
 
 
-class Place(NamedTuple):
-    """Where a modifier may be put: ``text[at:]`` begins with a person noun, which is token ``token``."""
-
-    at: int
-    token: int
-    upper: bool  # the noun is written in capitals
-
-
 _Entry = tuple[tuple[str, ...], tuple[Term, ...]]
 
 
@@ -73,7 +63,6 @@ class Matcher:
         adjectives = frozenset(t.text.lower() for t in known if t.slot.startswith("adjective"))
         nouns = {t.text.lower() for d in typed for t in d.sources if t.pos in {"NN", "NNS"} and t.role}
         self._context = Context(adjectives, nouns)
-        self._persons = self._context.people - listed("not_always_persons")
 
     def scan(self, text: str) -> Scan:
         """Find every term in ``text``; hits are in order and those of one dictionary do not overlap."""
@@ -85,29 +74,6 @@ class Matcher:
             hits.sort(key=lambda h: (h.start, h.end, h.terms[0].attribute))
         pending = [h for h in hits if len({t.slot for t in h.terms}) > 1]
         return Scan(text, tokens, hits, pending)
-
-    def places(self, scan: Scan) -> list[Place]:
-        """Find person nouns that stand right behind a determiner and are no part of a compound.
-
-        Only there a modifier can be put before the noun by the neighbouring words alone (a man, his wife;
-        not a police officer, the student union, tall men).
-        """
-        out = []
-        for i in range(1, len(scan.tokens)):
-            word, before = scan.tokens[i], scan.tokens[i - 1]
-            if word.key not in self._persons or before.key not in _BEFORE_NOUN:
-                continue
-            if i > 1 and scan.tokens[i - 2].key == "as":  # works as a welder: a trade, not a person
-                continue
-            surface = scan.text[word.start : word.end]
-            if scan.text[before.end : word.start] != " " or not stands_alone(scan.text, word.start, word.end):
-                continue
-            following = scan.tokens[i + 1] if i + 1 < len(scan.tokens) else None
-            if following is not None and following.key[0].isalnum() and not closes(following.key):
-                continue
-            if case_of(surface) in {"lower", "upper"}:
-                out.append(Place(word.start, i, case_of(surface) == "upper"))
-        return out
 
     def _search(self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word], hits: list[Hit]) -> None:
         free = 0

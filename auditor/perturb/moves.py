@@ -58,10 +58,6 @@ class Wanted(Collection[str]):
             not self._named or not self._any.isdisjoint((source, target)) or frozenset((source, target)) in self._pairs
         )
 
-    def inserts(self, group: str) -> bool:
-        """Whether a word of ``group`` may be put where none stood: the other end is then no group of a pair."""
-        return not self._named or group in self._any
-
 
 EVERY = Wanted()
 

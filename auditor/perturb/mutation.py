@@ -15,7 +15,7 @@ from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
 from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import Case, SourceText, Variant, draws_of, id_of, names
-from auditor.perturb.choices import Choice, Insertion, Offer, named, sample
+from auditor.perturb.choices import Choice, Offer, named, sample
 from auditor.perturb.dictionaries import Dictionary, unknown
 from auditor.perturb.edits import apply, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan, settle
@@ -49,9 +49,6 @@ class MutationSuite(Suite):
         With the case id it determines every random choice.
     limit_chars : callable or None
         Number of characters of a text that the model gets to see; terms beyond it are not changed.
-    insertions : bool
-        Whether an attribute that a text does not name is put before its first person noun (a man → a disabled
-        man), as edits of kind ``insertion``. Off by default: most such texts say more than their original.
     groups : mapping of str to iterable of str, optional
         Attribute → groups. Only changes that lead to one of these groups, or from one to any other, are made; of a
         pair (``female/male``) those between its two groups. A joint variant leads to the wanted groups (the first
@@ -94,7 +91,6 @@ class MutationSuite(Suite):
         parser: TextParser | None = None,
         seed: int = 7,
         limit_chars: Callable[[str], int] | None = None,
-        insertions: bool = False,
         groups: Mapping[str, Iterable[str]] | None = None,
         who: str = ALL,
         subject: str = "",
@@ -106,7 +102,7 @@ class MutationSuite(Suite):
         self._dictionaries = _chosen(dictionaries, attributes)
         self.wanted = _wanted(groups or {}, self._dictionaries)
         self._order, self._per_seed = order, per_seed
-        self._parser, self._seed, self._kept, self._insert = parser, seed, limit_chars or len, insertions
+        self._parser, self._seed, self._kept = parser, seed, limit_chars or len
         self._matcher = Matcher(list(self._dictionaries.values()))
         self._persons = Persons(who, subject, parser)
         self._seeds = iter(seeds)
@@ -126,7 +122,6 @@ class MutationSuite(Suite):
             "name": self.name,
             "order": self._order,
             "per_seed": self._per_seed,
-            "insertions": self._insert,
             "who": self._persons.who,
             **({"groups": {a: w.entries for a, w in sorted(self.wanted.items())}} if self.wanted else {}),
             "seed": self._seed,
@@ -189,27 +184,20 @@ class MutationSuite(Suite):
     def _case(
         self, seed: SourceText, scan: Scan, hits: Sequence[Hit], shares: Sequence[Share], single: Sequence[Share]
     ) -> Case | None:
-        places = self._matcher.places(scan) if self._insert else []
-        if places:
-            kept = self._kept(scan.text)
-            places = [place for place in places if scan.tokens[place.token].end <= kept]
-        if not hits and not places:
+        if not hits:
             self.skipped["names no group"] += 1
             return None
         if not shares:
             self.skipped[NOT_CLEAR] += 1
             return None
-        words = frozenset().union(*(share.words or () for share in shares))
-        if self._persons.who != ALL and shares[0].words is not None:
-            places = [place for place in places if place.at in words]
-        elif self._persons.who == SUBJECT_OR_ALL:
+        if self._persons.who == SUBJECT_OR_ALL and shares[0].words is None:
             self.passed_over[NOT_CLEAR] += 1
         case_id = id_of("c", [seed.id, seed.text])
         by_attribute = {h.terms[0].attribute for share in shares for h in share.hits}
-        if not by_attribute and not places:
+        if not by_attribute:
             self.skipped["names no group of the person who is judged"] += 1
             return None
-        offers: dict[str, Offer | Insertion] = {}
+        offers: dict[str, Offer] = {}
         groups: dict[str, str] = {}
         for attribute in sorted(by_attribute):
             crowds, dictionary = _crowds(attribute, hits, shares), self._dictionaries[attribute]
@@ -217,9 +205,6 @@ class MutationSuite(Suite):
             wanted = self.wanted.get(attribute, EVERY)
             apart = _crowds(attribute, hits, single)
             offers[attribute] = Offer(scan, crowds, dictionary, self.passed_over, wanted, apart)
-        for attribute, dictionary in self._dictionaries.items():
-            if places and attribute not in offers and dictionary.insertable:
-                offers[attribute] = Insertion(scan, places, dictionary, self.wanted.get(attribute, EVERY))
         picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{draws_of(case_id)}")
         if not picked:
             self.skipped["nothing can replace its terms"] += 1

@@ -142,7 +142,7 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
     groups: dict[str, list[str]] = {}
     for attribute, _, group in (one.partition(":") for one in plan.groups):
         groups.setdefault(attribute, []).append(group)
-    offered |= {"who": who, "subject": task.subject, "insertions": plan.insertions, "groups": groups}
+    offered |= {"who": who, "subject": task.subject, "groups": groups}
     suite = _with_lines(plan, task, name, offered) or create(SUITES, name, offered)
     return Stages(suite, gate, number, _placebos(suite, dictionaries, task))
 

@@ -91,8 +91,8 @@ CASES = {
         "--model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
         "resume RUN",
     ),
-    "inserted, adaptive": (
-        "run --task sentiment --data texts.csv --text-column words --insertions --strategy adaptive --max-calls 900 --limit 8 "
+    "adaptive": (
+        "run --task sentiment --data texts.csv --text-column words --strategy adaptive --max-calls 900 --limit 8 "
         "--attributes gender --model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
         "resume RUN",
     ),

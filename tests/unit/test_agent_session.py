@@ -76,8 +76,8 @@ def quick(out: Path, model: Any = None, goal: str = GOAL, **options: Any) -> age
         {"purpose": "pilot", "texts": 10, "attributes": ["../gender"]},
         {"purpose": "pilot", "texts": 10, "attributes": [["gender"]]},
         {"purpose": "pilot", "texts": 10, "order": 9},
-        {"purpose": "pilot", "texts": 10, "insertions": "yes"},
-        {"purpose": "pilot", "texts": 10, "insertions": True, "suite": "grammar"},
+        {"purpose": "pilot", "texts": 10, "insertions": True},
+        {"purpose": "pilot", "texts": 10, "groups": ["gender:female"], "suite": "grammar"},
         {"purpose": "pilot", "texts": 10, "suite": "hinter"},
     ],
     ids=str,
@@ -94,6 +94,15 @@ def test_a_proper_request_is_taken() -> None:
     assert checked(request.as_dict(), attributes=KNOWN) == request
 
 
+def test_a_session_of_version_0_2_can_still_be_read(tmp_path: Path) -> None:
+    path = quick(tmp_path, max_calls=400).path
+    record = json.loads((path / "session.json").read_text(encoding="utf-8"))
+    for run in record["runs"]:
+        run["request"] |= {"insertions": False, "scope": "text"}
+    (path / "session.json").write_text(json.dumps(record), encoding="utf-8")
+    assert agent.load(path).to_text()
+
+
 # -- texts and levels ----------------------------------------------------------------------------------
 
 
@@ -108,17 +117,17 @@ def test_the_order_of_texts_is_by_seed_and_equal_texts_count_once() -> None:
 
 
 def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[tuple[bool, int]] = []
+    looked: list[int] = []
 
     def scan(plan: Plan, of: Pool) -> Any:
-        looked.append((plan.insertions, len(of.seeds)))
+        looked.append(len(of.seeds))
         return scan_texts(plan, of)
 
     monkeypatch.setattr("auditor.agent.session.pool.scan", scan)
     cold = [SourceText(id=f"c{i}", text=f"The weather in row {i} was cold.") for i in range(20)]
     both = "Do film reviews about old women get another sentiment?"
     told = agent.outline(both, model=Planted(base="constant"), data=[*texts(), *cold])
-    assert looked == [(False, 36), (True, 36)]
+    assert looked == [36]
     assert told["texts"]["usable"] == 16
 
 

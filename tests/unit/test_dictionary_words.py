@@ -11,7 +11,6 @@ from auditor.core.types import Case, SourceText
 from auditor.perturb.dictionaries import builtin, load
 from auditor.perturb.matching import Matcher
 from auditor.perturb.mutation import MutationSuite
-from auditor.testing import check_variant
 
 ALL = [load(name) for name in builtin()]
 NAMES = [d.attribute for d in ALL]
@@ -166,24 +165,6 @@ def test_two_people_do_not_get_one_name() -> None:
         assert words[0] == words[4] != words[2]
 
 
-def insertions(text: str, attribute: str, **options: Any) -> list[str]:
-    found = cases(text, [attribute], insertions=True, order=1, **options)
-    return [str(v.input) for case in found for v in case.variants]
-
-
-def test_a_modifier_is_put_before_a_person_noun_with_its_article() -> None:
-    assert insertions("I met a man there; the man left.", "age") == [
-        "I met a teenage man there; the man left.",
-        "I met an adolescent man there; the man left.",
-        "I met a young man there; the man left.",
-        "I met a middle-aged man there; the man left.",
-        "I met an old man there; the man left.",
-        "I met an elderly man there; the man left.",
-    ]
-    assert "A blind actress spoke." in insertions("An actress spoke.", "disability")
-    assert "HIS DEAF WIFE LEFT." in insertions("HIS WIFE LEFT.", "disability")
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -198,43 +179,3 @@ def test_a_modifier_is_put_before_a_person_noun_with_its_article() -> None:
 def test_words_for_everybody_count_where_a_word_says_which_ones(text: str, found: bool) -> None:
     hits = [h.surface.lower() for h in Matcher([load("gender")]).scan(text).hits]
     assert bool({"people", "parents"} & set(hits)) == found
-
-
-def test_insertions_are_zero_width_edits_of_their_own_kind() -> None:
-    (case,) = cases("A woman left.", ["age", "gender"], insertions=True, order=2)
-    assert case.original.groups == {"gender": "female"}
-    joint = next(v for v in case.variants if v.input == "An old man left.")
-    assert [(e.kind, e.where, e.source, e.target, e.source_group) for e in joint.edits] == [
-        ("agreement", (0, 1), "A", "An", "unmarked"),
-        ("insertion", (2, 2), "", "old ", "unmarked"),
-        ("swap", (2, 7), "woman", "man", "female"),
-    ]
-    assert joint.groups == {"age": "old", "gender": "male"}
-    for variant in case.variants:
-        assert check_variant("A woman left.", variant) == []
-
-
-def test_two_attributes_do_not_repair_one_article() -> None:
-    (case,) = cases("It was an heiress.", ["age", "gender"], insertions=True, order=2)
-    assert {"It was a young heiress.", "It was an old heiress."} <= {v.input for v in case.variants}
-    (case,) = cases("It was a woman.", ["age", "disability"], insertions=True, order=2)
-    assert max(v.order for v in case.variants) == 1  # both would stand at one place
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "A police officer called.",  # a modifier would split the compound
-        "The student union met.",
-        "Tall men left.",
-        "An old woman left.",  # it names an age
-        "The man-made lake.",
-    ],
-)
-def test_no_insertion_where_the_place_is_unsure(text: str) -> None:
-    found = cases(text, ["age"], insertions=True)
-    assert [e for case in found for v in case.variants for e in v.edits if e.kind == "insertion"] == []
-
-
-def test_insertions_are_off_by_default() -> None:
-    assert cases("A man left.", ["age"]) == []

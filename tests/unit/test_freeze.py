@@ -289,5 +289,5 @@ class TestCommands:
 
         not_given = dict.fromkeys(Plan.flags("run"))
         command(**not_given | {"limit": 3, "models": []})
-        command(**not_given | {"cache": True, "insertions": True})
-        assert seen == [{"limit": 3}, {"cache": False, "insertions": True}]
+        command(**not_given | {"cache": True, "test_discarded": True})
+        assert seen == [{"limit": 3}, {"cache": False, "test_discarded": True}]

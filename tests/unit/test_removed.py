@@ -14,6 +14,7 @@ from auditor.cli.main import run
         (["report", "latest", "--format=html,ai-verify-json"], "--format ai-verify-json", "--format json"),
         (["validity", "sample", "latest", "--out", "sheet.csv"], "validity", "--format answers"),
         (["validity"], "validity", "--format answers"),
+        (["generate", "--task", "sentiment", "--insertions"], "--insertions", "--suite grammar"),
         (["run", "--task", "sentiment", "--scope", "term"], "--scope", "all words of a group"),
         (["--task=sentiment", "--scope=term"], "--scope", "all words of a group"),
         (["report", "latest", "--format", "inspect"], "--format inspect", "--format answers"),

@@ -175,14 +175,6 @@ def test_a_joint_change_is_of_one_person() -> None:
             assert len(inside) == 1
 
 
-def test_insertions_stand_before_the_person_who_is_judged() -> None:
-    text = "A man sold the van. The applicant repaired it, and she drives it now. She is a nurse."
-    spans = spans_of(text, "applicant", "she", "She", "nurse")
-    found = case_of(text, "subject", spans, attributes=["religion"], insertions=True)
-    assert found is not None
-    assert {str(v.input).find("A man sold the van.") for v in found.variants} == {0}
-
-
 def test_persons_are_told_apart_by_a_parser() -> None:
     with pytest.raises(ConfigError, match="parser"):
         MutationSuite(seeds=[], dictionaries=[dictionaries.load("gender")], who="subject")

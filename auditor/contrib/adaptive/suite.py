@@ -53,7 +53,7 @@ class AdaptiveSuite(Suite):
     ----------
     seeds : sequence of SourceText
         All texts.
-    dictionaries, attributes, order, per_seed, parser, seed, limit_chars, insertions, groups
+    dictionaries, attributes, order, per_seed, parser, seed, limit_chars, groups
         As for `auditor.perturb.mutation.MutationSuite`; ``order`` is at least 2.
     share : float
         Share of the calls that goes to cases at random, in [0, 1).
@@ -84,7 +84,6 @@ class AdaptiveSuite(Suite):
         parser: object = None,
         seed: int = 7,
         limit_chars: object = None,
-        insertions: bool = False,
         groups: Mapping[str, Iterable[str]] | None = None,
         who: str = "all",
         subject: str = "",
@@ -111,7 +110,6 @@ class AdaptiveSuite(Suite):
             "parser": parser,
             "seed": seed,
             "limit_chars": limit_chars,
-            "insertions": insertions,
             "groups": groups,
             "who": who,
             "subject": subject,

@@ -31,7 +31,6 @@ TAGS = frozenset(
         "as:noun",  # only where it stands as a noun (an American.)
         "as:adjective",  # only where it stands as an adjective (an American film; He is American.)
         "name",  # only as a first name (Emily, Emily Walsh; not Joan Emily, the Emily)
-        "insert",  # an adjective that may be put before a person noun (a man → a disabled man)
         "source-only",  # found, never written
         "target-only",  # written, never found
     }
@@ -156,11 +155,6 @@ class Dictionary:
         return tuple(t for t in same.values() if t is not term and t.register in (term.register, "neutral"))
 
     @cached_property
-    def insertable(self) -> tuple[Term, ...]:
-        """The adjectives that may be put before a person noun, in the order of the file."""
-        return tuple(t for t in self.terms if "insert" in t.tags and "source-only" not in t.tags)
-
-    @cached_property
     def _by_kind(self) -> dict[tuple[tuple[str, ...], str], tuple[Term, ...]]:
         return _grouped(((_kind(t), t.group), t) for t in self.terms if "source-only" not in t.tags)
 
@@ -188,7 +182,7 @@ NAMED = re.compile(r"\w[\w .-]*")  # an attribute: it is typed in options, and s
 NAMES = "letters, digits, blanks, dots, _ and - are allowed in the name of an attribute"
 _NEAR = ("not_before", "not_after")
 _TOP = {"attribute", "extends", "version", "default", "primary", "source", "groups", "slots", "table", "needs", *_NEAR}
-_META = {"pos", "number", "role", "register", "source", "before", "after", "as", "needs", "insert", *_NEAR}
+_META = {"pos", "number", "role", "register", "source", "before", "after", "as", "needs", *_NEAR}
 _GROUP = ("label", "unmarked", "fallback", "agrees", "source")
 _KINDS: dict[str, str | None] = {"terms": None, "source_only": "source-only", "target_only": "target-only"}
 
@@ -330,7 +324,7 @@ class _Reader:
         values: dict[str, object] = {key: getattr(known[0], key) for key in ("pos", "number", "role", "register")}
         values |= dict(tag.split(":", 1) for tag in sorted(tags) if ":" in tag)
         values |= {key: sorted(frozenset.intersection(*(getattr(t, key) for t in known))) for key in _NEAR}
-        return {key: value for key, value in {**values, "insert": "insert" in tags}.items() if value}
+        return {key: value for key, value in values.items() if value}
 
     def table_rows(self) -> Iterator[_Row]:
         if "table" not in self.content:
@@ -360,7 +354,6 @@ class _Reader:
             tags.add(own)
         else:
             tags |= self.needed(own, text, f"{where}.needs")
-        tags |= {"insert"} if meta.get("insert") else set()
         tags |= self.needed(self.content.get("needs", {}), text, "needs")
         own_source = self.word(meta, "source", where)
         if unknown := tags - TAGS:
