@@ -278,7 +278,7 @@ def test_no_package_takes_the_place_of_another(install: Install) -> None:
 
 
 def test_what_is_built_in_is_declared_like_the_rest() -> None:
-    forms = {f"{page}{form}.v1" for page in registry.PAGES for form in ("", "-md", "-json")}
+    forms = {f"{page}{form}.v1" for page in registry.PAGES for form in ("", "-md")}
     assert forms <= set(registry.RENDERERS.names())
     for kind in registry.KINDS:
         for name in kind.names():
