@@ -34,7 +34,6 @@ MODULES = (
     "faults",
     "tabular_slow",
     "page",
-    "adaptive",
     "impact",
     "million",
     "langfair",

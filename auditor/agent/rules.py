@@ -338,7 +338,7 @@ class Rules:
         request = replace(
             self._only(together),
             purpose="pilot" if self.base.grammar else "search",
-            strategy="exhaustive" if self.base.grammar else "adaptive",
+            suite="grammar" if self.base.grammar else "joint-first",
             texts=texts,
             attributes=tuple(together),
             order=min(4, max(2, len(together))),

@@ -188,7 +188,7 @@ def _runs(record: Record) -> list[Block]:
             f"{words.attributes(request.attributes) if request.attributes else 'attributes that the texts name'}, "
             f"order {request.order}, suite {request.suite}"
             f"{', groups ' + words.listing(request.groups) if request.groups else ''}"
-            f", {request.strategy}; {words.plural(run.calls, 'call')}{_cost(run)}{state}"
+            f"; {words.plural(run.calls, 'call')}{_cost(run)}{state}"
         )
         out.append(Text(what, link=f"{run.folder}/report.html" if run.folder and figures else ""))
         beside = "" if run.counts_as_fresh else " (in this run; exploratory)"

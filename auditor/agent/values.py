@@ -14,7 +14,6 @@ from msgspec import Meta
 
 from auditor.agent.goal import Goal
 from auditor.core.errors import ConfigError
-from auditor.core.plan import Strategy
 from auditor.core.record.measured import Bounds
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict
 
@@ -47,10 +46,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attributes: tuple[str, ...] | None = None
     groups: Annotated[tuple[str, ...], Meta(description=GROUPS)] = ()
     order: Annotated[int, Meta(ge=1, le=4)] = 2
-    suite: Literal["mutation", "grammar"] = "mutation"
+    suite: Literal["mutation", "joint-first", "grammar"] = "mutation"
     per_seed: Annotated[int, Meta(ge=1, le=32)] = 4
     replicates: Annotated[int, Meta(ge=1, le=10)] | None = None
-    strategy: Strategy = "exhaustive"
 
     @property
     def grammar(self) -> bool:

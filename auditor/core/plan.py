@@ -31,7 +31,7 @@ from auditor.core.shared_plan import (
     SharedPlan,
 )
 
-SUITES = ("mutation", "grammar")  # beside them those of other packages: `auditor.run.stages`
+SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.stages`
 REFERENCES = ("equal", "bls")
 UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
 HOSTED = ("openai", "langchain")  # kinds of models that a provider sells answers of
@@ -40,8 +40,11 @@ SMALL: Mapping[str, int] = {"order": 1, "per_seed": 2}  # of a hosted model, whe
 HOSTED_REPEAT = 12
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
-Strategy = Literal["exhaustive", "adaptive"]
-GONE: Mapping[str, object] = {"insertions": False, "scope": "text"}  # settings until 0.2, with their defaults
+GONE: Mapping[str, object] = {
+    "insertions": False,
+    "scope": "text",
+    "strategy": "exhaustive",
+}  # settings until 0.2, with their defaults
 
 
 def as_now(stored: Mapping[str, object]) -> dict[str, object]:
@@ -168,8 +171,8 @@ class Plan(SharedPlan):
     order: Annotated[int, Field(ge=1, le=4), Option("--order", CHANGED, MAKE,
         "How many attributes are changed together, at most.")] = 2
     suite: Annotated[str, Option("--suite", CHANGED, MAKE,
-        "How cases are made: mutation of texts (default), grammar: generated, or a suite of another package (audit "
-        "plugins).")] = "mutation"
+        "How cases are made: mutation of texts (default); joint-first: hidden changes alone, parts asked after a joint "
+        "change; grammar: generated; or a suite of another package (audit plugins).")] = "mutation"
     suite_options: Annotated[Names, Option("--suite-option", CHANGED, MAKE,
         "NAME=VALUE for the suite of another package.", repeated=True)] = ()
     grammar: Annotated[str | None, Option("--grammar", CHANGED, MAKE | {"groups"},
@@ -221,8 +224,6 @@ class Plan(SharedPlan):
         "Tasks of kind generation: hf:NAME, an encoder; compares meanings too.")] = None
     test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
         "Ask about variants that failed the validity check too; reported apart.")] = False
-    strategy: Annotated[Strategy, Option("--strategy", MEASURED, RUN,
-        "exhaustive (default): every text in order; adaptive: calls go where hidden changes are found.")] = "exhaustive"
     engine: Annotated[Literal["local", "ray"], Option("--engine", LIMITS, RUN,
         "local (default), or ray: cases and local models on a cluster.", shapes=False)] = "local"
     jobs: Annotated[AtOnce, Option("--jobs", LIMITS, MAKE,
@@ -252,7 +253,7 @@ class Plan(SharedPlan):
     @property
     def lines(self) -> bool:
         """Whether a line may be put in front of texts."""
-        return (self.suite, self.protocol, self.strategy) == ("mutation", "default", "exhaustive")
+        return (self.suite, self.protocol) == ("mutation", "default")
 
     @property
     def checked_by(self) -> str:
@@ -303,7 +304,9 @@ class Plan(SharedPlan):
 
 def _clashes(plan: Plan) -> Iterator[str]:
     """What does not go together."""
-    mutation = plan.suite == "mutation" and plan.protocol == "default"
+    mutation = plan.suite in ("mutation", "joint-first") and plan.protocol == "default"
+    if plan.suite == "joint-first":
+        yield from _joint_first(plan)
     if plan.protocol == "hinter" and plan.checked_by != "dependency":
         yield "--protocol hinter checks variants as published; leave --gate out."
     if plan.suite_options and plan.suite in SUITES:
@@ -333,19 +336,31 @@ def _clashes(plan: Plan) -> Iterator[str]:
         yield "--groups belongs to --suite mutation and the default protocol."
     if plan.who not in ("", "all") and not mutation:
         yield "--who belongs to --suite mutation and the default protocol."
-    if plan.who == "each" and plan.strategy == "adaptive":
-        yield "--strategy adaptive changes one set of words at a time in several attributes; leave --who out."
     if plan.wordings > 1 and not mutation:
         yield "--wordings belongs to --suite mutation and the default protocol."
     if plan.carrier and not plan.lines and set(plan.carrier) != {"words"}:
-        yield "--carrier name and statement belong to --suite mutation, the default protocol and --strategy exhaustive."
+        yield "--carrier name and statement belong to --suite mutation, and the default protocol."
+
+
+def _joint_first(plan: Plan) -> Iterator[str]:
+    """Name what has no place where parts are asked only after a change, and no rate is measured."""
+    if plan.order < 2:
+        yield "--suite joint-first looks for changes of several attributes together: give --order 2 or more."
+    for clashes, option in (
+        (plan.protocol != "default", f"--protocol {plan.protocol}"),
+        (plan.until_decided, "--until-decided"),
+        (plan.wordings > 1, "--wordings"),
+        (plan.who == "each", "--who each"),
+        (plan.batch, "--batch"),
+    ):
+        if clashes:
+            yield f"--suite joint-first asks parts only after a change and makes no claims; leave {option} out."
 
 
 def _until(plan: Plan) -> Iterator[str]:
     early = "prepares texts that may never be asked about"
     for clashes, option, why in (
         (plan.protocol != "default", f"--protocol {plan.protocol}", "says itself what is asked"),
-        (plan.strategy == "adaptive", "--strategy adaptive", "goes where answers change, which decides no claim"),
         (plan.batch, "--batch", "may take a day, and each round of questions waits for the one before"),
         (plan.jobs > 1, "--jobs", early),
         (plan.engine != "local", f"--engine {plan.engine}", early),

@@ -77,8 +77,8 @@ class Suite(ABC):
         Ends in a version.
     checks : mapping of str to Check, or None
         The suite's own check of each of its variants, by id; None leaves them to the gate of the plan.
-    brings_placebos, listens : bool
-        Whether `placebos` makes any, and whether `hear` wants the answers to every case.
+    brings_placebos : bool
+        Whether `placebos` makes any.
     figures : sequence of Figure
         Measures of its own, which `measure` computes for a case.
     skipped, passed_over : Counter of str
@@ -88,7 +88,6 @@ class Suite(ABC):
     name: str
     checks: Mapping[str, Check] | None = None
     brings_placebos: ClassVar[bool] = False
-    listens: ClassVar[bool] = False
     figures: Sequence[Figure] = ()
     skipped: Counter[str]
     passed_over: Counter[str]
@@ -113,12 +112,6 @@ class Suite(ABC):
     def placebos(self, case: Case, n: int | None, rng: Random) -> Sequence[Variant]:
         """Variants of ``case`` that change no group, at most ``n`` for each attribute."""
         return ()
-
-    def hear(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> None:  # noqa: B027
-        """Take note of the answers to one case; only where ``listens``."""
-
-    def keep(self, answers: float, each: int) -> None:  # noqa: B027
-        """Leave ``answers`` calls for what is asked at the end; only where ``listens``."""
 
     def measure(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Mapping[str, float | None]:
         """What the answers of one model to one case come to, by the names of ``figures``; None is left out."""

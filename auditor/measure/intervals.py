@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 
 from auditor.core.shown import plural
 from auditor.core.types import Estimate
-from auditor.measure.observations import Floats, Ints
+from auditor.measure.observations import Floats
 
 LEVEL = 0.95
 FEW_SEEDS = 100
 FEW_WITH_FLIP = 10
 BY_SEED = "korn-graubard by seed"
-BY_CHANCE = "weighted by inclusion (Hájek), by text"
 SEQUENCE = "beta-binomial mixture confidence sequence"
 
 
@@ -275,79 +274,6 @@ def confidence_sequence(successes: int, n: int, level: float = LEVEL) -> tuple[f
     # Through the other outcome: near 1 floats are too far apart to hold the limit of very many draws.
     high = 1.0 - below(fails, successes) if fails else 1.0
     return min(low, rate), max(high, rate)
-
-
-# -- what was drawn with known chances ------------------------------------------------------------------------
-
-
-def _by_text(weights: Floats, texts: Ints, *columns: Floats) -> tuple[float, list[Floats]]:
-    """Effective number of texts, and sums of ``columns`` by text."""
-    _, at = np.unique(texts, return_inverse=True)
-    total = np.bincount(at, weights)
-    sums = [np.asarray(np.bincount(at, column), dtype=np.float64) for column in columns]
-    return float(total.sum() ** 2 / (total @ total)), sums
-
-
-def weighted_share(events: Floats, weights: Floats, texts: Ints) -> Estimate:
-    """Share of the rows with an event (0 or 1), each row counted with the weight, in any unit, that it stands for.
-
-    A ratio of weighted sums; its variance by linearisation over texts gives an effective sample size as in Korn and
-    Graubard (1998), with the effective number of texts for the degrees of freedom, and as the size where there is no
-    event. Rows of one text may depend on each other in any way.
-
-    Examples
-    --------
-    >>> even = weighted_share(np.array([1.0, 0, 0, 0] * 25), np.ones(100), np.arange(100))
-    >>> even.value, round(even.low, 3), round(even.high, 3)
-    (0.25, 0.167, 0.348)
-    """
-    unit = weights / weights.sum()
-    p = float(unit @ events)
-    several, (residuals, hit) = _by_text(unit, texts, unit * (events - p), unit * events)
-    n = len(residuals)
-    variance = n / max(n - 1, 1) * float(residuals @ residuals)
-    size = several
-    if 0 < p < 1 and variance > 0:
-        ratio = t_quantile(LEVEL, 1e9) / t_quantile(LEVEL, max(several - 1, 1.0))
-        own = p * (1 - p) / variance * ratio**2
-        # What is seldom drawn weighs most, and may have events that were not drawn: until as many events as some of
-        # the heaviest rows were seen, the sample is worth no more than one without any event.
-        seen = float(unit @ events) / float(unit.max())
-        size = min(own, several + max(0.0, own - several) * (1 - math.exp(-seen / 2)))
-    made = share_estimate(p, size, LEVEL, n=n, method=BY_CHANCE, note=approximate_note(n, int(np.count_nonzero(hit))))
-    return replace(made, n_variants=len(events))
-
-
-def weighted_change(changes: Floats, weights: Floats, texts: Ints, strata: Ints) -> Estimate:
-    """Mean of changes in {−1, 0, 1} over strata that count the same, rows of a stratum with their weights.
-
-    Limits are those of t, or of the shares that go up and down where these are wider: rare changes make t too short.
-
-    Examples
-    --------
-    >>> one = weighted_change(np.array([1.0, 0, 0, 0]), np.ones(4), np.arange(4), np.array([0, 0, 1, 1]))
-    >>> one.value, one.low < 0 < one.high
-    (0.25, True)
-    """
-    unit, centre = np.zeros(len(weights)), np.zeros(len(weights))
-    kinds = np.unique(strata)
-    for kind in kinds:
-        own = strata == kind
-        unit[own] = weights[own] / weights[own].sum() / len(kinds)
-        centre[own] = float(unit[own] @ changes[own]) * len(kinds)
-    mean = float(unit @ changes)
-    several, (residuals,) = _by_text(unit, texts, unit * (changes - centre))
-    n = len(residuals)
-    half = t_quantile(LEVEL, max(several - 1, 1.0)) * math.sqrt(n / max(n - 1, 1) * float(residuals @ residuals))
-    up, down = (weighted_share((changes == way).astype(float), unit, texts) for way in (1, -1))
-    low, high = apart(up, down)
-    return replace(
-        up,
-        value=mean,
-        low=max(-1.0, min(low, mean - half)),
-        high=min(1.0, max(high, mean + half)),
-        note=up.note or down.note,
-    )
 
 
 # -- in words -------------------------------------------------------------------------------------------------

@@ -238,12 +238,7 @@ def _provenance(record: RunRecord) -> Section:
 
 def conditional(record: RunRecord) -> tuple[Section, ...]:
     """Those of a run, in the order of a report."""
-    search: list[Section] = []
-    if record.adaptive is not None:
-        from auditor.contrib.adaptive import search_report
-
-        search = [search_report.build(record.adaptive)]
-    return (*models(record), *search, *discarded(record), *frozen(record), *waived(record))
+    return (*models(record), *discarded(record), *frozen(record), *waived(record))
 
 
 def models(record: RunRecord) -> Iterator[Section]:

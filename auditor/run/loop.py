@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from auditor.contrib.hinter import joint_first
 from auditor.core.errors import PluginError, UserError
 from auditor.core.protocols import Observer, Oracle, Suite
 from auditor.core.types import Answer, Case, Check, Outcome, Progress, Prompt, Request, Variant, Verdict
@@ -42,7 +43,7 @@ class Loop(State):
         answered: Answered | None = None,
     ) -> None:
         super().__init__(parts, folder, observe=observe, answered=answered)
-        self.oracle, self.figures = Judge(parts.oracle, parts.suite), Figures(parts.suite)
+        self.oracle, self.figures = Judge(parts.oracle), Figures(parts.suite)
         self.judge = None if parts.judge is None else free.pair_judge(self, parts.judge)
         self.until = Until(self) if self.plan.until_decided else None
 
@@ -119,17 +120,17 @@ class Loop(State):
         """Ask one model about one round and judge its answers."""
         answers: Answers = {name: defaultdict(list) for name in tally.formats}
         first = [v for case in cases for v in self._first(case, checks)]
-        quick = [case for case in cases if self._one_is_enough(case)]
+        ordered = [case for case in cases if joint_first.ordered(case)]
         # A wording more says more of a text than the same wording again.
         once = {v.id for v in first if self.observed.shape(v).kind == "wording"}
-        single = (case for case in cases if self.once(case) or self._one_is_enough(case))
+        single = [*ordered, *(case for case in cases if self.once(case))]
         once |= {v.id for case in single for v in (case.original, *case.variants)}
         await self._ask(tally, first, prompts, answers, once=once)
-        if quick and tally.replicates > 1 and not tally.client.stopped:
-            again = [v for case in quick for v in self._again(tally, case, answers)]
+        if tally.replicates > 1 and not tally.client.stopped:
+            again = [v for case in ordered for v in joint_first.again(case, self._said(tally, case, answers))]
             await self._ask(tally, again, prompts, answers, start=1)
-        later = [v for case in cases for v in self._later(tally, case, answers)]
-        if later and not tally.client.stopped:
+        if not tally.client.stopped:
+            later = [v for case in ordered for v in joint_first.later(case, self._said(tally, case, answers))]
             await self._ask(tally, later, prompts, answers)
         self.stop(tally.client)
         self._require_scores(tally, answers)
@@ -200,39 +201,15 @@ class Loop(State):
             self.observed.measure(self.parts.oracle.measure(case, compared), **where)
         return judged
 
-    def _directed(self, case: Case) -> bool:
-        return self.plan.strategy == "adaptive" and case.sampling == "directed"
-
     def _first(self, case: Case, checks: Mapping[str, Check]) -> Sequence[Variant]:
-        """What is asked at once: all, or of a directed case the original and variants that are part of no other."""
+        """What is asked at once."""
         if self.until is not None:
             return self.until.wanted(case, checks)
-        if not self._directed(case):
-            return (case.original, *case.variants)
-        parts = [v for v in case.variants if not any(v.choices < other.choices for other in case.variants)]
-        return [case.original, *parts]
-
-    def _one_is_enough(self, case: Case) -> bool:
-        """Whether a first answer that is the same is enough: in a search, where labels are compared."""
-        return self._directed(case) and not self.parts.task.kind.by_degrees
+        return joint_first.first(case) if joint_first.ordered(case) else (case.original, *case.variants)
 
     def _said(self, tally: Tally, case: Case, answers: Answers) -> list[Verdict]:
         """What the oracle says so far, in all formats."""
         return [v for name in tally.formats for v in self.parts.oracle.judge(case, _present(case, answers[name]))]
-
-    def _again(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
-        """Of a case that was asked once: what differs from the original or has no label, and the original."""
-        unlike = dict.fromkeys(v.variant_id for v in self._said(tally, case, answers) if v.outcome != "pass")
-        by_id = {v.id: v for v in case.variants}
-        return [case.original, *(by_id[name] for name in unlike)] if unlike else []
-
-    def _later(self, tally: Tally, case: Case, answers: Answers) -> list[Variant]:
-        """The parts of a directed case's joint variants that changed the answer, in some format."""
-        if not self._directed(case):
-            return []
-        changed = {v.variant_id for v in self._said(tally, case, answers) if v.outcome == "violation"}
-        joint = [v.choices for v in case.variants if v.id in changed]
-        return [v for v in case.variants if any(v.choices < choices for choices in joint)]
 
     def _require_scores(self, tally: Tally, answers: Answers) -> None:
         """Stop at once where the oracle compares scores and the model gives none."""
@@ -256,8 +233,7 @@ def _present(case: Case, answers: Mapping[str, list[Answer]]) -> dict[str, list[
 def source(parts: Parts) -> Source:
     """The source that the plan's engine names; this process where a case depends on more than its seed."""
     plan = parts.plan
-    apart = parts.texts and plan.strategy != "adaptive"  # not generated, not stored
-    if not apart or (plan.engine == "local" and plan.jobs == 1):
+    if not parts.texts or (plan.engine == "local" and plan.jobs == 1):
         return Source(parts)
     from auditor.run.workers import actors, processes
 
@@ -281,8 +257,8 @@ class Judge:
     different answers: what it said is remembered.
     """
 
-    def __init__(self, oracle: Oracle, suite: Suite) -> None:
-        self._oracle, self._suite = oracle, suite
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
         self._known: dict[tuple[Replicates, Replicates], Comparison] = {}
 
     def judge(
@@ -295,8 +271,6 @@ class Judge:
         format: str = "",
     ) -> list[Verdict]:
         """Verdicts for the variants that ``answers`` holds, in the order of the case."""
-        if self._suite.listens:  # verdicts carry no scores
-            self._suite.hear(case, answers)
         if not self._oracle.by_labels:
             said = self._oracle.judge(case, answers)
             return [dataclasses.replace(v, hidden=None, model=model, format=format) for v in said]

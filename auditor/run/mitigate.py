@@ -40,7 +40,7 @@ Stored = tuple[Case, Mapping[str, Check]]
 # The settings of the run that a trial does without.
 BARE_PLAN: Mapping[str, object] = {
     "until_decided": False, "batch": False, "jobs": 1, "engine": "local", "judge": None, "repeat": None,
-    "test_discarded": False, "strategy": "exhaustive", "fail_on": None, "max_calls": 0, "max_cost": None,
+    "test_discarded": False, "fail_on": None, "max_calls": 0, "max_cost": None,
     "max_seconds": None,
 }  # fmt: skip
 TRIAL = "trial.json"  # in the folder of a trial: what `again` goes on with

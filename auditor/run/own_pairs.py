@@ -104,7 +104,6 @@ def suite_of(plan: Plan) -> Pairs | None:
         return None
     refused = {
         "--suite": plan.suite != "mutation",
-        "--strategy": plan.strategy != "exhaustive",
         "--protocol": plan.protocol != "default",
         "--dictionary": plan.dictionaries,
         "--attributes": plan.attributes,

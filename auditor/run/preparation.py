@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.core.errors import ConfigError
-from auditor.core.plan import CONFIRM_REPLICATES, DEFAULT_REPLICATES, Plan, of_package
 from auditor.core.plan import SUITES as OWN
+from auditor.core.plan import Plan, of_package
 from auditor.core.protocols import Gate, Model, Observer, Oracle, PlaceboMaker, Suite
 from auditor.core.record.measured import Gold
 from auditor.core.registry import CHECKS, MODELS, ORACLES
@@ -120,8 +120,6 @@ def prepare(
     if task.turns:
         _require_talks(plan, task, models)
     oracle = _oracle(plan, task)
-    if made.suite.listens:
-        _leave_calls(plan, task, made.suite, models)
     judge = _judge(plan, task) if need_models else None
     budget = budget_of(plan)
     if plan.max_cost is not None:
@@ -214,26 +212,10 @@ def _require_sense(plan: Plan, task: Task) -> None:
             raise ConfigError(
                 f"task {task.name!r} has no prompt format {name!r}; formats: {', '.join(task.formats)}, all."
             )
-    if plan.strategy != "adaptive":
-        return
-    each = "--strategy adaptive decides each round by the answers to the one before"
-    if plan.jobs > 1 or plan.engine != "local":
-        raise ConfigError(f"{each}, in one process; leave --jobs and --engine out.")
-    if task.kind.by_degrees:
+    if plan.suite == "joint-first" and task.kind.by_degrees:
         raise ConfigError(
-            f"--strategy adaptive goes where labels change; the answers to task {task.name!r} are "
-            f"{task.kind.noun}, which differ by degrees. Leave --strategy out."
-        )
-    if plan.batch:
-        raise ConfigError(f"{each}, and a batch may take a day; leave --batch out.")
-    if plan.suite != "mutation":
-        raise ConfigError(
-            f"--strategy adaptive searches texts that are given; --suite {plan.suite} generates its own. "
-            "Leave --suite out, or leave --strategy out."
-        )
-    if plan.protocol != "default":
-        raise ConfigError(
-            f"--protocol {plan.protocol} says itself what is asked; --strategy adaptive belongs to the default one."
+            f"--suite joint-first compares labels; the answers to task {task.name!r} are {task.kind.noun}, which "
+            "differ by degrees. Leave --suite out."
         )
 
 
@@ -324,18 +306,6 @@ def _shares(plan: Plan, task: Task, label: str) -> dict[str, float]:
             "Use --grammar fill-mask, or add the figures to yours (see: audit grammar format)."
         )
     return shares
-
-
-def _leave_calls(plan: Plan, task: Task, suite: Suite, models: Sequence[Model]) -> None:
-    """A search takes all calls there are; as many are kept as it takes to ask its candidates again."""
-    unsure = [m for m in models if not m.deterministic]
-    if plan.max_calls is None or not unsure:
-        return
-    # The first prompts are asked again in the middle and at the end, and pairs that must get different answers.
-    pairs = 2 * len(task.controls) * (plan.replicates or DEFAULT_REPLICATES)
-    left = plan.max_calls / sum(len(formats_for(plan, task, model)) for model in models)
-    controls = pairs + 2 * CANARIES * CANARY_REPLICATES
-    suite.keep(max(left - controls, 0.5 * left), CONFIRM_REPLICATES)
 
 
 def _models(plan: Plan, task: Task) -> list[Model]:

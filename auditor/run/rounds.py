@@ -67,8 +67,8 @@ class Source:
         self._begun = True
         if plan.batch:
             return BATCH_ROUND
-        many = len(self._parts.texts) > ROUND and plan.strategy == "exhaustive"
-        return FEW if plan.until_decided or (first and many) else ROUND
+        many = len(self._parts.texts) > ROUND
+        return FEW if plan.until_decided or plan.suite == "joint-first" or (first and many) else ROUND
 
     def close(self) -> None:
         """Let go of workers."""
@@ -78,16 +78,10 @@ def gated(
     plan: Plan, cases: Sequence[Case], gate: Gate | None, placebos: PlaceboMaker | None, checks: Mapping[str, Check]
 ) -> tuple[Sequence[Case], dict[str, Check]]:
     """Cases with their placebo variants and further wordings, and the check of every variant."""
-    controlled = placebos is not None and plan.protocol == "default"
+    # Directed cases of texts enter no rate, so they have no placebos either.
+    controlled = placebos is not None and plan.protocol == "default" and plan.suite != "joint-first"
     if controlled:
-        # What a directed search asks enters no rate, so nothing stands beside it either.
-        bare = plan.strategy == "adaptive"
-        cases = [
-            c
-            if bare and c.sampling == "directed"
-            else with_placebos(c, placebos, per_seed=plan.per_seed, seed=plan.seed)
-            for c in cases
-        ]
+        cases = [with_placebos(c, placebos, per_seed=plan.per_seed, seed=plan.seed) for c in cases]
     if gate is None:
         return cases, {v.id: checks[v.id] for case in cases for v in case.variants}
     checks = checked(gate, cases)

@@ -79,8 +79,6 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     record |= suite.record()
     if figures := loop.figures.rows():
         record["figures"] = figures
-    if suite.listens:
-        record["adaptive"] |= {"models": _candidates(loop, confirmed)} | _weighted(loop)
     if plan.test_discarded:
         record["discarded"] = rates.discarded(observed.table, observed.discarded)
     if len(loop.tallies) > 1 and plan.protocol == "default":
@@ -136,36 +134,6 @@ def _interactions(loop: Loop) -> Mapping[tuple[str, str, str], Any]:
     if not rows:
         return {}
     return interactions(table, loop.question(), rows, seed=loop.plan.seed)
-
-
-def _candidates(loop: Loop, confirmed: Confirmed) -> list[dict[str, object]]:
-    """Hidden candidates of the directed search, and how many came again when their prompts were repeated."""
-    rows = []
-    for tally in loop.tallies:
-        hidden = [(v, name) for case, v, name in tally.hidden if case.sampling == "directed"]
-        asked = [confirmed[key] for v, name in hidden if (key := (tally.model.name, v, name)) in confirmed]
-        again = sum(one["confirmed"] is True for one in asked)
-        declared = tally.model.deterministic
-        rows.append(
-            {"model": tally.model.name, "deterministic": declared, "candidates": len(hidden)}
-            | {"repeated": len(asked), "confirmed": len(hidden) if declared else again}
-        )
-    return rows
-
-
-def _weighted(loop: Loop) -> dict[str, object]:
-    """Rates over all joint changes that the search knows, and what each that was asked stands for."""
-    from auditor.contrib.adaptive.ledger import rates
-    from auditor.contrib.adaptive.suite import AdaptiveSuite
-
-    suite = loop.parts.suite
-    if not isinstance(suite, AdaptiveSuite):
-        return {}
-    asked, stands = loop.question(), suite.chances.stands()
-    label = asked.outcomes[0] if len(asked.outcomes) == 1 else None
-    tables = (loop.observed.table, loop.observed.directed)
-    weights = {name: round(one.weight, 9) for name, one in sorted(stands.items())}
-    return {"rates": rates(tables, stands, label, asked.primary), "weights": weights}
 
 
 def _performance(loop: Loop) -> dict[str, object]:

@@ -21,10 +21,7 @@ P = TypeVar("P")
 WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
 # What a suite of another package is given, where its signature names it.
 OFFERED = ("seeds", "dictionaries", "attributes", "order", "per_seed", "parser", "limit_chars", "seed", "task")
-PARTS_OF_PROTOCOL = {
-    "hinter": "--protocol hinter",
-    "mutation.adaptive": "--strategy adaptive",
-}  # built in, but not chosen by --suite
+PARTS_OF_PROTOCOL = {"hinter": "--protocol hinter"}  # built in, but not chosen by --suite
 
 
 class Stages(NamedTuple):
@@ -134,11 +131,6 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
         return Stages(create(SUITES, "hinter", offered), gate, number, None)
     who = plan.who or ("subject" if task.subject else "all-one-way")
     facts["people"] = {"who": who, "subject": task.subject}
-    if plan.strategy == "adaptive":
-        from auditor.contrib.adaptive.suite import PATIENCE
-
-        limited = any(limit is not None for limit in (plan.max_calls, plan.max_cost, plan.max_seconds))
-        name, offered = "mutation.adaptive", offered | {"gate": gate, "patience": None if limited else PATIENCE}
     groups: dict[str, list[str]] = {}
     for attribute, _, group in (one.partition(":") for one in plan.groups):
         groups.setdefault(attribute, []).append(group)

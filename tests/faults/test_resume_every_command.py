@@ -43,7 +43,7 @@ CASES = {
         "--per-seed 2 --who all --wordings 2 --carrier words --formats all --replicates 2 --repeat 4 --suite mutation "
         "--dictionary age=ages.csv --test-discarded --jobs 1 --engine local --no-logprobs "
         "--gate constructs --parser embedded --protocol default --oracle label --reference gender:male --delta 2 "
-        "--fail-on never --strategy exhaustive",
+        "--fail-on never",
         "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800 --format json",
     ),
     "frozen": (
@@ -91,9 +91,9 @@ CASES = {
         "--model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
         "resume RUN",
     ),
-    "adaptive": (
-        "run --task sentiment --data texts.csv --text-column words --strategy adaptive --max-calls 900 --limit 8 "
-        "--attributes gender --model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
+    "joint first": (
+        "run --task sentiment --data texts.csv --text-column words --suite joint-first --max-calls 900 --limit 8 "
+        "--attributes gender,age --model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
         "resume RUN",
     ),
     "pairs": (

@@ -14,7 +14,7 @@ from auditor import SourceText, agent
 from auditor.agent import session_answer, session_report
 from auditor.agent.values import Record, checked
 from auditor.cli.main import run as cli
-from auditor.contrib.adaptive.suite import AdaptiveSuite
+from auditor.contrib.hinter.joint_first import JointFirst
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.plan import Plan
 from auditor.core.types import Variant
@@ -75,7 +75,7 @@ def test_without_groups_nothing_is_left_out() -> None:
 def test_a_search_takes_groups_too() -> None:
     texts = [SourceText(id=str(i), text=f"A young man works as a clerk in room {i}.") for i in range(40)]
     both = [dictionaries.load("age"), dictionaries.load("gender")]
-    suite = AdaptiveSuite(seeds=texts, dictionaries=both, groups=OLDER_WOMEN)
+    suite = JointFirst(seeds=texts, dictionaries=both, groups=OLDER_WOMEN)
     targets = [ends(v, "target_group") for case in suite.ask(8, Random(0)) for v in case.variants]
     assert targets
     assert all(to.get("age", {"old"}) == {"old"} for to in targets)

@@ -14,7 +14,7 @@ from auditor.agent import session_answer
 from auditor.agent.goal import parse
 from auditor.agent.values import checked, plain
 from auditor.cli.main import run as cli
-from auditor.contrib.adaptive.suite import AdaptiveSuite
+from auditor.contrib.hinter.joint_first import JointFirst
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.plan import Plan
 from auditor.core.types import Variant
@@ -80,7 +80,7 @@ THERE = {("age", "young", "old"), ("gender", "male", "female")}
 BACK = {(a, target, source) for a, source, target in THERE}
 
 
-@pytest.mark.parametrize("kind", [MutationSuite, AdaptiveSuite])
+@pytest.mark.parametrize("kind", [MutationSuite, JointFirst])
 @pytest.mark.parametrize(
     ("text", "joint"),
     [
@@ -91,7 +91,7 @@ BACK = {(a, target, source) for a, source, target in THERE}
 )
 def test_each_change_is_between_the_two(kind: Any, text: str, joint: Any) -> None:
     found = variants(text, PAIR, kind)
-    assert found or (kind is AdaptiveSuite and not joint)  # a search asks joint changes alone
+    assert found or (kind is JointFirst and not joint)  # a search asks joint changes alone
     assert all(moves(v) <= THERE | BACK for v in found)
     several = [moves(v) for v in found if v.order == 2]
     assert (joint is None and not several) or (several and all(m == joint for m in several))

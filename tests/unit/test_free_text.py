@@ -362,9 +362,9 @@ def test_a_judge_without_a_price_is_refused_before_anything_is_asked() -> None:
         ({"task": "letter", "tolerance": 1.0}, "tolerance"),
         ({"task": "sentiment", "embedding": "hf:x"}, "embedding"),
         ({"task": "letter", "embedding": "x"}, "embedding"),
-        ({"task": "letter", "strategy": "adaptive"}, "strategy"),
-        ({"task": "salary", "strategy": "adaptive"}, "strategy"),
-        ({"task": "sentiment", "strategy": "adaptive", "batch": True}, "strategy"),
+        ({"task": "letter", "suite": "joint-first"}, "suite"),
+        ({"task": "salary", "suite": "joint-first"}, "suite"),
+        ({"task": "sentiment", "suite": "joint-first", "batch": True}, "batch"),
     ],
 )
 def test_settings_of_other_kinds_are_refused(options: dict[str, Any], word: str) -> None:

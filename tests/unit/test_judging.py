@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +11,6 @@ from auditor.measure.observations import shape_of
 from auditor.run import loop
 from auditor.tasks.oracles import LabelOracle, LabelSetOracle
 
-DEAF = SimpleNamespace(listens=False)
 LABELS = ("yes", "no", "maybe")
 SETS = ((), ("a",), ("b",), ("a", "b"))
 
@@ -57,7 +55,7 @@ def test_what_is_remembered_is_what_the_oracle_says(
     monkeypatch: pytest.MonkeyPatch, oracle: object, values: tuple[object, ...], kept: int
 ) -> None:
     monkeypatch.setattr(loop, "KEPT_PAIRS", kept)
-    rng, judge = Random(5), loop.Judge(oracle, DEAF)  # type: ignore[arg-type]
+    rng, judge = Random(5), loop.Judge(oracle)  # type: ignore[arg-type]
     for number in range(600):
         case = cased(number)
         asked = [v for v in (case.original, *case.variants) if rng.random() < 0.9]

@@ -306,7 +306,7 @@ def test_workers_make_the_same_cases() -> None:
     [
         ({"carrier": "names"}, "--carrier must be one of words, name, statement"),
         ({"carrier": "name", "protocol": "hinter"}, "--carrier name and statement belong"),
-        ({"carrier": "name", "strategy": "adaptive"}, "--carrier name and statement belong"),
+        ({"carrier": "name", "suite": "joint-first"}, "--carrier name and statement belong"),
         ({"carrier": "name", "task": "sentiment"}, "does not say what it calls the person"),
     ],
 )

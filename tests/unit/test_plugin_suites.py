@@ -123,7 +123,6 @@ def test_a_suite_that_forgets_a_check_is_told() -> None:
         ({"jobs": 2}, "leave --jobs and --engine out"),
         ({"protocol": "hinter"}, "brings its own cases"),
         ({"suite": "mutation.v1"}, "write --suite mutation"),
-        ({"strategy": "adaptive"}, "--strategy adaptive"),
     ],
 )
 def test_what_such_a_suite_cannot_do(changes: dict[str, Any], told: str) -> None:
@@ -140,7 +139,7 @@ SEEDS = tasks.load("sentiment").seeds()[:25]
 OPTIONS: dict[str, dict[str, Any]] = {
     "mutation.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
     "hinter.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
-    "mutation.adaptive.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
+    "joint-first.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
     "grammar.v1": {"grammar": "sentiment", "cases": 40},
 }
 

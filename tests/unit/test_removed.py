@@ -15,6 +15,7 @@ from auditor.cli.main import run
         (["validity", "sample", "latest", "--out", "sheet.csv"], "validity", "--format answers"),
         (["validity"], "validity", "--format answers"),
         (["generate", "--task", "sentiment", "--insertions"], "--insertions", "--suite grammar"),
+        (["--task=sentiment", "--strategy=adaptive"], "--strategy", "--suite joint-first"),
         (["run", "--task", "sentiment", "--scope", "term"], "--scope", "all words of a group"),
         (["--task=sentiment", "--scope=term"], "--scope", "all words of a group"),
         (["report", "latest", "--format", "inspect"], "--format inspect", "--format answers"),

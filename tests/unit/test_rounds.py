@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.core.errors import ConfigError
 from auditor.store.integrity import verify_folder
 from auditor.store.journal import read
 
@@ -48,11 +47,6 @@ def test_two_processes_make_the_same_run(alone: object, tmp_path: Path) -> None:
 def test_ray_makes_the_same_run(alone: object, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     assert run(engine="ray", jobs=2, out=str(tmp_path)) == alone
-
-
-def test_adaptive_runs_stay_in_one_process() -> None:
-    with pytest.raises(ConfigError, match="--jobs"):
-        audit("sentiment", strategy="adaptive", jobs=2, model="vader", limit=5)
 
 
 def test_discarded_variants_are_asked_and_kept_apart() -> None:

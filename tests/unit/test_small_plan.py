@@ -40,7 +40,7 @@ def sizes(given: dict[str, Any]) -> tuple[int, int | None, int | None]:
         ({"models": ("reviews",)}, (2, 8, None)),
         ({"protocol": "hinter"}, (2, None, None)),
         ({"protocol": "hinter", "per_seed": 8}, (2, 8, None)),
-        ({"strategy": "adaptive"}, (2, 8, None)),
+        ({"suite": "joint-first"}, (2, 8, None)),
     ],
 )
 def test_which_plans_are_small(given: dict[str, Any], expected: tuple[int, int | None, int | None]) -> None:

@@ -135,7 +135,7 @@ def test_calls_go_to_further_texts_before_further_wordings() -> None:
     [
         ({"batch": True}, "--batch"),
         ({"jobs": 2}, "--jobs"),
-        ({"strategy": "adaptive"}, "--strategy adaptive"),
+        ({"suite": "joint-first", "order": 2}, "--suite joint-first"),
         ({"protocol": "hinter"}, "--protocol hinter"),
     ],
 )

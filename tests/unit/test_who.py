@@ -185,7 +185,7 @@ def test_persons_are_told_apart_by_a_parser() -> None:
 @pytest.mark.parametrize(
     "options",
     [{"who": "somebody"}, {"who": "subject", "protocol": "hinter"}, {"who": "each", "suite": "grammar"},
-     {"who": "each", "strategy": "adaptive"}],
+     {"who": "each", "suite": "joint-first"}],
 )  # fmt: skip
 def test_plans_refuse_what_does_not_go_together(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="who"):

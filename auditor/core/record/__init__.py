@@ -53,7 +53,7 @@ from auditor.core.record.measured import (
 )
 from auditor.core.record.outcome_tables import DataFile, Outcomes, Tool
 from auditor.core.record.rows import Tabular
-from auditor.core.record.searches import Adaptive, HinterFigures, HinterPair
+from auditor.core.record.searches import HinterFigures, HinterPair
 from auditor.core.types import FORMAT_VERSION, Diagnosis, Finding, digest
 
 Plain = Mapping[str, Any]
@@ -93,7 +93,6 @@ class RunRecord(Part, frozen=True, kw_only=True):
     told_apart: tuple[ToldApart, ...] = ()
     hinter: dict[str, tuple[HinterPair, ...]] = msgspec.field(default_factory=dict)
     hinter_figures: HinterFigures | None = None
-    adaptive: Adaptive | None = None
     figures: tuple[SuiteFigure, ...] = ()
     frozen: Frozen | None = None
     journal: dict[str, Head] = msgspec.field(default_factory=dict)

@@ -378,10 +378,3 @@ class Head(Part, frozen=True, kw_only=True):
 
     records: int
     hash: str
-
-
-class SearchRate(NamedEstimate, frozen=True, kw_only=True):
-    """How often joint changes do something, of all that a search knows; or a net difference (``groups``, ``label``)."""
-
-    groups: tuple[str, ...] = ()
-    label: str = ""

@@ -1,11 +1,10 @@
-"""Sections that the protocol hinter and directed searches have in a record of texts."""
+"""Sections that the protocol hinter has in a record of texts."""
 
 from __future__ import annotations
 
 import msgspec
 
-from auditor.core.record.base import Part, SearchRate
-from auditor.core.types import Estimate
+from auditor.core.record.base import Part
 
 
 class Level(Part, frozen=True, kw_only=True):
@@ -86,65 +85,3 @@ class HinterFigures(Part, frozen=True, kw_only=True):
 
     models: dict[str, HinterTotals] = msgspec.field(default_factory=dict)
     all: HinterTotals = HinterTotals()
-
-
-class SearchTexts(Part, frozen=True, kw_only=True):
-    """How the texts of a directed search were shared out."""
-
-    random: int = 0
-    search: int = 0
-    fresh: int = 0
-
-
-class Arms(Part, frozen=True, kw_only=True):
-    """Arms of a directed search."""
-
-    known: int = 0
-    tried: int = 0
-    with_findings: int = 0
-
-
-class SearchPhase(Part, frozen=True, kw_only=True):
-    """What one phase of a directed search asked."""
-
-    texts: int = 0
-    answers: int = 0
-    joint: int = 0
-    hidden: int = 0
-
-
-class Candidates(Part, frozen=True, kw_only=True):
-    """Hidden candidates of one model."""
-
-    model: str
-    deterministic: bool
-    candidates: int
-    repeated: int
-    confirmed: int
-
-
-class FreshArm(Part, frozen=True, kw_only=True):
-    """One arm behind a finding, asked again on texts that the search had not used."""
-
-    attributes: tuple[str, ...]
-    terms: tuple[str, ...]
-    hits: int
-    fresh_hidden: int
-    fresh_seeds: int
-    by_fit: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
-    estimate: Estimate | None = None
-
-
-class Adaptive(Part, frozen=True, kw_only=True):
-    """What a directed search did."""
-
-    share: float = 0.0
-    seeds: SearchTexts = SearchTexts()
-    seeds_searched: int = 0
-    arms: Arms = Arms()
-    ended: str = ""
-    phases: dict[str, SearchPhase] = msgspec.field(default_factory=dict)
-    fresh: tuple[FreshArm, ...] = ()
-    models: tuple[Candidates, ...] = ()
-    rates: tuple[SearchRate, ...] = ()
-    weights: dict[str, float] = msgspec.field(default_factory=dict)

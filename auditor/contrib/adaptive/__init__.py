@@ -1,1 +1,0 @@
-"""Directed search over texts: the suite, its section of the report."""
