@@ -1,6 +1,6 @@
-"""The figures of docs/astraea.md: RAND, PROB and a bandit over terminals, four ways to make cases, spreads.
+"""The figures of docs/astraea.md: RAND, PROB, four ways to make cases, spreads.
 
-    python benchmarks/astraea.py phases [SUBJECT…]      Table 5, RQ7, and the bandit
+    python benchmarks/astraea.py phases [SUBJECT…]      Table 5, RQ7
     python benchmarks/astraea.py spread [SUBJECT…]      RQ7 with 3,000 cases a phase
     python benchmarks/astraea.py sources [SUBJECT…]     RQ6 and RQ8
 
@@ -58,11 +58,7 @@ def verdicts(cases: list[Case], label: Label) -> list[Verdict]:
     ]
 
 
-ARMS: Mapping[str, dict[str, Any]] = {
-    "published": {"power": 1.0},
-    "squared": {"power": 2.0},
-    "bandit": {"generation": "bandit"},
-}
+ARMS: Mapping[str, dict[str, Any]] = {"published": {"power": 1.0}, "squared": {"power": 2.0}}
 
 
 def phases(one: grammar.Grammar, label: Label, seed: int, arm: str, cases: int) -> tuple[float, float]:
@@ -176,6 +172,6 @@ if __name__ == "__main__":
     if what == "phases":
         table(chosen, 1_000, tuple(ARMS))
     elif what == "spread":
-        table(chosen, 3_000, ("published", "squared", "bandit"), ("", "gendered-occupation", "direct-gender"))
+        table(chosen, 3_000, ("published", "squared"), ("", "gendered-occupation", "direct-gender"))
     else:
         sources(chosen)

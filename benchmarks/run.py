@@ -28,7 +28,6 @@ MODULES = (
     "tabular_themis",
     "tabular_aequitas",
     "tabular_sg",
-    "grammar",
     "validity",
     "client",
     "faults",

@@ -16,7 +16,7 @@ import typer
 from auditor.cli import frame
 from auditor.cli.frame import Words, option
 from auditor.cli.screen import print_as, prints_page, say
-from auditor.core.errors import ConfigError, DataFileError, RunFolderError
+from auditor.core.errors import DataFileError, RunFolderError
 from auditor.core.shown import plural
 from auditor.core.types import Case, names
 from auditor.store.folder import RunFolder
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from auditor.perturb.grammar.space import Coverage
 
 GrammarFile = Annotated[
-    str, typer.Argument(metavar="GRAMMAR", help="A shipped grammar NAME[:VIEW], or a file (.yaml, .cfg).")
+    str, typer.Argument(metavar="GRAMMAR", help="A shipped grammar NAME[:VIEW], or a file (.yaml).")
 ]
 
 
@@ -48,7 +48,6 @@ def list_grammars(format: frame.Format = "terminal") -> int:
 def sample(
     file: GrammarFile,
     n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many cases.")] = 10,
-    generation: Annotated[str, option("generation", help="rand, or uniform over sentences.")] = "rand",
     seed: Annotated[int, option("seed")] = 7,
     attributes: Annotated[str | None, option("attributes")] = None,
     format: frame.Format = "terminal",
@@ -56,10 +55,8 @@ def sample(
     """Print distinct sentences and one counterpart each, with what differs in brackets; no model is called."""
     from auditor.perturb.grammar.cases import GrammarSuite
 
-    if generation not in ("rand", "uniform"):
-        raise ConfigError(f"--generation must be rand or uniform here; got {generation!r}.")
     chosen = None if attributes is None else names(attributes)
-    suite = GrammarSuite(grammar=file, generation=generation, cases=n, pairs=True, attributes=chosen, seed=seed)
+    suite = GrammarSuite(grammar=file, generation="rand", cases=n, pairs=True, attributes=chosen, seed=seed)
     rng, made = Random(0), 0
     while cases := suite.ask(1000, rng):
         for case in cases:
@@ -180,12 +177,11 @@ def _of_run(path: Path) -> _Reached:
     if one.sha256 != facts["sha256"]:
         raise RunFolderError(f"{path}: the grammar {one.full_name} has changed since this run.")
     space = grammar.space(one)
-    directed = "bandit" if plan.get("generation") == "bandit" else "prob"
     meters: dict[str, Meter] = {}
     counts: Counter[str] = Counter()
     outside = 0
     for case, _ in folder.cases():
-        phase = directed if case.sampling == "directed" else "rand"
+        phase = "prob" if case.sampling == "directed" else "rand"
         texts: Sequence[str] = [str(case.original.input), *(str(v.input) for v in case.variants if v.order)]
         original, *others = (next(space.read(text), None) for text in texts)
         outside += (original is None) + others.count(None)

@@ -48,6 +48,9 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help
 REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to use instead
     "validity": "read variants in audit report RUN --format answers",
     "--insertions": "use --suite grammar or texts that name the attribute",
+    "--generation bandit": "use --generation prob",
+    "--generation uniform": "use --generation rand",
+    "dictionary build": "write the file by hand",
     "--strategy": "use --suite joint-first",
     "--scope": "every edit changes all words of a group in a text",
     "--format every-eval-ever": "use --format json",

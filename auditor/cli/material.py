@@ -13,7 +13,6 @@ from auditor.cli import frame
 from auditor.cli.frame import Words, option
 from auditor.cli.screen import must_be_new, print_as, prints_page, say
 from auditor.core import reading
-from auditor.core.errors import ConfigError
 from auditor.core.shown import plural, quoted
 from auditor.report.words import figure
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from auditor.tasks.task import Task
 
 SHOWN = 8  # labels of a task, in the list of tasks
-REVIEWED = "exists. Name another file with --out, so that no reviewed file is lost."
 
 
 def list_tasks(format: frame.Format = "terminal") -> int:
@@ -179,62 +177,8 @@ def check(
     return 1 if problems else 0
 
 
-def build(
-    corpus: Annotated[list[Path], typer.Option(help="A public SBIC file (SBIC.v2.agg.*.csv); may be given again.")],
-    out: Annotated[
-        Path, typer.Option(help="The YAML file to write; with several attributes, NAME-ATTRIBUTE.yaml for each.")
-    ],
-    min_count: Annotated[int, typer.Option(min=1, help="Posts that must name a term.")] = 5,
-    category: Annotated[
-        str | None, typer.Option(help="One category of the corpus, e.g. race; without it, all.")
-    ] = None,
-) -> int:
-    """Propose dictionary entries from SBIC: group terms by category, with counts, as typed entries for review."""
-    from auditor.perturb import dictionaries
-    from auditor.perturb.dictionaries.corpus import count, propose, to_yaml
-
-    must_be_new(out, REVIEWED)
-    counts = count(corpus)
-    known = [dictionaries.load(name) for name in dictionaries.builtin()]
-    rows = propose(counts, known, min_count=min_count, category=category)
-    if not rows:
-        within = f" in category {category!r}" if category else ""
-        raise ConfigError(
-            f"no term of {counts.posts} posts reaches --min-count {min_count}{within}; categories found: "
-            f"{', '.join(sorted(counts.by_category)) or 'none'}."
-        )
-    names = ", ".join(path.name for path in corpus)
-    texts = to_yaml(rows, counts, f"SBIC (Sap et al., 2020), {names}", min_count)
-    files = {
-        out if len(texts) == 1 else out.with_name(f"{out.stem}-{attribute}{out.suffix or '.yaml'}"): text
-        for attribute, text in texts.items()
-    }
-    for file in files:
-        must_be_new(file, REVIEWED)
-    for file, text in files.items():
-        file.write_text(text, encoding="utf-8")
-    say(*counts.notes, to=sys.stderr)
-    for name in sorted({row.category for row in rows}):
-        own = [row for row in rows if row.category == name]
-        fresh = sum(not row.known for row in own)
-        say(f"{name:<12}{len(own):>5} terms, {fresh} of them in no dictionary yet")
-    for row in rows:
-        if row.also:
-            others = ", ".join(f"{name} ({n})" for name, n in row.also)
-            say(f"{row.text!r} is filed under {row.category} ({row.count}), and stands in {others} too")
-    written = " ".join(quoted(file) for file in files)
-    say(f"Written for review: {written}", f"Next: audit dictionary check {written}")
-    return 0
-
-
 TASKS = Words({"list": list_tasks, "format": prints_page("prompts", "task"), "new": new}, "list")
 DICTIONARY = Words(
-    {
-        "list": list_dictionaries,
-        "show": show,
-        "check": check,
-        "build": build,
-        "format": prints_page("dictionaries", "dictionary"),
-    },
+    {"list": list_dictionaries, "show": show, "check": check, "format": prints_page("dictionaries", "dictionary")},
     "list",
 )

@@ -177,8 +177,8 @@ class Plan(SharedPlan):
         "NAME=VALUE for the suite of another package.", repeated=True)] = ()
     grammar: Annotated[str | None, Option("--grammar", CHANGED, MAKE | {"groups"},
         "NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name).")] = None
-    generation: Annotated[Literal["prob", "rand", "uniform", "bandit"], Option("--generation", CHANGED, MAKE,
-        "With --suite grammar: prob (default), rand, bandit, or uniform over distinct sentences; --limit cases."
+    generation: Annotated[Literal["prob", "rand"], Option("--generation", CHANGED, MAKE,
+        "With --suite grammar: prob (default): half of the cases where labels changed; rand: none; --limit cases."
     )] = "prob"
     oracle: Annotated[str, _one_of("--oracle", "label", "probability"), Option("--oracle", MEASURED, RUN,
         "label (default): another answer is a change; probability: another score of one label is; or a plug-in.")] = ""

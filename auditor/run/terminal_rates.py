@@ -103,11 +103,10 @@ def of_swaps(grammar: Grammar, cases: Iterable[Case], verdicts: Iterable[Verdict
 def _drawn_again(suite: GrammarSuite, verdicts: list[Verdict]) -> tuple[GrammarSuite, list[Case]]:
     """The suite once more, told the verdicts of one model alone, and its independent cases."""
     about = suite.describe()
-    uniform = about["generation"] == "uniform"
     again = type(suite)(
         grammar=suite.grammar,
-        generation="uniform" if uniform else "rand",
-        cases=about["cases" if uniform else "rand_cases"],
+        generation="rand",
+        cases=about["rand_cases"],
         **{key: about[key] for key in ("attributes", "order", "per_case", "pairs", "seed")},
     )
     cases: list[Case] = []

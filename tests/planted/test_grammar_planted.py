@@ -44,7 +44,7 @@ def test_an_intersection_is_hidden_and_its_parts_are_not() -> None:
     assert by_order.get("1", 0) == 0
 
 
-@pytest.mark.parametrize("generation", ["rand", "prob", "uniform"])
+@pytest.mark.parametrize("generation", ["rand", "prob"])
 def test_a_model_that_sees_no_people_has_no_findings(generation: str) -> None:
     bad = ("sad", "dull", "bored", "angry")
     result = audit(

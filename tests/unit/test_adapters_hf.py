@@ -301,7 +301,7 @@ def shipped_masked(folder: Path) -> None:
 
     from auditor.perturb.grammar.cases import GrammarSuite
 
-    suite = GrammarSuite(grammar="fill-mask", generation="uniform", cases=800, per_case=1, order=1)
+    suite = GrammarSuite(grammar="fill-mask", generation="rand", cases=800, per_case=1, order=1)
     cases = suite.ask(800, Random(0))
     texts = [str(case.original.input) for case in cases]
     words = sorted({w for t in texts for w in re.findall(r"\w+|[^\w\s]", t.lower().replace("[mask]", ""))})
@@ -379,7 +379,7 @@ def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_pat
         model=f"hf:{masked}",
         suite="grammar",
         grammar=str(grammar),
-        generation="uniform",
+        generation="rand",
         per_seed=None,
         order=1,
         cache=False,

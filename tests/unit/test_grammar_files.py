@@ -11,7 +11,6 @@ from auditor.cli.main import run
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.perturb import grammar
 from auditor.perturb.gate.agreement import problems
-from auditor.perturb.grammar.model import Terminal
 
 GOOD = """\
 format: 1
@@ -125,7 +124,6 @@ def test_bad_files_get_one_error_with_file_and_line(
         (["--suite", "grammar", "--generation", "best"], "--generation must be one of"),
         (["--task", "sentiment", "--protocol", "astraea"], "belongs to --suite grammar"),
         (["--task", "ledgar", "--suite", "grammar"], "no grammar for the task"),
-        (["grammar", "sample", "sentiment", "--generation", "prob"], "rand or uniform"),
     ],
 )
 def test_bad_arguments(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,50 +158,9 @@ def test_too_many_structures_is_an_error_and_no_hang(tmp_path: Path) -> None:
         grammar.space(grammar.load(write(tmp_path, GOOD.replace("  s: [", f'  s: ["{line}", ') + rules)))
 
 
-CFG = """\
-# a comment
-S -> NP VP '.' | 'it' 'rains' '.' [0.25]
-NP -> 'She' | 'He'
-VP -> 'sings' [2] | 'says' 'that' NP 'sings'
-%sensitive NP gender
-"""
-
-
-def test_imports_the_text_of_nltk(tmp_path: Path) -> None:
-    g = grammar.load(write(tmp_path, CFG, "g.cfg"))
-    assert g.attributes == ("gender",)
-    assert g.rules["NP"].groups == ("She", "He")
-    assert g.rules["S"].alternatives[1].weight == 0.25
-    assert isinstance(g.rules["S"].alternatives[1], Terminal)
-    space = grammar.space(g)
-    texts = {space.text(space.nth(i)) for i in range(space.derivations)}
-    assert texts == {
-        "She sings.",
-        "He sings.",
-        "She says that She sings.",
-        "She says that He sings.",
-        "He says that She sings.",
-        "He says that He sings.",
-        "It rains.",
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("S -> NP\n", 1, "NP is not defined"),
-        ("S -> 'a' |\n", 1, "alternative is empty"),
-        ("S : 'a'\n", 1, "no rule in this line"),
-        ("S -> 'a\n", 1, "cannot read"),
-        ("S -> 'a'\n%sensitive X gender\n", 2, "X, which is no rule"),
-        ("S -> 'a'\n%other\n", 2, "no directive"),
-        ("S -> S 'a'\n", 1, "never ends"),
-    ],
-)
-def test_bad_cfg_files(text: str, line: int, words: str, tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match=f"line {line}") as found:
-        grammar.load(write(tmp_path, text, "g.cfg"))
-    assert words in str(found.value)
+def test_grammars_of_nltk_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match="write the rules as YAML"):
+        grammar.load(write(tmp_path, "S -> 'it rains'\n", "g.cfg"))
 
 
 @pytest.mark.parametrize("name", ["coreference", "hiring", "lending", "sentiment", "triage"])
@@ -241,7 +198,7 @@ def test_generated_sentences_have_few_agreement_problems(name: str) -> None:
 
     from auditor.perturb.grammar.cases import GrammarSuite
 
-    suite = GrammarSuite(grammar=name, generation="uniform", cases=400, order=1, per_case=2)
+    suite = GrammarSuite(grammar=name, generation="rand", cases=400, order=1, per_case=2)
     texts = [str(v.input) for c in suite.ask(400, Random(0)) for v in (c.original, *c.variants)]
     bad = [text for text in texts if problems(text)]
     assert len(bad) <= 0.026 * len(texts), bad[:5]

@@ -19,8 +19,7 @@ from auditor.core.types import Case, Verdict
 from auditor.perturb import grammar
 from auditor.perturb.edits import apply
 from auditor.perturb.grammar.cases import GrammarSuite
-from auditor.perturb.grammar.counterparts import stream
-from auditor.perturb.grammar.draw import Sampler, Shuffle, bandit_weights, base_weights, error_weights, finite_bound
+from auditor.perturb.grammar.draw import Sampler, base_weights, error_weights
 from auditor.perturb.grammar.space import Meter, universe
 
 SMALL = """\
@@ -74,7 +73,7 @@ def verdicts(case: Case, wrong: set[str]) -> list[Verdict]:
 
 
 def test_edits_give_the_variant_and_carry_agreement(small: grammar.Grammar) -> None:
-    cases = everything(GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None))
+    cases = everything(GrammarSuite(grammar=small, generation="rand", cases=1000, per_case=100))
     assert len(cases) == 6 * 5 + 3 * 4
     for case in cases:
         assert case.sampling == "iid"
@@ -94,7 +93,7 @@ def test_edits_give_the_variant_and_carry_agreement(small: grammar.Grammar) -> N
 
 
 def test_joint_variants_come_with_all_their_parts(small: grammar.Grammar) -> None:
-    cases = everything(GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None))
+    cases = everything(GrammarSuite(grammar=small, generation="rand", cases=1000, per_case=100))
     case = next(c for c in cases if c.original.input == "It is a Muslim king.")
     texts = {str(v.input): v for v in case.variants}
     assert set(texts) == {
@@ -124,32 +123,6 @@ def test_prob_cases_are_directed_distinct_and_aimed(small: grammar.Grammar) -> N
     report = suite.report()
     assert [p["phase"] for p in report["phases"]] == ["prob", "rand"]
     assert sum(p["cases"] for p in report["phases"]) == 16
-    assert "bound" not in report
-
-
-def test_the_bandit_goes_on_learning_and_leaves_rates_alone(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="bandit", cases=40, pairs=True, seed=4)
-    cases = everything(suite, {"Ann"}, n=5)
-    assert len({c.original.input for c in cases}) == 40
-    assert [c.sampling for c in cases] == ["iid"] * 20 + ["directed"] * 20
-    rates = {k[1]: t.violating_cases / t.cases for k, t in suite.tallies.items()}
-    assert rates["directed"] > rates["iid"] > 0
-    # What diagnosis reads are the drawn cases alone.
-    assert suite.counts[("s", 0)] + suite.counts[("s", 1)] == 20
-    assert [p["phase"] for p in suite.report()["phases"]] == ["bandit", "rand"]
-
-
-def test_bandit_weights_single_out_the_worst_terminal(small: grammar.Grammar) -> None:
-    rng = np.random.default_rng(3)
-    counts = {("person", i): 500 for i in range(4)} | {("mood", i): 500 for i in range(5)}
-    errors = {("person", 2): 400, ("person", 0): 50, ("mood", 4): 400}
-    weights = bandit_weights(small, counts, errors, rng)
-    assert weights["person"].tolist() == [0, 0, 1, 0]
-    assert weights["mood"][4] > 0.9
-    assert (weights["mood"] > 0).all()
-    mixed = bandit_weights(small, counts, errors, rng, mix=0.5)
-    assert mixed["person"].tolist() == [0.125, 0.125, 0.625, 0.125]
-    assert all(w.sum() == pytest.approx(1) for w in mixed.values())
 
 
 def test_counters_of_two_models_are_kept_apart(small: grammar.Grammar) -> None:
@@ -176,9 +149,6 @@ def test_with_all_counterparts_no_two_cases_hold_the_same_sentences(tmp_path: Pa
     sets = [frozenset([str(c.original.input), *(str(v.input) for v in c.variants)]) for c in cases]
     assert len(set(sets)) == len(sets) == 3
     assert suite.skipped["same sentences as another case"] > 0
-    # Drawn uniformly, every sentence counts: the bound is about sentences.
-    uniform = GrammarSuite(grammar=one, generation="uniform", cases=500, per_case=None, order=1, seed=2)
-    assert len(everything(uniform)) == uniform.space.sentences == 9
 
 
 def test_rand_does_not_depend_on_verdicts(small: grammar.Grammar) -> None:
@@ -218,38 +188,8 @@ def test_draws_follow_the_weights(small: grammar.Grammar) -> None:
     assert all(" happy." in space.text(d) for d in Sampler(space, only).draw(200, np.random.default_rng(1)))
 
 
-def test_stream_makes_valid_pairs_with_edits(small: grammar.Grammar) -> None:
-    space = grammar.space(small)
-    made, attributes = 0, Counter[str]()
-    for batch in stream(space, 3_000, np.random.default_rng(2), block=512):
-        texts, variants, table = batch.texts(), batch.variants(), batch.edits
-        made += len(batch)
-        ordered: list[list[tuple[int, int, str]]] = [[] for _ in texts]
-        for k in range(len(table)):
-            column = batch.structure.columns[table.column[k]]
-            row, start, end = int(table.case[k]), int(table.start[k]), int(table.end[k])
-            assert texts[row][start:end] == column.table[table.source[k]]
-            ordered[row].append((start, end, column.table[table.target[k]]))
-            if not column.tied:
-                attributes[batch.structure.cells[column.cell].attribute or ""] += 1
-        for text, variant, edits in zip(texts, variants, ordered, strict=True):
-            out, at = "", 0
-            for start, end, target in edits:
-                out, at = out + text[at:start] + target, end
-            assert out + text[at:] == variant
-            assert next(space.read(variant), None) is not None
-            assert text != variant
-    assert made == 3_000
-    assert set(attributes) == {"gender", "religion"}
-
-
-def test_stream_refuses_what_names_nobody(small: grammar.Grammar) -> None:
-    with pytest.raises(ConfigError, match="names a group"):
-        next(stream(grammar.space(small), 10, np.random.default_rng(2), attributes=("age",)))
-
-
 def test_placebos_keep_the_group(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="uniform", cases=1000)
+    suite = GrammarSuite(grammar=small, generation="rand", cases=1000)
     cases = {c.original.input: c for c in suite.ask(1000, Random(0))}
     found = suite.placebos(cases["Ann says she is calm."], None, Random(1))
     assert {v.input for v in found} == {"My aunt says she is calm.", "My niece says she is calm."}
@@ -259,7 +199,7 @@ def test_placebos_keep_the_group(small: grammar.Grammar) -> None:
 
 
 def test_coverage_of_everything_and_of_nothing(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None)
+    suite = GrammarSuite(grammar=small, generation="rand", cases=1000, per_case=100)
     everything(suite)
     full = suite.meters["iid"].result()
     assert (full.terminals_covered, full.terminals) == (18, 18)
@@ -279,48 +219,7 @@ def test_terminal_counts_for_diagnosis(small: grammar.Grammar) -> None:
     assert not suite.errors
 
 
-@pytest.mark.parametrize(
-    ("population", "drawn", "found", "share"),
-    [(100, 100, 3, 0.03), (10, 0, 0, 1.0), (10, 5, 0, 0.3), (10**12, 59, 0, 0.0495)],
-)
-def test_finite_bound(population: int, drawn: int, found: int, share: float) -> None:
-    assert finite_bound(population, drawn, found) == pytest.approx(share, abs=1e-3)
-
-
-def test_finite_bound_is_exact() -> None:
-    """By enumeration: the largest share that is not refuted at 5 %."""
-    from math import comb
-
-    population, drawn, found = 40, 12, 1
-
-    def chance(marked: int) -> float:
-        ways = sum(comb(marked, x) * comb(population - marked, drawn - x) for x in range(found + 1))
-        return ways / comb(population, drawn)
-
-    largest = max(m for m in range(population + 1) if chance(m) >= 0.05)
-    assert finite_bound(population, drawn, found) == largest / population
-
-
-def test_uniform_run_reports_the_bound(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="uniform", cases=1000, per_case=None)
-    cases = everything(suite, {"king"})
-    bound = suite.report()["bound"]["m"]
-    assert bound["population"] == len(cases) == 42
-    # every sentence with a person of the second kind has a variant with the king, or is one: 3 * 2 of them
-    assert bound["found"] == 6
-    assert bound["share_at_most"] == pytest.approx(6 / 42)
-
-
-def test_the_shuffle_takes_more_than_a_word() -> None:
-    order = Shuffle(10**40, seed=1)
-    values = {order[i] for i in range(200)}
-    assert len(values) == 200
-    assert max(values) > 10**38
-    with pytest.raises(IndexError):
-        order[10**40]
-
-
-@pytest.mark.parametrize("options", [{"cases": 0}, {"order": 0}, {"rand_share": 0.0}, {"generation": "best"}])
+@pytest.mark.parametrize("options", [{"cases": 0}, {"order": 0}, {"rand_share": 0.0}, {"generation": "uniform"}])
 def test_options_out_of_range(options: dict[str, object], small: grammar.Grammar) -> None:
     with pytest.raises(ConfigError):
         GrammarSuite(grammar=small, **options)  # type: ignore[arg-type]

@@ -156,29 +156,6 @@ def test_asking_for_no_case_gives_none() -> None:
     assert [len(suite.ask(2, Random(0))) for _ in range(3)] == [2, 1, 0]
 
 
-def test_sentences_that_were_drawn_and_never_judged_weaken_the_bound(tmp_path: Path) -> None:
-    path = tmp_path / "two.yaml"
-    path.write_text(TWO, encoding="utf-8")
-    suite = GrammarSuite(grammar=grammar.load(str(path)), generation="uniform", cases=60, order=1)
-    from auditor.core.types import Verdict
-
-    def told(cases: Any) -> list[Verdict]:
-        return [
-            Verdict(
-                case_id=c.id, variant_id=v.id, order=1, attributes=v.attributes, outcome="pass", model="m", format=""
-            )
-            for c in cases
-            for v in c.variants
-        ]
-
-    suite.tell(told(suite.ask(20, Random(0))))
-    before = suite.report()["bound"]["m"]["share_at_most"]
-    suite.ask(40, Random(0))  # stopped before these were answered
-    after = suite.report()["bound"]["m"]
-    assert after["found"] == 40
-    assert after["share_at_most"] > before
-
-
 def test_placebos_that_the_gate_refused_are_drawn_again() -> None:
     """One text, one edit, and a gate that refuses one of its neutral words."""
     dictionary = [dictionaries.load("gender")]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -23,14 +23,13 @@ from auditor.core.types import Case, Check, Sampling, Variant, Verdict, digest, 
 from auditor.perturb.dictionaries import unknown
 from auditor.perturb.grammar import Grammar, Space, load, space
 from auditor.perturb.grammar.counterparts import Mutator, chosen_swaps, edits_of, same_groups
-from auditor.perturb.grammar.draw import Ranks, Sampler, Shuffle, bandit_weights, error_weights, finite_bound
+from auditor.perturb.grammar.draw import Sampler, error_weights
 from auditor.perturb.grammar.space import Meter
 from auditor.perturb.grammar.structures import Choice, Derivation
 
-GENERATIONS = ("rand", "prob", "uniform", "bandit")
+GENERATIONS = ("rand", "prob")
 DEFAULT_CASES = 600
 _BLOCK = 256  # derivations drawn together
-_LEARNING = 10  # where each draw learns of the one before it
 _DRY = 8  # blocks without a new sentence after which the draw is widened or ends
 _WIDEN = 0.25
 
@@ -75,21 +74,20 @@ class GrammarSuite(Suite):
     ----------
     grammar : Grammar or str
         A grammar, or what `auditor.perturb.grammar.load` takes.
-    generation : {"prob", "rand", "uniform", "bandit"}
+    generation : {"prob", "rand"}
         ``rand`` draws all cases by the weights of the grammar; ``prob`` the first part so and the rest
-        directed by their verdicts; ``bandit`` as ``prob``, but the directed part goes on learning
-        (`bandit`); ``uniform`` draws distinct sentences, each equally likely, without replacement.
+        directed by their verdicts.
     cases : int
         Distinct cases in all; fewer if the language has fewer.
     rand_share : float
-        With ``prob`` and ``bandit``: the share of the RAND phase, in (0, 1] (published: one half).
+        With ``prob``: the share of the RAND phase, in (0, 1] (published: one half).
     attributes : sequence of str or None
         The attributes to change; None takes all of the grammar.
     order : int
         The largest number of attributes changed together, at least 1.
     per_case : int or None
         Variants for each set of attributes, spread over the groups; None takes all, and then no two cases hold
-        the same sentences (unless ``generation`` is ``uniform``).
+        the same sentences.
     pairs : bool
         One variant for each case, of order 1, as published (``--protocol astraea``).
     power : float
@@ -137,20 +135,17 @@ class GrammarSuite(Suite):
         self._attributes = _chosen(self.space, attributes)
         self._mutators = [Mutator(s, self._attributes) for s in self.space.structures]
         self.generation, self.total = generation, cases
-        self._first = cases if generation not in ("prob", "bandit") else max(1, round(cases * rand_share))
+        self._first = cases if generation == "rand" else max(1, round(cases * rand_share))
         self._order, self._per_case, self._pairs, self._seed = order, per_case, pairs, seed
         self._power = power
-        # Where a case holds every counterpart, each of its sentences would make the same case again. Drawn
-        # uniformly, sentences are what is counted.
-        self._whole = per_case is None and not pairs and generation != "uniform"
+        # Where a case holds every counterpart, each of its sentences would make the same case again.
+        self._whole = per_case is None and not pairs
         self._rng = np.random.default_rng([seed, 4])
         self._sampler: Sampler | None = Sampler(self.space)
         if not sum(self._sampler.shares[i] for i, m in enumerate(self._mutators) if m.attributes):
             raise ConfigError(
                 f"No sentence of the grammar {self.grammar.full_name} names a group of {', '.join(self._attributes)}."
             )
-        self._ranks: Ranks | None = None  # where distinct sentences are drawn uniformly: in the order of a shuffle
-        self._place = 0
         self._mix = 0.0
         self._ready: deque[Derivation] = deque()
         self._made: set[str] = set()
@@ -159,7 +154,6 @@ class GrammarSuite(Suite):
         self._open: dict[str, tuple[Sampling, frozenset[Choice]]] = {}
         self.counts: Counter[Choice] = Counter()
         self.errors: Counter[Choice] = Counter()
-        self._learned: tuple[Counter[Choice], Counter[Choice]] = (Counter(), Counter())
         self.tallies: dict[tuple[str, Sampling], Count] = {}
         self.skipped: Counter[str] = Counter()
         self.checks: Mapping[str, Check] = _Checks()
@@ -209,16 +203,9 @@ class GrammarSuite(Suite):
                 tally.violations += len(wrong)
                 judged, erred = judged or bool(known), erred or bool(wrong)
             if judged and sampling == "iid":
-                self._count(self.counts, self.errors, choices, erred)
-            if judged and self.generation == "bandit":
-                self._count(*self._learned, choices, erred)
-                if sampling == "directed":
-                    self._ready.clear()  # drawn before these verdicts
-
-    def _count(self, seen: Counter[Choice], failed: Counter[Choice], choices: Collection[Choice], erred: bool) -> None:
-        seen.update(choices)
-        if erred:
-            failed.update(choices)
+                self.counts.update(choices)
+                if erred:
+                    self.errors.update(choices)
 
     def describe(self) -> dict[str, Any]:
         """Return the grammar and the options as plain data."""
@@ -242,12 +229,8 @@ class GrammarSuite(Suite):
         return {"generation": self.report()}
 
     def report(self) -> dict[str, object]:
-        """Return what the phases came to: distinct cases, violations, coverage, and the bound, as plain data.
-
-        ``bound`` stands where sentences were drawn uniformly: with 95 % confidence at most this share of
-        all sentences of the grammar has a violating variant. Cases that could not be judged count as violating.
-        """
-        out: dict[str, object] = {
+        """Return distinct cases and violations of each phase, and coverage, as plain data."""
+        return {
             **self.describe(),
             "sentences": self.space.sentences,
             "derivations": self.space.derivations,
@@ -257,42 +240,17 @@ class GrammarSuite(Suite):
             ],
             "coverage": {self._phase(s): meter.result().as_record() for s, meter in self.meters.items() if meter.seen},
         }
-        if self._ranks is not None:
-            size = self._ranks.size
-            out["bound"] = {model: self._bound(tally, size) for (model, _), tally in sorted(self.tallies.items())}
-        return out
 
     def _phase(self, sampling: str) -> str:
-        return "rand" if sampling == "iid" else "bandit" if self.generation == "bandit" else "prob"
-
-    def _bound(self, tally: Count, size: int) -> dict[str, object]:
-        # What was drawn and has no verdict, since the run was stopped, was not judged either.
-        hits = tally.violating_cases + tally.unjudged_cases + len(self._open)
-        drawn = max(self._place, hits)
-        return {
-            "population": size,
-            "drawn": drawn,
-            "found": hits,
-            "level": 0.95,
-            "share_at_most": finite_bound(size, drawn, hits),
-            "method": "hypergeometric, one-sided",
-        }
+        return "rand" if sampling == "iid" else "prob"
 
     def _next(self, sampling: Sampling) -> Derivation | None:
         """One further derivation, or None if no new sentence turns up any more."""
-        if self.generation == "uniform":
-            if self._ranks is None:
-                self._ranks = Ranks(self.space)
-            if self._place == self._ranks.size:
-                return None
-            self._place += 1
-            return self._ranks.derivation(Shuffle(self._ranks.size, seed=self._seed)[self._place - 1])
         dry = 0
-        learning = self.generation == "bandit" and sampling == "directed"
         while not self._ready:
-            if self._sampler is None or learning:
+            if self._sampler is None:
                 self._sampler = self._make(sampling)
-            for derivation in self._sampler.draw(_LEARNING if learning else _BLOCK, self._rng):
+            for derivation in self._sampler.draw(_BLOCK, self._rng):
                 if not self._mutators[derivation[0]].attributes:
                     self.skipped["names no group"] += 1
                 elif (case_id := self._id(derivation)) in self._made or case_id in self._passed:
@@ -309,10 +267,7 @@ class GrammarSuite(Suite):
     def _make(self, sampling: Sampling) -> Sampler:
         if sampling == "iid":
             return Sampler(self.space)
-        if self.generation == "bandit":
-            weights = bandit_weights(self.grammar, *self._learned, self._rng, mix=self._mix)
-        else:
-            weights = error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power)
+        weights = error_weights(self.grammar, self.counts, self.errors, mix=self._mix, power=self._power)
         return Sampler(self.space, weights)
 
     def _id(self, derivation: Derivation) -> str:

@@ -1,28 +1,18 @@
-"""What a counterpart of a generated sentence changes, and the edits that say so; one by one, and in bulk.
-
-In bulk, pairs are drawn as arrays of small integers, in blocks of constant size; strings and edits come from tables.
-"""
+"""What a counterpart of a generated sentence changes, and the edits that say so."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
-from auditor.core.errors import ConfigError
-from auditor.core.types import Edit, EditKind, Variant, names
+from auditor.core.types import Edit, EditKind, Variant
 from auditor.perturb.combine import by_turns, numbered, with_parts
-from auditor.perturb.grammar.draw import Sampler, Weights
-from auditor.perturb.grammar.space import Space
 from auditor.perturb.grammar.structures import Ints, Structure
-
-BLOCK = 1 << 18
 
 
 class Mutator:
@@ -50,40 +40,6 @@ class Mutator:
                 for number, entries in enumerate(self._of[j]):
                     self._group[j][entries] = number
                     self._rank[j][entries] = np.arange(len(entries))
-
-    def pairs(self, index: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        """One counterpart for each row of ``index``: one attribute, one other group, one of its terminals.
-
-        Gives the numbers of the rows that have one, and the (k, cells) indices of the counterparts.
-        """
-        after = index.copy()
-        if not self.attributes:
-            return np.empty(0, dtype=np.int64), after[:0]
-        chosen = rng.integers(len(self.attributes), size=len(index))
-        for number, attribute in enumerate(self.attributes):
-            rows = np.flatnonzero(chosen == number)
-            cells = self.cells[attribute]
-            if len(self.groups[attribute]) < 2:
-                continue
-            source = self._group[cells[0]][index[rows, cells[0]]]
-            shift = rng.integers(1, len(self.groups[attribute]), size=len(rows))
-            target = (source + shift) % len(self.groups[attribute])
-            for j in cells:
-                after[rows, j] = self._replace(j, index[rows, j], target, rng)
-        changed = np.flatnonzero((after != index).any(axis=1))
-        return changed, after[changed]
-
-    def _replace(self, cell: int, index: Ints, target: Ints, rng: np.random.Generator) -> Ints:
-        out = index.copy()
-        for group, entries in enumerate(self._of[cell]):
-            rows = np.flatnonzero((target == group) & (self._group[cell][index] != group))
-            if not len(rows) or not len(entries):
-                continue
-            if self.structure.cells[cell].aligned:
-                out[rows] = entries[self._rank[cell][index[rows]]]
-            else:
-                out[rows] = entries[rng.integers(len(entries), size=len(rows))]
-        return out
 
     def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, int]]:
         """(group, terminals) for every other group of ``attribute``; counted are those of its first cell."""
@@ -217,94 +173,3 @@ def _offers(
         queues.append([Swap(attribute, group, own) for own in cells if own])
     rng.shuffle(queues)
     return list(itertools.islice(by_turns(queues), limit or sum(map(len, queues))))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EditTable:
-    """Edits of a batch as columns of one table; a row is one changed span."""
-
-    case: Ints  # row of the batch
-    column: Ints  # of the structure
-    start: Ints  # [start, end) in characters of the original
-    end: Ints
-    source: Ints  # entries of the column's cell before and after
-    target: Ints
-
-    def __len__(self) -> int:
-        return len(self.case)
-
-
-class Batch:
-    """Pairs of one structure: ``before`` and ``after`` are (n, cells) indices of terminals."""
-
-    def __init__(self, structure: Structure, before: Ints, after: Ints) -> None:
-        self.structure, self.before, self.after = structure, before, after
-
-    def __len__(self) -> int:
-        return len(self.before)
-
-    def texts(self) -> list[str]:
-        """The originals."""
-        return self._texts(self.before)
-
-    def variants(self) -> list[str]:
-        """The counterparts."""
-        return self._texts(self.after)
-
-    def _texts(self, index: Ints) -> list[str]:
-        arrays = self.structure.arrays
-        tables, template = zip(self.structure.columns, arrays.strings, strict=True), arrays.template
-        columns = [table[index[:, c.cell]].tolist() for c, table in tables if c.cell >= 0]
-        return [template % row for row in zip(*columns, strict=True)]
-
-    @cached_property
-    def edits(self) -> EditTable:
-        """What changes from the originals to the counterparts, and where."""
-        at = np.zeros(len(self), dtype=np.int64)
-        rows = [(np.empty(0, dtype=np.int64),) * 6]
-        for number, column in enumerate(self.structure.columns):
-            lengths, codes = self.structure.arrays.lengths[number], self.structure.arrays.codes[number]
-            if column.cell < 0:
-                at = at + lengths[0]
-                continue
-            before, after = self.before[:, column.cell], self.after[:, column.cell]
-            end = at + lengths[before]
-            case = np.flatnonzero(codes[before] != codes[after])
-            if len(case):
-                rows.append((case, np.full(len(case), number), at[case], end[case], before[case], after[case]))
-            at = end
-        return EditTable(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
-
-
-def stream(
-    space: Space,
-    n: int,
-    rng: np.random.Generator,
-    *,
-    weights: Weights | None = None,
-    attributes: str | Iterable[str] | None = None,
-    block: int = BLOCK,
-) -> Iterator[Batch]:
-    """Draw ``n`` pairs (original, counterpart) in bulk, as RAND or with ``weights`` of PROB; a batch has one structure.
-
-    Memory does not depend on ``n``. Derivations without a sensitive terminal are drawn again. ``attributes`` are
-    those to change, as a list or with commas between; None takes all.
-
-    Raises
-    ------
-    ConfigError
-        No sentence names a group of these attributes.
-    """
-    sampler = Sampler(space, weights)
-    chosen = None if attributes is None else names(attributes)
-    mutators = [Mutator(s, chosen) for s in space.structures]
-    useful = np.array([bool(m.attributes) for m in mutators])
-    if not sampler.shares[useful].sum() > 0:
-        raise ConfigError(f"No sentence of the grammar {space.grammar.full_name} names a group to be replaced.")
-    left = n
-    while left > 0:
-        for number, _, index in sampler.block(min(block, left), rng):
-            rows, after = mutators[number].pairs(index, rng)
-            if len(rows):
-                left -= len(rows)
-                yield Batch(space.structures[number], index[rows], after)

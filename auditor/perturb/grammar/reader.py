@@ -1,4 +1,4 @@
-"""Reads grammar files: the project's YAML form (grammars/README.md) and NLTK's CFG text.
+"""Reads grammar files, as grammars/README.md describes them.
 
 Untrusted input: nothing is constructed but text, so that ``no`` is no truth value; aliases are refused (a few lines of
 them can stand for gigabytes), and every mistake names file and line.
@@ -27,7 +27,6 @@ MOST_TERMINALS = 200_000
 DEEPEST = 20  # nested fields
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_CFG = (".cfg", ".pcfg")
 _TOP = {"format", "name", "task", "description", "start", "features", "views", "directed", "rules", "source"}
 _RULE = {"attribute", "aligned", "groups", "terms", "labels", "alternatives", "source", "note"}
 _PLAIN = Terminal(text="")
@@ -45,7 +44,7 @@ def load(name_or_path: str | Path) -> Grammar:
     ----------
     name_or_path : str or Path
         A shipped grammar (``sentiment``), one view of it (``sentiment:names-by-race``), or a file
-        (``mine.yaml``, ``mine.yaml:view``, ``mine.cfg``).
+        (``mine.yaml``, ``mine.yaml:view``).
 
     Raises
     ------
@@ -67,13 +66,11 @@ def parse(name_or_path: str | Path) -> Grammar:
     text = reading.read_text(path)
     if not text.strip():
         raise DataFileError(f"{path}: the file is empty. {HELP}")
-    if path.suffix in _CFG:
-        from auditor.perturb.grammar.nltk import parse_cfg
-
-        grammar = parse_cfg(text, path)
-    else:
-        grammar = _Reader(text, path).grammar()
-    grammar = dataclasses.replace(grammar, path=path, sha256=hashlib.sha256(text.encode()).hexdigest())
+    if path.suffix in (".cfg", ".pcfg"):
+        raise DataFileError(f"{path}: grammars of NLTK are not read since 0.3; write the rules as YAML. {HELP}")
+    grammar = dataclasses.replace(
+        _Reader(text, path).grammar(), path=path, sha256=hashlib.sha256(text.encode()).hexdigest()
+    )
     return focus(grammar, view) if view else grammar
 
 
@@ -101,7 +98,7 @@ def _find(name: str) -> tuple[Path, str]:
     stem, _, view = name.partition(":")
     if stem in available():
         return reading.shipped("grammars", f"{stem}.yaml"), view
-    if "/" in name or Path(name).suffix in (".yaml", ".yml", *_CFG):
+    if "/" in name or Path(name).suffix in (".yaml", ".yml"):
         raise DataFileError(f"{name}: there is no such grammar file. Shipped: {', '.join(available())}.")
     raise UnknownPlugin("grammar", name, available(), "Or give a file: --grammar FILE")
 

@@ -126,24 +126,6 @@ class Automaton:
         """The number of distinct sentences."""
         return self.count[self.start]
 
-    def nth(self, rank: int) -> str:
-        """Sentence ``rank`` in [0, size), in the order of characters."""
-        if not 0 <= rank < self.size:
-            raise IndexError(f"sentence {rank} of {self.size}")
-        state = self.start
-        out: list[str] = []
-        while True:
-            if (0, -1) in state:
-                if rank == 0:
-                    return "".join(out)
-                rank -= 1
-            for char, following in self.steps[state]:
-                if rank < self.count[following]:
-                    out.append(char)
-                    state = following
-                    break
-                rank -= self.count[following]
-
 
 def _classes(structure: Structure) -> list[list[list[int]]]:
     """The terminals of each cell in classes that agree in all forms that the cell decides."""

@@ -70,19 +70,6 @@ class Column:
     tied: bool = False
 
 
-class Arrays:
-    """The strings of columns as arrays."""
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self.strings = [np.empty(len(c.table), dtype=object) for c in columns]
-        for array, column in zip(self.strings, columns, strict=True):
-            array[:] = column.table
-        self.lengths = [np.array([len(text) for text in c.table], dtype=np.int64) for c in columns]
-        # A number for each string of a column, equal where the strings are.
-        self.codes = [np.unique(np.array(c.table), return_inverse=True)[1].astype(np.int64) for c in columns]
-        self.template = "".join(c.table[0].replace("%", "%%") if c.cell < 0 else "%s" for c in columns)
-
-
 class Structure:
     """A sequence of columns, in the order of the text, over free cells; ``choices`` lead to it."""
 
@@ -96,11 +83,6 @@ class Structure:
     def attributes(self) -> tuple[str, ...]:
         """The attributes of its sensitive cells, sorted."""
         return tuple(sorted({c.attribute for c in self.cells if c.attribute is not None}))
-
-    @cached_property
-    def arrays(self) -> Arrays:
-        """Its columns as arrays, for many sentences at once."""
-        return Arrays(self.columns)
 
     def text(self, index: Sequence[int]) -> str:
         """The sentence of one derivation."""
