@@ -1,4 +1,4 @@
-"""Aequitas: our modes beside the printed algorithms and the released script, in one run on the same models.
+"""Aequitas: our search beside the printed algorithms and the released script, in one run on the same models.
 
 Usage::
 
@@ -7,17 +7,16 @@ Usage::
 
 For each data set, protected column and model:
 
-- ``share, MODE``: distinct discriminatory cases in per cent of distinct cases generated, ours and literal,
+- ``share``: distinct discriminatory cases in per cent of distinct cases generated, ours and literal (fully directed),
   with the same numbers of trials (500 global, 200 local; means over seeds). The literal run is cut off after
   ``--seconds``; what it found until then counts.
-- ``share, released, TRIALS``: the same for fully directed search beside what the authors' released script does, with 500
+- ``share, released, TRIALS``: the same beside what the authors' released script does, with 500
   and 200 trials and, with ``--full``, with the script's own 2,000 and 1,000. The note has the released script's lowest and
   highest run, and its mean where the inverted sign of its learning signal is put right.
-- ``found per second, MODE``: distinct discriminatory cases per second of wall time at 200,000 generated
-  (``fully`` gets as many global trials as that takes), beside the literal fully-directed search.
-- ``population at 1,000``: per cent of the first 1,000 cases, start rows counted.
+- ``found per second``: distinct discriminatory cases per second of wall time at 200,000 generated
+  (with as many global trials as that takes), beside the literal search.
 - ``calls per find, 500 calls``: rows asked per discriminatory case with 500 rows in all, as for a slow model:
-  population asking witness pairs beside the literal search with 100 global and 50 local trials.
+  SG with paths from the rows that were asked anyway, beside the literal search with 100 global and 50 local trials.
 """
 
 from __future__ import annotations
@@ -43,12 +42,13 @@ from tabular_subjects import MODELS, Subject, subject
 from auditor.tables.aequitas import run
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult
+from auditor.tables.sg import run as sg
 
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
 QUICK_CELLS = ("census/sex", "credit/age")
 TRIALS = {"global_n": 500, "local_n": 200}
 RELEASED_TRIALS = {"global_n": 2000, "local_n": 1000}  # what the released script is set to
-ROWS = ("share", "released", "speed", "population", "slow")
+ROWS = ("share", "released", "speed", "slow")
 SLOW_TRIALS = {"global_n": 100, "local_n": 50}
 LARGE = 200_000
 LARGE_SLOW = 30_000  # forests and support vector machines
@@ -77,28 +77,21 @@ def percent(result: TabularResult) -> float:
 
 
 def share_rows(what: Subject, seeds: int, seconds: float) -> tuple[list[Row], Outcome]:
-    """Share per mode beside the literal algorithm; also the literal fully-directed run."""
-    rows, last = [], Outcome()
-    for mode in ("random", "semi", "fully"):
-        shares, outcomes = [], []
-        for seed in range(seeds):
-            outcomes.append(literal(what, seed, seconds, mode=mode, **TRIALS))
-            shares.append(percent(ours(what, seed, mode=mode, **TRIALS)))
-        mine, theirs = statistics.fmean(shares), 100 * statistics.fmean(o.share for o in outcomes)
-        cut = sum(o.stopped for o in outcomes)
-        rows.append(
-            Row(
-                f"share, {mode}, {what.name}", mine, "%", seeds, "literal", theirs,
-                mine / theirs if theirs else None, f"{cut} of {seeds} literal runs cut off" if cut else "",
-            )
-        )  # fmt: skip
-        last = outcomes[0] if mode == "fully" else last
-    return rows, last
+    """Share beside the literal algorithm; also its first run."""
+    outcomes = [literal(what, seed, seconds, mode="fully", **TRIALS) for seed in range(seeds)]
+    mine = statistics.fmean(percent(ours(what, seed, **TRIALS)) for seed in range(seeds))
+    theirs = 100 * statistics.fmean(o.share for o in outcomes)
+    cut = sum(o.stopped for o in outcomes)
+    row = Row(
+        f"share, fully, {what.name}", mine, "%", seeds, "literal", theirs,
+        mine / theirs if theirs else None, f"{cut} of {seeds} literal runs cut off" if cut else "",
+    )  # fmt: skip
+    return [row], outcomes[0]
 
 
 def released_row(what: Subject, seeds: int, seconds: float, trials: dict[str, int]) -> Row:
     """Share of fully directed search beside the released script with as many trials."""
-    mine = statistics.fmean(percent(ours(what, s, mode="fully", **trials)) for s in range(seeds))
+    mine = statistics.fmean(percent(ours(what, s, **trials)) for s in range(seeds))
     runs = {
         signal: [literal(what, s, seconds, released, signal=signal, **trials) for s in range(seeds)]
         for signal in ("released", "paper")
@@ -115,38 +108,18 @@ def released_row(what: Subject, seeds: int, seconds: float, trials: dict[str, in
     )  # fmt: skip
 
 
-def speed_rows(what: Subject, baseline: Outcome) -> list[Row]:
+def speed_row(what: Subject, baseline: Outcome) -> Row:
     """Distinct finds per second at many generated cases."""
     slow = what.name.rsplit(" ", 1)[1] in ("RF", "SVM")
     generated = LARGE_SLOW if slow else LARGE
     theirs = len(baseline.found) / max(baseline.seconds, 1e-9)
-    rows = []
-    for mode, extra in (
-        ("fully", {"global_n": generated // 2, "local_n": 10**6}),
-        ("population", {"data": what.train}),
-    ):
-        began = time.perf_counter()
-        result = ours(what, 0, mode=mode, generated=generated, max_seconds=40, **extra)
-        took = time.perf_counter() - began
-        mine = result.counts["discriminatory"] / took
-        rows.append(
-            Row(
-                f"found per second, {mode}, {what.name}", mine, "1/s", 1, "literal fully", theirs,
-                mine / theirs if theirs else None,
-                f"{result.counts['discriminatory']:,} of {result.counts['generated']:,}",
-            )
-        )  # fmt: skip
-    return rows
-
-
-def population_row(what: Subject, seeds: int) -> Row:
-    """Per cent of the first 1,000 cases."""
-    shares = [percent(ours(what, s, mode="population", data=what.train, generated=1000)) for s in range(seeds)]
-    kind = what.name.rsplit(" ", 1)[1]
-    target = 60.0 if kind in ("LR", "DT") else 50.0
+    began = time.perf_counter()
+    options = {"generated": generated, "global_n": generated // 2, "local_n": 10**6}
+    result = ours(what, 0, Limit(seconds=40), **options)
+    mine = result.counts["discriminatory"] / (time.perf_counter() - began)
     return Row(
-        f"population at 1,000, {what.name}", statistics.fmean(shares), "%", seeds, "target", target,
-        statistics.fmean(shares) / target, f"lowest {min(shares):.0f} %",
+        f"found per second, fully, {what.name}", mine, "1/s", 1, "literal fully", theirs,
+        mine / theirs if theirs else None, f"{result.counts['discriminatory']:,} of {result.counts['generated']:,}",
     )  # fmt: skip
 
 
@@ -154,8 +127,9 @@ def slow_row(what: Subject, seeds: int, seconds: float, calls: int = 500) -> Row
     """Rows asked per find where only ``calls`` may be asked."""
     limit = Limit(evaluations=calls)
     results = [
-        ours(what, s, limit, mode="population", data=what.train, generated=calls, ask="witness") for s in range(seeds)
-    ]
+        sg(Evaluator(what.model.predict, what.schema, cache=True, budget=limit), {"data": what.train, "limit": calls},
+           np.random.default_rng(s)) for s in range(seeds)
+    ]  # fmt: skip
     mine = calls * seeds / max(1, sum(r.counts["discriminatory"] for r in results))
     outcomes = [literal(what, s, seconds, mode="fully", max_calls=calls, **SLOW_TRIALS) for s in range(seeds)]
     theirs = sum(o.calls for o in outcomes) / max(1, sum(len(o.found) for o in outcomes))
@@ -176,9 +150,7 @@ def cell_rows(what: Subject, seeds: int, seconds: float, only: Collection[str], 
         for trials in (TRIALS, RELEASED_TRIALS) if own_trials else (TRIALS,):
             yield released_row(what, seeds, seconds, trials)
     if "speed" in only:
-        yield from speed_rows(what, baseline or literal(what, 0, seconds, mode="fully", **TRIALS))
-    if "population" in only:
-        yield population_row(what, 10)
+        yield speed_row(what, baseline or literal(what, 0, seconds, mode="fully", **TRIALS))
     if "slow" in only:
         yield slow_row(what, 5, seconds)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from common import Row, shared
@@ -23,7 +23,7 @@ from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema, uniform
-from auditor.tables.sg import Search, run
+from auditor.tables.sg import PHASES, Search
 from auditor.tables.sg_inputs import Surrogate, fault_count
 
 FILES = {"census": "adult/census_coded.csv.gz", "credit": "german/credit_sample_adf.csv"}
@@ -88,16 +88,21 @@ def train(kind: str, x: np.ndarray, y: np.ndarray) -> object:
 
 
 def ours(
-    predict: Callable, schema: Schema, codes: np.ndarray, limit: int, seed: int, **options: object
+    predict: Callable,
+    schema: Schema,
+    codes: np.ndarray | None,
+    limit: int,
+    seed: int,
+    phases: Collection[str] = PHASES,
+    **options: object,
 ) -> tuple[int, float, dict, np.ndarray]:
-    """Found, CPU seconds, details and found codes of this project's SG."""
+    """Found, CPU seconds of the search, details and found codes of this project's SG."""
     began = time.process_time()
-    result = run(
-        Evaluator(predict, schema),
-        {"data": codes, "limit": limit, "coverage": False, **options},
-        np.random.default_rng(seed),
-    )
+    read = SgOptions.of({"limit": limit, **options})
+    search = Search(Evaluator(predict, schema), read, codes, np.random.default_rng(seed), phases)
+    search.go()
     spent = time.process_time() - began
+    result = search.result()
     return result.counts["discriminatory"], spent, {**result.details, **result.counts}, result.finds
 
 
@@ -154,7 +159,7 @@ def coverage(name: str, limit: int, held_out: bool = False) -> Row:
     predict = train(kind, x, y).predict
     evaluator, rng = Evaluator(predict, schema), np.random.default_rng(0)
     given, held = (codes[::2], codes[1::2]) if held_out else (codes, codes)
-    search = Search(evaluator, SgOptions(limit=limit, local_search=False), given, np.random.default_rng(0))
+    search = Search(evaluator, SgOptions(limit=limit), given, np.random.default_rng(0), ("global",))
     search.go()
     surrogate = Surrogate.of(held, evaluator.labels(held), rng)
     plain = surrogate.coverage(uniform(schema, limit, rng))["paths"]

@@ -22,9 +22,10 @@ import numpy as np
 from common import Row
 from tabular_subjects import available, subject
 
-from auditor.tables import themis
+from auditor.tables import method_options, themis
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.themis_search import search
 
 CASES = {"LR": 500_000, "DT": 500_000, "MLP": 100_000, "RF": 15_000, "SVM": 2_000}
 SEARCHED = ("age", "marital", "race", "sex", "relationship")
@@ -68,7 +69,7 @@ def throughput(kind: str) -> list[Row]:
     one = subject("census", "sex", kind)
     cases = CASES[kind]
     rows = one.schema.decode(uniform(one.schema, 2 * cases, np.random.default_rng(1)))
-    options = {"max_samples": cases, "min_samples": cases, "enumerate": False}
+    method_options.LEAST, options = cases, {"max_samples": cases}
     ours, bare = [], []
     for run in range(RUNS + 1):
         start = time.process_time()
@@ -113,7 +114,7 @@ def memory() -> Row:
     one = subject("census", "sex", "LR")
     peaks = []
     for cases in (500_000, 5_000_000):
-        options = {"max_samples": cases, "min_samples": cases, "enumerate": False}
+        method_options.LEAST, options = cases, {"max_samples": cases}
         evaluator = Evaluator(one.model.predict, one.schema)
         themis.run(evaluator, options, np.random.default_rng(7))
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -133,9 +134,9 @@ def tests_needed(kind: str) -> Row:
     asked: dict[bool, int] = {}
     sets: dict[bool, set[tuple[str, ...]]] = {}
     for prune in (True, False):
-        evaluator = Evaluator(one.model.predict, one.schema)
-        options = {"mode": "search", "columns": SEARCHED, "prune": prune}
-        result = themis.run(evaluator, options, np.random.default_rng(7))
+        evaluator = Evaluator(one.model.predict, one.schema.protecting(SEARCHED))
+        settings = method_options.ThemisOptions(theta=0.75)
+        result = search(evaluator, settings, np.random.default_rng(7), prune=prune)
         asked[prune] = evaluator.evaluations
         sets[prune] = {s.columns for s in result.minimal_sets}
     return Row(

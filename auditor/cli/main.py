@@ -56,6 +56,9 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--format every-eval-ever": "use --format json",
     "--format ai-verify-json": "use --format json",
     "--format inspect": "use --format answers",
+    "--mode": "use --theta to search sets of columns",
+    "--columns": "use --protected NAME,NAME",
+    "--seed-source": "sg starts from clusters of --data",
 }
 SETTINGS = "audit.toml"
 

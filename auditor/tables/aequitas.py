@@ -18,15 +18,14 @@ from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import ColumnSet, RowPair, Score
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, mean_interval
-from auditor.tables.aequitas_population import population_search
 from auditor.tables.aequitas_walk import Finds, Stop, global_search, local_search
-from auditor.tables.coded import start_rows
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
 from auditor.tables.row_schema import enumerate_rows, uniform
 
+LEVEL = 0.95  # of the interval of the share
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
 
 
@@ -47,23 +46,24 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
     schema = evaluator.schema
     if not len(schema.protected_index):
         raise ConfigError("aequitas needs at least one protected column")
-    read = AequitasOptions.read(options, schema)
+    read = AequitasOptions.of(options)
+    trials, size = read.estimate(schema)
     asked_before, estimate, notes = evaluator.evaluations, None, []
-    if read.trials:
-        estimate = _separate_estimate(evaluator, read, rng)
+    if trials:
+        estimate = _separate_estimate(evaluator, trials, size, rng)
     finds = Finds(evaluator, read)
     spent_on_estimate = evaluator.evaluations - asked_before
-    details, reason, partial = _search(finds, start_rows(options), rng)
+    details, reason, partial = _search(finds, rng)
     drawn = finds.phases.get("global", Counter())  # its rows are uniform and independent
     if estimate is None and drawn["judged"] and not details.pop("stopped_by_finds", False):
         note = "rows of the global search"
-        estimate = _share(drawn["hits"], drawn["judged"], drawn["not_judged"], read.level, note)
+        estimate = _share(drawn["hits"], drawn["judged"], drawn["not_judged"], LEVEL, note)
     if estimate is None:
         notes.append("no share was estimated: too few uniform rows were judged within the limits")
-    elif estimate.n == read.trials * read.trial_size < TRIALS * TRIAL_SIZE and "trials" not in options:
+    elif estimate.n == trials * size < TRIALS * TRIAL_SIZE and read.trials is None:
         notes.append(
             f"for the share {estimate.n:,} uniform cases were judged; the paper's 400 samples of 1,000 are "
-            "--set trials=400 --set trial_size=1000"
+            "--set trials=400"
         )
     cases, share = finds.rows(), "discriminatory_share"
     counts = {
@@ -82,7 +82,7 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
         notes.append("no column may be changed, so there was no local search")
     return TabularResult(
         method="aequitas",
-        mode=read.mode,
+        mode="fully",
         sampling="directed",
         options=read.record(evaluator.distance),
         counts=counts,
@@ -99,13 +99,10 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
     )
 
 
-def _search(finds: Finds, data: Codes | None, rng: np.random.Generator) -> tuple[dict[str, object], str, bool]:
-    """Run the mode; details, why it ended, and whether a limit cut it short."""
+def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], str, bool]:
+    """Run both searches; details, why it ended, and whether a limit cut it short."""
     details: dict[str, object] = {}
     try:
-        if finds.options.mode == "population":
-            population_search(finds, data, rng)
-            return details, "no case was left to ask", False
         starts = global_search(finds, rng)
         details["start_rows"] = len(starts)
         learned = local_search(finds, starts, rng)
@@ -140,7 +137,7 @@ def share_estimate(
     *,
     trials: int = TRIALS,
     trial_size: int = TRIAL_SIZE,
-    level: float = 0.95,
+    level: float = LEVEL,
 ) -> Estimate:
     """The share of discriminatory cases among all cases (section 4.3).
 
@@ -175,17 +172,16 @@ def _share(hits: int, judged: int, silent: int, level: float, note: str = "") ->
     return replace(clopper_pearson(hits, judged, level, silent), n_variants=None, note=note)
 
 
-def _separate_estimate(evaluator: Evaluator, options: AequitasOptions, rng: np.random.Generator) -> Estimate | None:
+def _separate_estimate(evaluator: Evaluator, trials: int, size: int, rng: np.random.Generator) -> Estimate | None:
     """The estimate on rows of its own; None where a limit of evaluations leaves too little for it."""
-    trials, size, schema = options.trials, options.trial_size, evaluator.schema
-    left = evaluator.remaining
-    if left is not None:
+    schema = evaluator.schema
+    if (left := evaluator.remaining) is not None:
         rows = int(left * ESTIMATE_SHARE) // len(schema.combos)
         if rows < min(FEWEST, schema.cases):
             return None
         size = min(size, rows)
         trials = min(trials, rows // size)
     try:
-        return share_estimate(evaluator, rng, trials=trials, trial_size=size, level=options.level)
+        return share_estimate(evaluator, rng, trials=trials, trial_size=size)
     except BudgetExceeded:
         return None

@@ -17,6 +17,7 @@ from auditor.tables.method_options import AequitasOptions
 from auditor.tables.row_schema import uniform
 
 CHUNK = 16384
+STEP = 0.001  # Δv and Δpr: how far one answer moves the probability of a direction or of a column
 WALK = 10_000  # trials of one walk where start rows are so few that a step of all walks is a small batch
 
 
@@ -61,14 +62,7 @@ class Finds:
         """The discriminatory cases in the order in which they were found, shape (k, d)."""
         return np.concatenate(self._rows)
 
-    def fresh(self, codes: Codes) -> Mask:
-        """Which cases were not judged yet, shape (n,); of equal ones the first."""
-        keys = case_keys(self.schema, codes)
-        new = np.zeros(len(codes), dtype=bool)
-        new[np.unique(keys, return_index=True)[1]] = True
-        return np.asarray(new & ~self._seen.has(keys))
-
-    def allowed(self, n: int, rows_per_case: int | None = None) -> int:
+    def allowed(self, n: int) -> int:
         """How many of ``n`` cases may be judged now.
 
         Raises
@@ -81,11 +75,9 @@ class Finds:
             raise Stop(f"{plural(cases, 'discriminatory case')} {verb(cases, 'was', 'were')} found")
         if options.generated is not None and made >= options.generated:
             raise Stop(f"{plural(made, 'case')} {verb(made, 'was', 'were')} generated")
-        if options.max_seconds is not None and self.seconds >= options.max_seconds:
-            raise Stop(f"the time limit of {options.max_seconds:g} s was reached")
         if self.evaluator.exhausted:
             raise BudgetExceeded("the limit of the evaluator was reached")
-        room = min(n, self.evaluator.affordable(n, rows_per_case))
+        room = min(n, self.evaluator.affordable(n))
         if options.generated is not None:
             room = min(room, options.generated - made)
         if n and room < 1:
@@ -95,27 +87,25 @@ class Finds:
     def judge(self, codes: Codes, phase: str) -> tuple[Judged, Mask]:
         """Ask all combinations of each case and count; also which cases were new finds, shape (n,)."""
         judged = self.evaluator.judge(codes)
-        silent = judged.undecided
-        self.undecided += int((silent & self.fresh(codes)).sum())
-        new = self.count(codes, judged.discriminatory, judged.off_manifold, phase)
-        self.phases[phase].update(judged=-int(silent.sum()), not_judged=int(silent.sum()))
-        if new.any() and len(self.patterns) < 10_000:
-            self.patterns.update(row.tobytes() for row in judged.labels[new].astype(np.int32))
-        return judged, new
-
-    def count(self, codes: Codes, changed: Mask, off: Mask, phase: str) -> Mask:
-        """Enter verdicts; which cases are finds that were not known, shape (n,)."""
+        silent = int(judged.undecided.sum())
         keys = case_keys(self.schema, codes)
-        first, hits = self._seen.add(keys), np.flatnonzero(changed)
+        first, hits = self._seen.add(keys), np.flatnonzero(judged.discriminatory)
+        self.undecided += int((judged.undecided & first).sum())
         new = np.zeros(len(codes), dtype=bool)
         new[hits] = self._known.add(keys[hits])
         if new.any():
             self._rows.append(codes[new])
-        self.off_manifold += int((off & first).sum())
+            if len(self.patterns) < 10_000:
+                self.patterns.update(row.tobytes() for row in judged.labels[new].astype(np.int32))
+        self.off_manifold += int((judged.off_manifold & first).sum())
         self.phases[phase].update(
-            judged=len(codes), hits=len(hits), generated=int(first.sum()), discriminatory=int(new.sum())
+            judged=len(codes) - silent,
+            hits=len(hits),
+            generated=int(first.sum()),
+            discriminatory=int(new.sum()),
+            not_judged=silent,
         )
-        return new
+        return judged, new
 
     def details(self) -> dict[str, object]:
         """Contribution per phase and how different the finds are."""
@@ -143,8 +133,7 @@ class Probabilities:
     ``column`` has the probability that a column is chosen (sums to 1), ``down`` that the chosen one is stepped down.
     """
 
-    def __init__(self, columns: int, options: AequitasOptions) -> None:
-        self._options = options
+    def __init__(self, columns: int) -> None:
         self.column = np.full(columns, 1 / columns)
         self.down = np.full(columns, 0.5)
 
@@ -155,14 +144,13 @@ class Probabilities:
         and 1). For σ_pr, k times "add Δpr to one entry, then normalise" is ``q^k σ + (1 − q^k) × (share of each column
         among the k)`` averaged over orders, with ``q = 1 / (1 + Δpr)``.
         """
-        options, n = self._options, len(self.column)
-        if options.mode in ("semi", "fully"):
-            towards_down = np.where(hit == (delta < 0), 1.0, -1.0)
-            push = np.bincount(chosen, weights=towards_down, minlength=n)
-            self.down = np.clip(self.down + options.delta_v * push, 0.0, 1.0)
-        if options.mode == "fully" and hit.any():
+        n = len(self.column)
+        towards_down = np.where(hit == (delta < 0), 1.0, -1.0)
+        push = np.bincount(chosen, weights=towards_down, minlength=n)
+        self.down = np.clip(self.down + STEP * push, 0.0, 1.0)
+        if hit.any():
             good = np.bincount(chosen[hit], minlength=n).astype(float)
-            kept = (1 + options.delta_pr) ** -good.sum()
+            kept = (1 + STEP) ** -good.sum()
             self.column = kept * self.column + (1 - kept) * good / good.sum()
             self.column /= self.column.sum()
 
@@ -195,7 +183,7 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
     columns = schema.movable_index
     if not len(starts) or not len(columns):
         return None
-    probabilities = Probabilities(len(columns), options)
+    probabilities = Probabilities(len(columns))
     walks = min(-(-options.local_n // WALK), max(1, CHUNK // len(starts)))
     left = options.local_n * len(starts)
     rows = np.tile(starts, (walks, 1))
@@ -206,7 +194,7 @@ def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Proba
         chosen, delta, moved = step(rows, columns, schema.cards, probabilities, rng)
         judged, _ = finds.judge(moved, "local")
         probabilities.update(chosen, delta, judged.discriminatory)
-        rows = moved if options.walk == "drift" else np.where(judged.discriminatory[:, None], moved, rows)
+        rows = moved if options.protocol == "aequitas" else np.where(judged.discriminatory[:, None], moved, rows)
     return probabilities
 
 

@@ -129,12 +129,6 @@ def bins_note(schema: Schema) -> str:
     )
 
 
-def start_rows(options: Mapping[str, object]) -> Codes | None:
-    """Where a directed search starts from: codes under ``data``; None where there are none."""
-    data = options.get("data")
-    return data if isinstance(data, np.ndarray) else None
-
-
 def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64]) -> Keys:
     """One key per row of codes, shape (n, k); two rows have equal keys if and only if they are equal.
 
@@ -161,11 +155,6 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
         packed[:, at : at + width.itemsize] = column.view(np.uint8).reshape(len(codes), width.itemsize)
         at += width.itemsize
     return packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
-
-
-def first_of_each(keys: Keys) -> NDArray[np.intp]:
-    """Positions of the first row of each distinct key, in row order."""
-    return np.sort(np.unique(keys, return_index=True)[1])
 
 
 class Seen:

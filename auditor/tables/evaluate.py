@@ -130,10 +130,10 @@ class Evaluator:
         """Whether a limit is reached."""
         return self.remaining == 0
 
-    def affordable(self, cases: int, rows_per_case: int | None = None) -> int:
-        """How many of ``cases`` may still be judged (``rows_per_case`` defaults to all combinations)."""
+    def affordable(self, cases: int) -> int:
+        """How many of ``cases`` may still be judged with all combinations."""
         left = self.remaining
-        return cases if left is None else min(cases, left // (rows_per_case or len(self.schema.combos)))
+        return cases if left is None else min(cases, left // len(self.schema.combos))
 
     def label_name(self, label: int) -> str:
         """How a label code is written in reports."""

@@ -47,7 +47,7 @@ class TabularResult:
     Attributes
     ----------
     mode : str
-        ``score``, ``search``; ``random``, ``semi``, ``fully``, ``population``; ``symbolic``.
+        ``score`` or ``search``; ``fully``; ``symbolic``.
     sampling : {"iid", "directed"}
         Only cases that were drawn independently of earlier verdicts enter a rate.
     counts : mapping

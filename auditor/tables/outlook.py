@@ -16,9 +16,11 @@ from auditor.tables.method_options import (
     ESTIMATE_SHARE,
     FEWEST,
     MAX_COLUMNS,
+    MAX_COMBOS,
     AequitasOptions,
     SgOptions,
     ThemisOptions,
+    profile_of,
     walks,
 )
 from auditor.tables.tabular_plan import TabularPlan
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 SLICE_CASES = 20_000
 SLICE_ROWS = 4_000_000  # that slices may cost
-POWER = 0.8
+POWER, LEVEL = 0.8, 0.95  # LEVEL: of the share that Aequitas estimates
 PAIRS = 80  # cases that are asked again at most, to show pairs
 WALKS = "how many rows a walk asks about hangs on what it finds"
 ASKED_ONCE = (
@@ -49,7 +51,9 @@ def expected(opened: Opened) -> ExpectedRows:
     schema = opened.schema
     combos = len(schema.combos) if len(schema.protected_index) else 1
     if isinstance(options, ThemisOptions):
-        made = (_search if options.mode == "search" else _themis)(evaluator, rows, options, combos)
+        profile = profile_of(opened.options)
+        walked = options.protocol != "themis" and walks(evaluator, options, profile)
+        made = (_themis if options.theta is None else _search)(evaluator, rows, options, combos, walked)
     elif isinstance(options, AequitasOptions):
         made = _aequitas(evaluator, options, combos)
     else:
@@ -123,17 +127,17 @@ def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     )
 
 
-def _themis(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
+def _themis(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int, walked: bool) -> ExpectedRows:
     own, cases = rows * combos, int(evaluator.schema.cases)
-    if settings.protocol != "themis" and walks(evaluator, settings):
+    if walked:
         exact = Range.exactly(cases * combos + own)
         return ExpectedRows(cases=Range.exactly(cases), evaluations=exact, effect_reason=WALKED)
     left = evaluator.remaining
-    most = settings.max_samples if left is None else min(settings.max_samples, left // combos)
-    least = min(max(settings.least, 1), most)
+    most = settings.most if left is None else min(settings.most, left // combos)
+    least = min(settings.least, most)
     seen, reason = None, ""
     if settings.protocol == "themis":  # both scores draw rows of their own, the group score for each group
-        most, own = 2 * settings.max_samples, 0
+        most, own = 2 * settings.most, 0
         reason = "the paper's stopping rule has no interval that holds after stopping"
     elif not most:
         reason = "the limit leaves no case"
@@ -147,21 +151,21 @@ def _themis(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: in
     )
 
 
-def _search(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
+def _search(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int, walked: bool) -> ExpectedRows:
     schema = evaluator.schema
-    cards = [schema.columns[schema.index_of(name)].codes for name in settings.columns or schema.protected]
+    cards = schema.cards[schema.protected_index].tolist()
     sets = Range(at_least=1, at_most=2 ** len(cards) - 1)
-    if walks(evaluator, settings):
+    if walked:
         cases, every = Range.exactly(int(schema.cases)), Range.exactly(int(schema.size))
         return ExpectedRows(sets=sets, cases=cases, evaluations=every, effect_reason=WALKED)
     most = None
     if len(cards) <= MAX_COLUMNS:
         chosen = (part for size in range(1, len(cards) + 1) for part in combinations(cards, size))
-        most = sum(min(math.prod(part), settings.max_combos) for part in chosen) * settings.max_samples
-    least = min(max(settings.least, 1), settings.max_samples)
+        most = sum(min(math.prod(part), MAX_COMBOS) for part in chosen) * settings.most
+    least = min(settings.least, settings.most)
     return ExpectedRows(
         sets=sets,
-        cases=Range(at_least=min(settings.least, settings.max_samples), at_most=settings.max_samples),
+        cases=Range(at_least=least, at_most=settings.most),
         evaluations=Range(at_most=most),
         effect=effect(least, settings.confidence, always_valid=True),
     )
@@ -169,27 +173,23 @@ def _search(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: in
 
 def _aequitas(evaluator: Evaluator, read: AequitasOptions, combos: int) -> ExpectedRows:
     cases = int(evaluator.schema.cases)
-    walking = read.mode != "population"
-    drawn, left = read.trials * read.trial_size, evaluator.remaining
+    trials, size = read.estimate(evaluator.schema)
+    drawn, left = trials * size, evaluator.remaining
     if left is not None:
         rows = int(left * ESTIMATE_SHARE) // combos
         drawn = 0 if rows < min(FEWEST, cases) else min(drawn, rows)
     exact = 0 < cases <= drawn
     drawn = min(drawn, cases)
-    most = min(read.generated or cases, cases)
-    if walking:
-        most = min(most, read.global_n * (1 + read.local_n))
+    most = min(read.generated or cases, cases, read.global_n * (1 + read.local_n))
     seen, reason = None, ""
     if exact:
         reason = "the share is taken over every case there is, so it is exact"
-    elif share := drawn or (read.global_n if walking else 0):
-        seen = effect(share, read.level, always_valid=False)
     else:
-        reason = "the cases are searched for, and no share is estimated: too few uniform rows within the limits"
+        seen = effect(drawn or read.global_n, LEVEL, always_valid=False)
     return ExpectedRows(
         estimate_cases=drawn,
         cases=Range(at_least=1, at_most=most),
-        evaluations=Range(at_most=(most + drawn) * combos, reason=WALKS if walking and read.local_n else ""),
+        evaluations=Range(at_most=(most + drawn) * combos, reason=WALKS if read.local_n else ""),
         effect=seen,
         effect_reason=reason,
     )

@@ -38,7 +38,7 @@ from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.row_schema import Asked, Schema, cross, load_schema, uniform
 from auditor.tables.tabular_compare import arrays
 
-SEARCH: Mapping[str, object] = {"mode": "fully", "local_n": 200, "generated": 12_000}
+SEARCH: Mapping[str, object] = {"local_n": 200, "generated": 12_000}
 LIMIT = 100.0  # per cent of the training data
 HELD_OUT = 0.25  # share of the rows kept for the accuracies
 MODEL, VOTE = "model", "classifiers"  # where a label comes from
@@ -78,8 +78,7 @@ def retrain(
     rows : Given, or array of int32, shape (n, d)
         Of the data; trained on as they are (codes: as `Schema.decode` gives them).
     search : mapping, optional
-        Options of `auditor.tables.aequitas.run`; default: ``fully`` with ``local_n=200`` and 12,000 generated cases.
-        Its finds come from uniform rows, as the share does; ``population`` finds more, but of fewer kinds.
+        Options of `auditor.tables.aequitas.run`; default: ``local_n=200`` and 12,000 generated cases.
     patience : int
         How many portions in a row may fail to lower the share before it ends; the paper's 1.
     sample : int
@@ -103,7 +102,7 @@ def retrain(
     train, test = rows[at], rows[at_test]
     study = _Study(schema, train, y, frame, estimator, rng, uniform(schema, sample, rng))
     before = study.fit(train, y)
-    options = {"trials": 0, "data": binned(train), **(SEARCH if search is None else search)}
+    options = {"trials": 0, **(SEARCH if search is None else search)}
     cases = run(study.evaluator(before), options, rng).finds
     assert cases is not None
     portions, model, stopped = _rounds(study, before, cases, patience)

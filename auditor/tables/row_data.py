@@ -341,7 +341,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
         if str(favourable).casefold() in ("true", "false") and any(isinstance(v, bool) for v in labels.tolist()):
             favourable = str(favourable).casefold() == "true"
         schema = replace(schema, favourable=favourable)
-    if not schema.protected and not plan.options.get("columns"):
+    if not schema.protected:
         raise ConfigError(f"no column is protected: give --protected NAME[,NAME]. Columns: {', '.join(schema.names)}")
     if schema.constraints:
         check_realisable(schema)

@@ -31,7 +31,7 @@ ONCE = (
 INCOMPLETE = "no case had all its rows answered, so nothing was tested against the noise of repeated answers"
 STOPPED = (
     "a search for sets asks about a row only until its label changes: the cases that are left whole are those without "
-    "a change, so nothing was tested against the noise of repeated answers (--mode score asks about all rows of a case)"
+    "a change, so nothing was tested against the noise of repeated answers (without --theta all are asked)"
 )
 
 

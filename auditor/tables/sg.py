@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.shown import plural
-from auditor.tables.coded import start_rows
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
@@ -30,13 +29,18 @@ from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
 STEPS = 3  # kinds of local steps per column: one code, up to a tenth of the range, further
+RANK_SEED, RANK_LOCAL, RANK_GLOBAL = 5.0, 10.0, 1.0  # Rank1 to Rank3; higher leaves the queue first
+THRESHOLD = 0.3  # T1: global search stops at a predicate of lower confidence
+BATCH, SEED_SHARE = 8, 0.1  # inputs judged at once; share of them that are seeds while others wait
+PHASES = frozenset(("local", "global"))  # the searches that are made; the paper's Tables 8, 10 and 11 leave some out
 
 
 def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Search for discriminatory cases with SG."""
     if not len(evaluator.schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
-    search = Search(evaluator, SgOptions.of(options), start_rows(options), rng)
+    data = options.get("data")
+    search = Search(evaluator, SgOptions.of(options), data if isinstance(data, np.ndarray) else None, rng)
     search.go()
     return search.result()
 
@@ -53,17 +57,27 @@ class Tried(NamedTuple):
 class Search:
     """One run of Algorithm 2; `go` searches, `result` reports."""
 
-    def __init__(self, evaluator: Evaluator, options: SgOptions, data: Codes | None, rng: np.random.Generator) -> None:
-        self.evaluator, self.options, self.rng = evaluator, options, rng
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        options: SgOptions,
+        data: Codes | None,
+        rng: np.random.Generator,
+        phases: Collection[str] = PHASES,
+    ) -> None:
+        self.evaluator, self.options, self.rng, self._made = evaluator, options, rng, phases
+        printed = options.protocol == "sg"
+        self._batch, self._seed_share = (1, 0.0) if printed else (BATCH, SEED_SHARE)
         self.schema = schema = evaluator.schema
         self.data = data if data is not None and len(data) else None
-        self._began = time.perf_counter()
         self.solver = PathSolver(schema, rng)
-        self.mode = self.options.neighbourhood
-        if self.mode == "auto":
+        self.mode = options.neighbourhood
+        if self.mode == "auto" and printed:
+            self.mode = "marginal"
+        elif self.mode == "auto":
             left, wanted = evaluator.remaining, options.samples * max(1, options.limit // 50)
             self.mode = "asked" if left is not None and left < wanted else "around"
-        self.frontier = Frontier(rng, schema.d * STEPS if options.order == "learned" else 0)
+        self.frontier = Frontier(rng, 0 if printed else schema.d * STEPS)
         self._grower = PathGrower(schema.cards, rng)
         self._cards = schema.cards.tolist()
         self._movable = frozenset(schema.movable_index.tolist())
@@ -76,8 +90,7 @@ class Search:
         self.off_manifold = self.undecided = 0
         self._seeds_tried = 0
         self.explained = self.neighbours = self.revisits = self.repeats = 0
-        self.seconds = 0.0
-        self.stopped = ""
+        self._began, self.stopped = time.perf_counter(), ""
 
     @property
     def cases(self) -> Codes:
@@ -91,25 +104,20 @@ class Search:
 
     def go(self) -> None:
         """Search until the limit, the end of the queue, or a budget."""
-        o = self.options
+        limit = self.options.limit
         try:
-            rows = seeds(self.schema, self.data, source=o.seed_source, clusters=o.clusters, limit=o.limit, rng=self.rng)
-            self.frontier.push_seeds(rows, o.rank_seed)
-            while len(self._tried) < o.limit and len(self.frontier):
-                if o.max_seconds is not None and time.perf_counter() - self._began >= o.max_seconds:
-                    self.stopped = f"the limit of {o.max_seconds:g} s was reached"
-                    break
+            self.frontier.push_seeds(seeds(self.schema, self.data, limit, self.rng), RANK_SEED)
+            while len(self._tried) < limit and len(self.frontier):
                 self._step()
         except BudgetExceeded as stop:
             self.stopped = str(stop)
-        self.seconds = time.perf_counter() - self._began
 
     def _step(self) -> None:
         """Judge the next inputs and queue what follows from them."""
         entries: list[Entry] = []
-        room = min(self.options.batch, self.options.limit - len(self._tried))
+        room = min(self._batch, self.options.limit - len(self._tried))
         while len(self.frontier) and len(entries) < room:
-            turn = self._seeds_tried < self.options.seed_share * (len(self._tried) + len(entries))
+            turn = self._seeds_tried < self._seed_share * (len(self._tried) + len(entries))
             entry = self.frontier.pop(seed_first=turn)
             if entry.to_explain:
                 self._queue_global(entry, self._explain([entry])[0])
@@ -132,16 +140,16 @@ class Search:
             hit = bool(judged.discriminatory[i])
             self._tried.append(Tried(entry, judged.labels[i], judged.possible[i], hit))
             self.frontier.learn(entry, hit)
-            if hit and self.options.local_search:
+            if hit and "local" in self._made:
                 hits.append(entry)
-            elif self.options.global_search:
+            elif "global" in self._made:
                 # Its path is needed when global inputs are next, and no sooner: r is at most 1.
-                due = self.options.rank_global + 1.0
+                due = RANK_GLOBAL + 1.0
                 self.frontier.push(Entry(entry.row, entry.phase, to_explain=True, origin=entry.origin), due)
         if hits and len(self._tried) < self.options.limit:
             for entry, path in zip(hits, self._explain(hits), strict=True):
                 self._queue_local(entry, path)
-                if self.options.global_search:
+                if "global" in self._made:
                     self._queue_global(entry, path)
 
     def _explain(self, entries: list[Entry]) -> list[Path]:
@@ -188,7 +196,7 @@ class Search:
             solution = self.solver.sticky(row, box)
             if solution is not None:
                 arm = self._arm(p.column, int(solution[p.column]) - int(row[p.column]))
-                self.frontier.push(Entry(solution, "local", arm, origin=parent.origin), self.options.rank_local - r)
+                self.frontier.push(Entry(solution, "local", arm, origin=parent.origin), RANK_LOCAL - r)
 
     def _queue_global(self, parent: Entry, path: Path) -> None:
         """Lines 23–35: each prefix with its last decision negated, nothing said about the rest."""
@@ -196,7 +204,7 @@ class Search:
         for p in path:
             if p.column in self._protected:
                 continue
-            if p.confidence < self.options.threshold:
+            if p.confidence < THRESHOLD:
                 break
             if p.column in self._movable:
                 constraint = [*prefix, p.toggled()]
@@ -205,9 +213,7 @@ class Search:
                     solution = self.solver.free(row, box)
                     if solution is not None:
                         r = average_confidence(constraint)
-                        self.frontier.push(
-                            Entry(solution, "global", origin=parent.origin), self.options.rank_global + r
-                        )
+                        self.frontier.push(Entry(solution, "global", origin=parent.origin), RANK_GLOBAL + r)
             prefix.append(p)
 
     def _first_visit(self, box: Box, row: Codes | None) -> bool:
@@ -225,6 +231,7 @@ class Search:
 
     def result(self) -> TabularResult:
         """What came of it."""
+        seconds = time.perf_counter() - self._began
         cases, hit, spent = self.cases, self.hits, self.evaluator.evaluations
         finds = cases[hit]
         details = self._details(cases, hit)
@@ -246,7 +253,7 @@ class Search:
                 "evaluations": spent,
                 "neighbourhood_evaluations": self.neighbours,
                 "explained": self.explained,
-                "seconds": self.seconds,
+                "seconds": seconds,
             },
             lattice=lattice(self.evaluator, judged),
             pairs=pairs_of(self.evaluator, finds, judged),
@@ -279,9 +286,7 @@ class Search:
             "visited_paths_skipped": self.revisits,
             "repeated_cases_skipped": self.repeats,
         }
-        surrogate = None
-        if self.options.coverage:
-            surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
+        surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
         if surrogate is not None:
             details["path_coverage"] = surrogate.coverage(cases)
             details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], self._judged().labels)

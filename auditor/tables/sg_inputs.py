@@ -23,6 +23,7 @@ from auditor.tables.evaluate import Evaluator
 from auditor.tables.row_schema import Schema, cross, uniform
 from auditor.tables.sg_paths import MAX_CLASSES
 
+CLUSTERS = 4  # of given rows, for K-means
 ROWS, FOLDS = 10_000, 5  # of the surrogate tree
 POOLED = 10.0  # tries at most that the other lines' experience with a kind of step counts for
 Phase = Literal["seed", "local", "global"]
@@ -149,16 +150,15 @@ def round_robin(clusters: NDArray[np.integer], limit: int) -> NDArray[np.intp]:
     return np.lexsort((clusters, turn))[:limit]
 
 
-def seeds(
-    schema: Schema, data: Codes | None, *, source: str, clusters: int, limit: int, rng: np.random.Generator
-) -> Codes:
-    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit."""
-    if source == "random" or data is None or not len(data):
+def seeds(schema: Schema, data: Codes | None, limit: int, rng: np.random.Generator) -> Codes:
+    """Seed rows in the order in which they are tried, shape (k, d) with k <= limit.
+
+    Given rows are clustered, and one of each cluster is taken in turn; without any, rows are drawn uniformly.
+    """
+    if data is None or not len(data):
         rows = uniform(schema, 4 * limit if schema.constraints else limit, rng)
         return rows[schema.on_manifold(rows)][:limit]
-    if source == "data":
-        return data[rng.permutation(len(data))[:limit]]
-    distinct = min(clusters, len(np.unique(data, axis=0)))
+    distinct = min(CLUSTERS, len(np.unique(data, axis=0)))
     kmeans = optional("sklearn.cluster").KMeans(n_clusters=distinct, n_init=1, random_state=int(rng.integers(2**31)))
     return data[round_robin(kmeans.fit_predict(data.astype(np.float64)), limit)]
 

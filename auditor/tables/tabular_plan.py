@@ -26,21 +26,17 @@ class MethodOptions(PlanModel):
     """Options of the methods that have a flag of their own; the methods say what they take, and check it."""
 
     # fmt: off
-    mode: Annotated[str | None, Option("--mode", MEASURED, ROWS,
-        "themis: score, search. aequitas: random, semi, fully, population.")] = None
     protocol: Annotated[str | None, TEXT["protocol"].meaning(ROWS,
-        "default; themis: the paper's own stopping rule; sg: the paper's own order and neighbourhood.")] = None
-    seed_source: Annotated[str | None, Option("--seed-source", CHANGED, ROWS,
-        "sg: clusters (of --data, default), data, or random.")] = None
+        "default; themis, aequitas or sg: as the paper has it.")] = None
     confidence: Annotated[float | None, Option("--confidence", MEASURED, ROWS, "themis: level (default 0.99).")] = None
     epsilon: Annotated[float | None, TEXT["epsilon"].meaning(ROWS,
         "themis: half-width at which sampling stops (default 0.05).")] = None
-    theta: Annotated[float | None, Option("--theta", MEASURED, ROWS, "themis search: threshold (default 0.75).")] = None
+    theta: Annotated[float | None, Option("--theta", MEASURED, ROWS, 
+        "themis: search the minimal sets of --protected with a score above it (0.75 in the paper).")] = None
     max_samples: Annotated[int | None, Option("--max-samples", MEASURED, ROWS,
-        "themis: rows drawn at most per score (default 10,000).")] = None
-    measure: Annotated[str | None, Option("--measure", MEASURED, ROWS, "themis search: causal or group.")] = None
-    columns: Annotated[Names | None, Option("--columns", MEASURED, ROWS,
-        "themis search: columns whose subsets are searched.")] = None
+        "themis: rows drawn at most per score (default: all of a small domain, else 10,000).")] = None
+    measure: Annotated[str | None, Option("--measure", MEASURED, ROWS,
+        "themis: the score that --theta is about: causal (default) or group.")] = None
     # fmt: on
 
     def chosen(self) -> dict[str, object]:
@@ -53,8 +49,8 @@ def read_settings(said: object) -> dict[str, object]:
 
     Examples
     --------
-    >>> read_settings(["global-n=500", "walk=drift"])
-    {'global_n': 500, 'walk': 'drift'}
+    >>> read_settings(["global-n=500", "neighbourhood=asked"])
+    {'global_n': 500, 'neighbourhood': 'asked'}
     """
     from auditor.core import reading
 

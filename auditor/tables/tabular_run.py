@@ -138,7 +138,7 @@ def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Op
     options: dict[str, object] = {"data": data if len(rows) else None, **plan.options}
     if plan.profile is not None:
         options["profile"] = load_profile(plan.profile, schema)
-    read = OPTIONS[plan.method].read(options, schema)
+    read = OPTIONS[plan.method].of(options)
     if folder is not None and folder.plan.get("schema_text") != dump_schema(schema):
         raise RunFolderError(
             f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"

@@ -22,11 +22,11 @@ from auditor.core.record.rows import RowPair, Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
-from auditor.tables.coded import Given, Rows, binned, crossed, row_keys
+from auditor.tables.coded import Given, Profile, Rows, binned, crossed, row_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
-from auditor.tables.method_options import EXACT_METHOD, NOTE, Sampler, ThemisOptions, sampler, walks
+from auditor.tables.method_options import EXACT_METHOD, NOTE, Sampler, ThemisOptions, profile_of, sampler, walks
 from auditor.tables.row_schema import enumerate_rows, uniform
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
@@ -39,33 +39,34 @@ BATCH = 256  # rows between two looks of the paper's rule
 def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
     """Measure discrimination scores, or search minimal discriminating sets."""
     schema, settings = evaluator.schema, ThemisOptions.of(options)
-    if settings.mode == "search":
-        return search(evaluator, settings, rng)
+    rows, profile = options.get("data"), profile_of(options)
     if not len(schema.protected_index):
         raise ConfigError("no protected column: give --protected NAME[,NAME]")
+    if settings.theta is not None:
+        return search(evaluator, settings, rng, profile)
     if settings.protocol == "themis":
-        return literal_scores(evaluator, settings, rng)
-    exact, level, reason = walks(evaluator, settings), settings.confidence, ""
+        return literal_scores(evaluator, settings, rng, profile)
+    exact, level, reason = walks(evaluator, settings, profile), settings.confidence, ""
     drawn = Tally(evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
     own = Tally(evaluator, schema.protected_index, keep=KEEP_JUDGED)  # of the given rows
     try:
         if exact:
-            for rows in enumerate_rows(schema, schema.free_index):
-                drawn.add(rows, weigh="cells")
+            for part in enumerate_rows(schema, schema.free_index):
+                drawn.add(part, weigh="cells")
         else:
-            reason = sample(drawn, sampler(schema, settings, rng), settings)
+            reason = sample(drawn, sampler(schema, profile, rng), settings)
     except BudgetExceeded as error:
         reason = str(error)
     scores: tuple[Score, ...] = ()
     if exact and not reason:
         scores = drawn.scores("domain (all rows)", level, None, EXACT_METHOD)
     elif drawn.rows and not exact:
-        population, prefix = ("domain (uniform)", "") if settings.profile is None else ("profile", "apparent_")
+        population, prefix = ("domain (uniform)", "") if profile is None else ("profile", "apparent_")
         scores = drawn.scores(population, level, confidence_sequence, SEQUENCE, prefix=prefix)
     notes = ["Rows were drawn independently; equal draws were kept, because a rate needs them."]
     if exact and not reason:
         notes = ["Every possible row was judged; the scores of the domain are exact."]
-    apparent_scores, left_out = apparent(own, settings)
+    apparent_scores, left_out = apparent(own, rows, settings.confidence)
     reason, scores = reason or left_out, (*apparent_scores, *scores)
     if schema.constraints:
         notes.append(
@@ -76,12 +77,12 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
         notes.append(f"No group score: {why}.")
     first, spent = drawn.first, evaluator.spent()
     finds = [tally.finds for tally in (drawn, own)]
-    places = {"given": own.judged} if settings.profile is not None else {"domain": drawn.judged, "given": own.judged}
+    places = {"given": own.judged} if profile is not None else {"domain": drawn.judged, "given": own.judged}
     return TabularResult(
         method="themis",
         mode=settings.mode,
         sampling="iid",
-        options=settings.plain(),
+        options=settings.model_dump(),
         counts={
             "generated": drawn.draws,
             "discriminatory": drawn.flipped_draws,
@@ -119,16 +120,16 @@ def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
     """Add rows until both scores are known to ± epsilon, or ``max_samples``; why there is no score, or ""."""
     m = len(tally.combos)
     chunk = max(1, tally.evaluator.batch // m)
-    target = min(max(settings.least, 1), settings.max_samples)
+    target = min(settings.least, settings.most)
     while True:
         while tally.draws < target:
             n = min(chunk, target - tally.draws)
-            if not tally.evaluator.affordable(n, m):
+            if not tally.evaluator.affordable(n):
                 raise BudgetExceeded("the limit of model evaluations or seconds was reached")
-            tally.add(draw(tally.evaluator.affordable(n, m)))
-        if target >= settings.max_samples or _narrow(tally, settings):
+            tally.add(draw(tally.evaluator.affordable(n)))
+        if target >= settings.most or _narrow(tally, settings):
             break
-        target = min(settings.max_samples, target * 2, target + max(1, LARGEST_BATCH // m))
+        target = min(settings.most, target * 2, target + max(1, LARGEST_BATCH // m))
     return "" if tally.rows else f"none of {plural(tally.draws, 'row')} drawn satisfies the constraints of the schema"
 
 
@@ -140,16 +141,16 @@ def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
     return group is None or (group[0].high - group[0].low) / 2 <= settings.epsilon
 
 
-def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], str]:
+def apparent(tally: Tally, rows: object, level: float) -> tuple[tuple[Score, ...], str]:
     """Scores on the given rows (Definition 3.8): what changes them, and how their groups fare."""
-    evaluator, rows = tally.evaluator, settings.data
-    if rows is None or not len(rows):
+    evaluator = tally.evaluator
+    if not isinstance(rows, Given | np.ndarray) or not len(rows):
         return (), ""
     chunk = max(1, evaluator.batch // len(tally.combos))
     for start in range(0, len(rows), chunk):
         part = rows[start : start + chunk]
         ended = "the limit was reached"
-        if evaluator.affordable(len(part), len(tally.combos)) == len(part):
+        if evaluator.affordable(len(part)) == len(part):
             try:
                 tally.add(part, weigh="given")
                 continue
@@ -160,18 +161,20 @@ def apparent(tally: Tally, settings: ThemisOptions) -> tuple[tuple[Score, ...], 
     def interval(successes: int, n: int, level: float) -> tuple[float, float]:
         return beta_limits(successes / n, n, level)
 
-    return tally.scores("given rows", settings.confidence, interval, GIVEN_METHOD, prefix="apparent_"), ""
+    return tally.scores("given rows", level, interval, GIVEN_METHOD, prefix="apparent_"), ""
 
 
-def literal_scores(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
+def literal_scores(
+    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, profile: Profile | None
+) -> TabularResult:
     """Group and causal score of the protected columns by Algorithms 1 and 2, constraints ignored."""
     schema = evaluator.schema
     scores: list[Score] = []
     notes = ["Raw figures by the paper's protocol: no control, no valid interval; constraints are ignored."]
     draws = hits = 0
     reason = ""
-    draw, index = sampler(schema, settings, rng), schema.protected_index
-    population = "domain (uniform)" if settings.profile is None else "profile"
+    draw, index = sampler(schema, profile, rng), schema.protected_index
+    population = "domain (uniform)" if profile is None else "profile"
 
     def changes(rows: Rows) -> Mask:
         """Which rows get another label with other protected values."""
@@ -202,7 +205,7 @@ def literal_scores(evaluator: Evaluator, settings: ThemisOptions, rng: np.random
         method="themis",
         mode=settings.mode,
         sampling="iid",
-        options=settings.plain(),
+        options=settings.model_dump(),
         counts={"generated": draws, "discriminatory": hits, "off_manifold": 0, **evaluator.spent()},
         scores=tuple(scores),
         status="partial" if reason else "complete",
@@ -215,11 +218,11 @@ def proportion(draw: Sampler, judge: Callable[[Rows], Mask], settings: ThemisOpt
     """Rows used and hits among them, sampled until the paper's rule stops."""
     r = count = 0
     while True:
-        hits = judge(draw(min(BATCH, settings.max_samples - r)))
+        hits = judge(draw(min(BATCH, settings.most - r)))
         rows = r + np.arange(1, len(hits) + 1)
         p = (count + np.cumsum(hits)) / rows
         narrow = z_value(settings.confidence) * np.sqrt(p * (1 - p) / rows) < settings.epsilon
-        done = np.flatnonzero(((rows > settings.least) & narrow) | (rows >= settings.max_samples))
+        done = np.flatnonzero(((rows > settings.least) & narrow) | (rows >= settings.most))
         part = hits[: done[0] + 1] if len(done) else hits
         r, count = r + len(part), count + int(part.sum())
         if len(done):

@@ -21,16 +21,22 @@ from auditor.core.record.rows import Score, ScoreDetail
 from auditor.core.shown import plural
 from auditor.core.types import Estimate
 from auditor.measure.intervals import SEQUENCE, confidence_sequence
-from auditor.tables.coded import Rows, joined, within
+from auditor.tables.coded import Profile, Rows, joined, within
 from auditor.tables.columns import Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import TabularResult, plain
-from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, ThemisOptions, sampler, walks
+from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, MAX_COMBOS, ThemisOptions, sampler, walks
 from auditor.tables.row_schema import enumerate_rows
 from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
 
 Chosen = tuple[int, ...]  # columns by position
+
+
+def theta_of(settings: ThemisOptions) -> float:
+    """Return the threshold of a search."""
+    assert settings.theta is not None
+    return settings.theta
 
 
 class Tested(NamedTuple):
@@ -40,42 +46,47 @@ class Tested(NamedTuple):
     verdict: str  # by the estimate where the data do not decide; or "not determined"
 
 
-def search(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
-    """All minimal sets above ``theta`` among the subsets of ``columns``.
+def search(
+    evaluator: Evaluator,
+    settings: ThemisOptions,
+    rng: np.random.Generator,
+    profile: Profile | None = None,
+    *,
+    prune: bool = True,
+) -> TabularResult:
+    """Return all minimal sets of protected columns above ``theta``.
 
-    A set is tested with independent rows until its interval is above or below ``theta``, or ``epsilon`` or
-    ``max_samples`` is reached; then the estimate decides and the set is marked as not determined by the data.
+    ``prune`` is whether the theorems are used. A set is tested with independent rows until its interval is above or
+    below ``theta``, or ``epsilon`` or ``max_samples`` is reached; then the estimate decides and the set is marked as
+    not determined by the data.
     """
     schema = evaluator.schema
-    names = settings.columns or schema.protected
-    if not names:
-        raise ConfigError("a search needs columns: give --protected or --columns NAME,NAME,…")
-    index = [schema.index_of(name) for name in names]
+    index = schema.protected_index.tolist()
     if len(index) > MAX_COLUMNS:
         raise ConfigError(
             f"{plural(len(index), 'column')} have {2 ** len(index) - 1:,} subsets; search at most {MAX_COLUMNS}"
         )
-    exact = walks(evaluator, settings)
+    exact = walks(evaluator, settings, profile)
     reason = ""
     tests: dict[Chosen, Tested] = {}
     minimal: list[Chosen] = []
     try:
-        test = _Exact(evaluator, settings) if exact else _Sampled(evaluator, settings, rng)
-        _walk(sorted(index), test, settings.prune, tests, minimal)
+        test = _Exact(evaluator, settings) if exact else _Sampled(evaluator, settings, rng, profile, prune)
+        _walk(index, test, prune, tests, minimal)
     except BudgetExceeded as error:
         reason = str(error)
     undecided = sorted(s for s, t in tests.items() if t.score.detail.decided_by == "estimate")
     total = 2 ** len(index) - 1
     notes = [
         f"{len(tests):,} of {total:,} sets were tested"
-        + ("; the others follow from the theorems." if settings.prune and not reason else ".")
+        + ("; the others follow from the theorems." if prune and not reason else ".")
     ]
     if undecided:
         named = ", ".join("{" + ", ".join(schema.names[i] for i in s) + "}" for s in undecided[:8])
         notes.append(f"The data do not decide about {named}; their estimates were compared with theta.")
     if any(t.score.detail.capped for t in tests.values()):
         notes.append(
-            f"Sets with more than {settings.max_combos:,} combinations were tried on that many, drawn at random: "
+            f"Sets with more than {MAX_COMBOS:,} combinations were tried on that many, drawn at random: "
             "their scores are lower bounds."
         )
     rows = []
@@ -87,7 +98,7 @@ def search(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generat
         method="themis",
         mode="search",
         sampling="iid",
-        options=settings.plain() | {"columns": list(names)},
+        options=settings.model_dump(),
         counts={
             "generated": max((t.score.estimate.n for t in tests.values()), default=0),
             "discriminatory": 0,
@@ -98,7 +109,7 @@ def search(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generat
         },
         minimal_sets=tuple(tests[s].score for s in minimal),
         # Sampling asks about a row until its label changes; but the first two combinations are tried on every row.
-        whole_cases=exact or (len(schema.combos) <= 2 and tuple(names) == tuple(schema.protected)),
+        whole_cases=exact or len(schema.combos) <= 2,
         details={"tests": rows},
         status="partial" if reason else "complete",
         status_reason=reason,
@@ -165,7 +176,7 @@ class _Exact:
         estimate = estimate_of(value, (value, value), level, self._rows, EXACT_METHOD, skipped=skipped)
         columns = tuple(schema.names[i] for i in chosen)
         score = Score(name=settings.measure, columns=columns, estimate=estimate, population="domain (all rows)")
-        return Tested(score, "above" if value > settings.theta else "below")
+        return Tested(score, "above" if value > theta_of(settings) else "below")
 
     def _causal(self, labels: Labels, possible: Mask) -> float:
         step, changed = max(1, self._evaluator.batch // labels.shape[1]), 0
@@ -185,15 +196,24 @@ class _Exact:
 class _Sampled:
     """Scores by sampling; all sets share one stream of rows and the labels of those rows."""
 
-    def __init__(self, evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        settings: ThemisOptions,
+        rng: np.random.Generator,
+        profile: Profile | None,
+        prune: bool,
+    ) -> None:
         self._evaluator, self._schema, self._settings, self._rng = evaluator, evaluator.schema, settings, rng
-        self._draw = sampler(evaluator.schema, settings, rng)
+        self._theta, self._prune = theta_of(settings), prune
+        self._population = "domain (uniform)" if profile is None else "profile"
+        self._draw = sampler(evaluator.schema, profile, rng)
         self._rows: Rows = self._draw(0)
         self._labels: Labels = np.empty(0, dtype=np.int64)
 
     def bounded(self, chosen: Chosen) -> bool:
         """Whether every combination of the set is tried, so that its score bounds those of its subsets."""
-        return math.prod(self._schema.columns[i].codes for i in chosen) <= self._settings.max_combos
+        return math.prod(self._schema.columns[i].codes for i in chosen) <= MAX_COMBOS
 
     def __call__(self, chosen: Chosen) -> Tested:
         settings, n, changed = self._settings, 0, 0
@@ -205,8 +225,8 @@ class _Sampled:
             return estimate_of(changed / n, limits, settings.confidence, n, SEQUENCE)
 
         tested = self._decide("causal", chosen, causal)
-        bound = settings.prune and not self._schema.constraints and self.bounded(chosen)
-        if settings.measure == "causal" or (bound and tested.score.estimate.high < settings.theta):
+        bound = self._prune and not self._schema.constraints and self.bounded(chosen)
+        if settings.measure == "causal" or (bound and tested.score.estimate.high < self._theta):
             return tested  # Theorem 4.3
         if not self.bounded(chosen):
             detail = ScoreDetail(decided_by="not tested", capped=True)
@@ -243,34 +263,34 @@ class _Sampled:
         Without pruning, nothing but the paper's margin ends a test.
         """
         settings = self._settings
-        n, target = 0, min(32, settings.max_samples)
+        n, target = 0, min(32, settings.most)
         while True:
             self._upto(target)
             now = more(slice(n, target))
             n = target
-            verdict = "above" if now.low > settings.theta else "below" if now.high < settings.theta else ""
+            verdict = "above" if now.low > self._theta else "below" if now.high < self._theta else ""
             narrow = (now.high - now.low) / 2 < settings.epsilon
-            if (verdict and settings.prune) or narrow or n >= settings.max_samples:
+            if (verdict and self._prune) or narrow or n >= settings.most:
                 break
-            target = min(2 * target, target + 2048, settings.max_samples)
+            target = min(2 * target, target + 2048, settings.most)
         score = Score(
             name=name,
             columns=tuple(self._schema.names[i] for i in chosen),
             estimate=now,
-            population="domain (uniform)" if settings.profile is None else "profile",
+            population=self._population,
             detail=ScoreDetail(decided_by="interval" if verdict else "estimate", capped=not self.bounded(chosen)),
         )
-        return Tested(score, verdict or ("above" if now.value > settings.theta else "below"))
+        return Tested(score, verdict or ("above" if now.value > self._theta else "below"))
 
     def _flips(self, part: slice, chosen: Chosen) -> Mask:
         """Which rows change their label, by trying combinations in rounds of doubling size until one does."""
         rows, labels = self._rows[part], self._labels[part]
         changed = np.zeros(len(rows), dtype=bool)
-        # In random order: all of them, or ``max_combos`` drawn ones.
+        # In random order: all of them, or `MAX_COMBOS` drawn ones.
         if self.bounded(chosen):
             combos = self._rng.permutation(self._schema.combos_of(chosen))
         else:
-            size = (self._settings.max_combos, len(chosen))
+            size = (MAX_COMBOS, len(chosen))
             combos = self._rng.integers(0, self._schema.cards[list(chosen)], size).astype(np.int32)
         index = np.asarray(chosen, dtype=np.intp)
         at, width = 0, 2

@@ -68,7 +68,7 @@ def jobs(server: Server, folder: Path) -> list[str]:
 
 def tabular(server: Server, folder: Path) -> list[str]:
     args = ["tabular", "--task", "lending", "--model", "openai:served-model", "--base-url", server.url, "--yes"]
-    args += ["--method", "aequitas", "--mode", "population", "--set", "generated=60", "--no-cache"]
+    args += ["--method", "aequitas", "--set", "generated=60", "--no-cache"]
     return [*args, "--max-calls", "2000", "--concurrency", str(IN_FLIGHT), "--out", str(folder)]
 
 

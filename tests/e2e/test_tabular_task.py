@@ -103,7 +103,7 @@ def command(server: Server, *extra: str) -> list[str]:
 
 
 def test_finds_the_planted_rule_within_the_limit(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    code = audit(command(server, "--mode", "population", "--set", "generated=60", "--max-calls", "2000"))
+    code = audit(command(server, "--set", "generated=60", "--max-calls", "2000"))
     record = json.loads(capsys.readouterr().out)
     assert (code, record["status"]) == (0, "complete")
     assert set(server.asked.values()) == {1}, "a row was asked twice"
@@ -126,9 +126,8 @@ def test_finds_the_planted_rule_within_the_limit(server: Server, capsys: pytest.
     assert audit(["verify", str(folder)]) == 0
 
 
-@pytest.mark.parametrize("mode", ["fully", "population"])
-def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture[str], mode: str) -> None:
-    extra = ["--mode", mode, "--set", "generated=100000", "--max-calls", "121", "--no-cache"]
+def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    extra = ["--set", "generated=100000", "--max-calls", "121", "--no-cache"]
     code = audit(command(server, *extra))
     captured = capsys.readouterr()
     record = json.loads(captured.out)
@@ -153,9 +152,7 @@ def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture
 
 def test_rows_without_an_answer_are_not_judged(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.rule = silent_for_widows
-    code = audit(
-        command(server, "--mode", "random", "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600")
-    )
+    code = audit(command(server, "--set", "global_n=80", "--set", "local_n=1", "--max-calls", "600"))
     record = json.loads(capsys.readouterr().out)
     assert code == 0
     rows = record["tabular"]["answers"]["rows"]
@@ -221,7 +218,7 @@ def test_what_cannot_run(server: Server, capsys: pytest.CaptureFixture[str], ext
 
 def test_the_income_task_and_its_rows(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.rule = lambda row: "above" if int(row["hours per week"]) > 40 + 10 * (row["sex"] == "female") else "below"
-    argv = [*command(server, "--set", "generated=100", "--mode", "population", "--max-calls", "300")]
+    argv = [*command(server, "--set", "generated=100", "--max-calls", "300")]
     argv[2] = "income"
     assert audit(argv) == 0
     record = json.loads(capsys.readouterr().out)

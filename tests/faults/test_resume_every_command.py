@@ -118,14 +118,14 @@ CASES = {
         "agent RUN --resume",
     ),
     "rows of a task": (
-        "tabular --task lending " + SERVED + LIMITS + "--method themis --mode score --protected sex --confidence 0.9 "
+        "tabular --task lending " + SERVED + LIMITS + "--method themis --protected sex --confidence 0.9 "
         "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --slices 3 --delta 2 "
         "--seed 3 --distance exact --max-evaluations 900",
         "tabular resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
     ),
     "rows of a server": (
         "tabular --data rows.csv --target label --protected sex --schema rows.yaml --model http:rows-server.yaml "
-        "--method aequitas --mode random --set global-n=40 --set local_n=20 --no-cache --max-calls 5000 --out runs",
+        "--method aequitas --set global-n=40 --set local_n=20 --no-cache --max-calls 5000 --out runs",
         "tabular resume RUN",
     ),
 }  # fmt: skip
@@ -143,7 +143,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("distance_scale", "distance_threshold", "profile", "retrain", "trust_pickle"), "of runs that ask no server"
     ),
-    **dict.fromkeys(("protocol", "seed_source", "theta", "measure", "columns"), "of one method"),
+    **dict.fromkeys(("protocol", "theta", "measure"), "of one method"),
     "planner_base_url": "of a planner that is a language model",
 }
 

@@ -69,9 +69,9 @@ def test_more_finds_and_more_faults_than_the_literal_algorithm_where_many_cases_
 
 def test_given_rows_uncover_more_than_random_ones(bench: Any, census: Any) -> None:
     """Table 8, census, sex: 20 of 500 against 5 of 500."""
-    off = {"local_search": False, "global_search": False}
-    given, _ = search(bench, census, 500, **off)
-    drawn, _ = search(bench, census, 500, seed_source="random", **off)
+    schema, codes, predict = census
+    given, _, _, _ = bench.ours(predict, schema, codes, 500, 0, phases=())
+    drawn, _, _, _ = bench.ours(predict, schema, None, 500, 0, phases=())
     assert given > drawn
     assert 10 <= given <= 40
 
@@ -81,7 +81,7 @@ def test_local_search_contributes_most_and_global_search_is_not_reached(bench: A
     found, details = search(bench, census, 150, protocol="sg", samples=2000)
     assert details["phases"]["global"]["generated"] == 0
     assert details["phases"]["local"]["generated"] > details["phases"]["seed"]["generated"]
-    without, _ = search(bench, census, 150, protocol="sg", samples=2000, local_search=False)
+    without, _ = search(bench, census, 150, protocol="sg", samples=2000, phases=("global",))
     assert found > without
 
 

@@ -38,13 +38,15 @@ def staircase(rows: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def sg(**options: Any) -> TabularResult:
-    given = {"limit": LIMIT, "samples": 1000, "seed_source": "random", "coverage": False, **options}
+    given = {"limit": LIMIT, "samples": 1000, **options}
     return run(Evaluator(staircase, SCHEMA), given, np.random.default_rng(1))
 
 
-def test_sg_reaches_branches_that_uniform_sampling_misses() -> None:
+def test_sg_reaches_branches_that_uniform_sampling_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.tables.sg.RANK_GLOBAL", 20.0)
+    monkeypatch.setattr("auditor.tables.sg.THRESHOLD", 0.0)
     evaluator = Evaluator(staircase, SCHEMA)
-    options = SgOptions(limit=LIMIT, samples=1000, seed_source="random", rank_global=20.0, threshold=0.0)
+    options = SgOptions(limit=LIMIT, samples=1000)
     one = Search(evaluator, options, None, np.random.default_rng(1))
     one.go()
     plain = uniform(SCHEMA, LIMIT, np.random.default_rng(1))
@@ -56,7 +58,7 @@ def test_sg_reaches_branches_that_uniform_sampling_misses() -> None:
 def test_finds_are_those_behind_the_last_decision() -> None:
     rows = uniform(SCHEMA, 300, np.random.default_rng(0))
     rows[0, :DEPTH] = 9
-    result = sg(data=rows, seed_source="data")
+    result = sg(data=rows)
     assert result.finds is not None
     assert len(result.finds) >= 2  # of 64 in 10^6 cases
     assert (depth(result.finds) == DEPTH).all()

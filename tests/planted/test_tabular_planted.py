@@ -15,7 +15,9 @@ import pytest
 from auditor.tables import themis
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.evaluate import Evaluator
+from auditor.tables.method_options import ThemisOptions
 from auditor.tables.row_schema import Schema
+from auditor.tables.themis_search import search
 
 CARDS = (3, 2, 4, 2, 5)
 NAMES = ("a", "sex", "c", "race", "e")
@@ -104,22 +106,14 @@ def test_enumeration_is_exact(name: str, rules: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("name", "rules"), [*((name, ()) for name in FUNCTIONS), ("threshold", ("a == 2 implies sex == 1", "c >= race"))]
 )
-def test_intervals_cover_after_stopping(name: str, rules: tuple[str, ...]) -> None:
+def test_intervals_cover_after_stopping(name: str, rules: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """At 95 %, at least 182 of 200 runs that stop on their own interval hold the truth (190 expected at least)."""
+    monkeypatch.setattr("auditor.tables.method_options.LEAST", 20)
     schema = domain(*rules)
     causal, group = brute(FUNCTIONS[name], (1, 3), schema)
     held = {"causal": 0, "group": 0}
     for seed in range(200):
-        found = scores(
-            FUNCTIONS[name],
-            schema,
-            seed,
-            enumerate=False,
-            confidence=0.95,
-            epsilon=0.12,
-            min_samples=20,
-            max_samples=320,
-        )
+        found = scores(FUNCTIONS[name], schema, seed, confidence=0.95, epsilon=0.12, max_samples=320)
         for key, truth in (("causal", causal), ("group", group)):
             estimate = found[key].estimate
             held[key] += estimate.low - 1e-12 <= truth <= estimate.high + 1e-12
@@ -142,10 +136,12 @@ def minimal_by_force(predict: Predict, schema: Schema, theta: float, which: int)
 def test_pruned_search_finds_what_brute_force_finds(name: str, measure: str, theta: float) -> None:
     schema = domain()
     truth = minimal_by_force(FUNCTIONS[name], schema, theta, 0 if measure == "causal" else 1)
-    options = {"mode": "search", "columns": NAMES, "theta": theta, "measure": measure}
+    settings = ThemisOptions(theta=theta, measure=measure)  # type: ignore[arg-type]
     tested = {}
     for prune in (True, False):
-        result = themis.run(Evaluator(FUNCTIONS[name], schema), options | {"prune": prune}, np.random.default_rng(7))
+        result = search(
+            Evaluator(FUNCTIONS[name], schema.protecting(NAMES)), settings, np.random.default_rng(7), prune=prune
+        )
         assert {frozenset(s.columns) for s in result.minimal_sets} == truth
         tested[prune] = result.counts["sets_tested"]
     assert tested[True] <= tested[False] == 31
@@ -156,18 +152,11 @@ def test_search_by_sampling_finds_them_too() -> None:
     schema = domain()
     theta = 0.61
     truth = minimal_by_force(threshold, schema, theta, 0)
-    options = {
-        "mode": "search",
-        "columns": NAMES,
-        "theta": theta,
-        "enumerate": False,
-        "max_samples": 8000,
-        "epsilon": 0.01,
-    }
+    settings = ThemisOptions(theta=theta, max_samples=8000, epsilon=0.01)
     asked = {}
     for prune in (True, False):
-        evaluator = Evaluator(threshold, schema)
-        result = themis.run(evaluator, options | {"prune": prune}, np.random.default_rng(7))
+        evaluator = Evaluator(threshold, schema.protecting(NAMES))
+        result = search(evaluator, settings, np.random.default_rng(7), prune=prune)
         assert {frozenset(s.columns) for s in result.minimal_sets} == truth
         asked[prune] = evaluator.evaluations
     assert asked[True] < asked[False] / 2
@@ -190,7 +179,7 @@ def test_the_paper_s_rule_stops_at_zero_and_ours_does_not() -> None:
     for seed in range(60):
         literal = scores(predict, schema, seed, protocol="themis")["causal"].estimate
         zero += literal.value == 0 and literal.n == 11
-        ours = scores(predict, schema, seed, enumerate=False, max_samples=2000)["causal"].estimate
+        ours = scores(predict, schema, seed, max_samples=2000)["causal"].estimate
         assert ours.low <= 0.02 <= ours.high
     assert zero >= 40
 
@@ -328,8 +317,8 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
     assert possible.sum(axis=1).tolist() == np.where(rich, 1, 3).tolist()
 
 
-@pytest.mark.parametrize("mode", ["score", "search"])
-def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str, float]], mode: str) -> None:
+@pytest.mark.parametrize("theta", [None, 0.01])
+def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str, float]], theta: float | None) -> None:
     from auditor.tables.coded import load_profile
     from auditor.tables.csv_table import read_table
     from auditor.tables.row_data import infer
@@ -341,7 +330,7 @@ def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str,
         return ((rows[:, 0].astype(float) > 7000) & (rows[:, 1] == "married")).astype(int)
 
     schema = infer(read_table("people.csv"), "y", ["marital"])
-    options = {"mode": mode, "profile": load_profile("people.csv", schema), "max_samples": 5000, "theta": 0.01}
+    options = {"profile": load_profile("people.csv", schema), "max_samples": 5000, "theta": theta}
     result = themis.run(Evaluator(model, schema), options, np.random.default_rng(5))
     found = (result.scores or result.minimal_sets)[0].estimate
     truth = sum(b > 7000 for b, _, _ in customers) / len(customers)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from auditor.core.errors import ConfigError
 from auditor.tables import aequitas_walk
 from auditor.tables.aequitas import run, share_estimate
-from auditor.tables.aequitas_population import Moves, mutate, witness
 from auditor.tables.aequitas_walk import Probabilities, step
 from auditor.tables.coded import case_keys
 from auditor.tables.columns import Column, Constraint
@@ -45,9 +44,9 @@ def search(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options:
     return run(evaluator, {"trials": 0, **options}, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("mode", ["random", "semi", "fully", "population"])
-def test_finds_are_distinct_true_and_counted_once(mode: str) -> None:
-    result = search(mode=mode, global_n=60, local_n=60, generated=500)
+@pytest.mark.parametrize("protocol", ["default", "aequitas"])
+def test_finds_are_distinct_true_and_counted_once(protocol: str) -> None:
+    result = search(protocol=protocol, global_n=60, local_n=60, generated=500)
     rows = result.finds
     assert len(rows) == result.counts["discriminatory"] > 60
     assert len(np.unique(case_keys(SLAB, rows))) == len(rows)
@@ -59,9 +58,9 @@ def test_finds_are_distinct_true_and_counted_once(mode: str) -> None:
     result.to_record()
 
 
-@pytest.mark.parametrize("mode", ["random", "semi", "fully", "population"])
-def test_the_same_generator_gives_the_same_result(mode: str) -> None:
-    options = {"mode": mode, "global_n": 50, "local_n": 30, "generated": 300}
+@pytest.mark.parametrize("protocol", ["default", "aequitas"])
+def test_the_same_generator_gives_the_same_result(protocol: str) -> None:
+    options = {"protocol": protocol, "global_n": 50, "local_n": 30, "generated": 300}
     one, again, other = search(seed=3, **options), search(seed=3, **options), search(seed=4, **options)
     assert np.array_equal(one.finds, again.finds)
     assert not np.array_equal(one.finds, other.finds)
@@ -77,7 +76,7 @@ def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(monkeypat
     monkeypatch.setattr(aequitas_walk, "step", watched)
     monkeypatch.setattr(aequitas_walk, "WALK", 10)
     monkeypatch.setattr(aequitas_walk, "CHUNK", 10_000)
-    result = search(mode="fully", global_n=60, local_n=25)
+    result = search(global_n=60, local_n=25)
     starts, local = result.details["start_rows"], result.details["phases"]["local"]
     assert starts > 0
     assert sizes[0] == 3 * starts  # 25 trials are three walks of at most ten steps
@@ -86,7 +85,7 @@ def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(monkeypat
 
     sizes.clear()
     monkeypatch.setattr(aequitas_walk, "CHUNK", 2 * starts)
-    search(mode="fully", global_n=60, local_n=25)
+    search(global_n=60, local_n=25)
     assert sizes[0] <= 2 * starts  # where start rows are many, walks stay as long as printed
 
 
@@ -96,7 +95,7 @@ def test_directed_finds_stay_out_of_the_rate() -> None:
     assert truth.low == truth.high == truth.value
     inputs = [(a, b) for a in range(20) for b in range(20)]
     assert truth.value == sum(20 <= a + b < 26 for a, b in inputs) / 400
-    result = search(mode="fully", global_n=400, local_n=100)
+    result = search(global_n=400, local_n=100)
     (score,) = result.scores
     assert score.name == "discriminatory_share"
     assert score.estimate.n == 400
@@ -118,30 +117,26 @@ def test_the_estimate_pools_independent_samples() -> None:
 
 
 def test_a_global_phase_that_ends_with_a_find_gives_no_rate() -> None:
-    result = search(mode="random", max_found=1, global_n=2000)
+    result = search(max_found=1, global_n=2000)
     assert not result.scores
     assert result.notes
 
 
-def test_both_termination_rules() -> None:
-    enough = search(mode="fully", max_found=40, global_n=100)
+def test_the_search_ends_with_enough_finds() -> None:
+    enough = search(max_found=40, global_n=100)
     assert enough.counts["discriminatory"] >= 40
     assert enough.status == "complete"
     assert "40" in enough.details["ended"] or "found" in enough.details["ended"]
-    timed = search(mode="fully", max_seconds=1e-9)
-    assert timed.counts["generated"] == 0
-    assert "time limit" in timed.details["ended"]
 
 
-@pytest.mark.parametrize("mode", ["fully", "population"])
-def test_a_limit_of_evaluations_is_kept_and_reported(mode: str) -> None:
+def test_a_limit_of_evaluations_is_kept_and_reported() -> None:
     asked = []
 
     def counted(x: np.ndarray) -> np.ndarray:
         asked.append(len(x))
         return slab(x)
 
-    result = search(counted, mode=mode, budget=Limit(evaluations=301), generated=10_000)
+    result = search(counted, budget=Limit(evaluations=301), generated=10_000)
     assert sum(asked) <= 301
     assert result.counts["evaluations"] <= 301
     assert result.status == "partial"
@@ -159,7 +154,7 @@ def test_gamma_is_a_threshold_on_numbers() -> None:
 
     for gamma, expected in ((0.3, True), (0.5, False), (3.0, False)):
         evaluator = Evaluator(score, SLAB, distance=far(gamma))
-        result = run(evaluator, {"mode": "random", "global_n": 200, "trials": 0}, np.random.default_rng(1))
+        result = run(evaluator, {"global_n": 200, "trials": 0}, np.random.default_rng(1))
         assert (result.counts["discriminatory"] > 0) is expected
         assert result.options["gamma"] == pytest.approx(gamma)
 
@@ -172,67 +167,41 @@ def test_impossible_rows_are_not_finds() -> None:
     def rule(x: np.ndarray) -> np.ndarray:
         return ((x[:, 0] == 1) & (x[:, 1] == 1)).astype(int)  # tells sexes apart among husbands only
 
-    result = search(rule, schema, mode="population", generated=60)
+    result = search(rule, schema, generated=60)
     assert result.counts["discriminatory"] == 0
     assert result.counts["off_manifold"] > 0
 
 
 def test_immutable_columns_never_move() -> None:
     schema = Schema(columns=(SEX, column("a", 20, immutable=True), column("b", 20), column("c", 3)))
-    given = np.array([[0, 9, 13, 0]], dtype=np.int32)
-    result = search(schema=schema, mode="population", data=given, generated=40, ask="all")
-    descended = result.finds[result.finds[:, 1] == 9]
-    assert len(descended) > 3
     starts = np.array([[0, 9, 13, 0]], dtype=np.int32)
-    probabilities = Probabilities(len(schema.movable_index), AequitasOptions())
+    probabilities = Probabilities(len(schema.movable_index))
     rng = np.random.default_rng(0)
     for _ in range(50):
         _, _, starts = step(starts, schema.movable_index, schema.cards, probabilities, rng)
         assert starts[0, 1] == 9
 
 
-def test_witness_pairs_save_calls() -> None:
-    eight = Schema(
-        columns=(
-            Column(name="age", kind="integer", codes=8, protected=True),
-            column("a", 40), column("b", 40), column("c", 5),
-        )
-    )  # fmt: skip
-
-    def rule(x: np.ndarray) -> np.ndarray:
-        return (x[:, 1] + x[:, 2] + x[:, 0] >= 40).astype(int)
-
-    limit = Limit(evaluations=600)
-    everything = search(rule, eight, mode="population", generated=10_000, budget=limit)
-    pairs = search(rule, eight, mode="population", generated=10_000, budget=limit, ask="witness")
-    assert Evaluator(rule, eight).discriminatory(pairs.finds).all()
-    assert pairs.counts["discriminatory"] > 1.5 * everything.counts["discriminatory"]
-    assert pairs.counts["undecided"] > 0
-
-
 def test_no_column_to_move_and_nothing_to_find() -> None:
     bare = Schema(columns=(SEX, column("a", 9, immutable=True)))
-    result = search(lambda x: x[:, 0].astype(int), bare, mode="fully", global_n=30)
+    result = search(lambda x: x[:, 0].astype(int), bare, global_n=30)
     assert result.counts["discriminatory"] == 9
     assert any("no local search" in note for note in result.notes)
-    blind = search(lambda x: np.zeros(len(x), dtype=int), mode="population", generated=50)
+    blind = search(lambda x: np.zeros(len(x), dtype=int), generated=50)
     assert blind.counts["discriminatory"] == 0
     assert blind.pairs == ()
-    small = search(lambda x: x[:, 0].astype(int), bare, mode="population", generated=500)
-    assert small.counts["generated"] == 9
-    assert small.details["ended"] == "no case was left to ask"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "directed"}, "mode must be"),
+        ({"protocol": "directed"}, "protocol must be"),
         ({"globl_n": 5}, "no option 'globl_n'"),
         ({"local_n": -1}, "local_n"),
-        ({"delta_v": 2}, "delta_v"),
+        ({"walk": "drift"}, "--protocol aequitas"),
         ({"max_found": 0}, "max_found"),
-        ({"ask": "witness", "mode": "fully"}, "witness"),
-        ({"level": 1.0}, "level"),
+        ({"ask": "witness"}, "was removed in 0.3; use --method sg"),
+        ({"level": 1.0}, "no option 'level'; options: generated, global_n"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, object], message: str) -> None:
@@ -255,24 +224,21 @@ def test_batched_probabilities_equal_the_printed_updates() -> None:
         if hit:
             column_p[p] += 0.001
             column_p = [x / sum(column_p) for x in column_p]
-    batched = Probabilities(4, AequitasOptions(mode="fully"))
+    batched = Probabilities(4)
     for start in range(0, 400, 20):
         p, delta, hit = map(np.array, zip(*answers[start : start + 20], strict=True))
         batched.update(p, delta, hit)
     assert np.allclose(batched.down, down)
     assert np.allclose(batched.column, column_p, atol=2e-4)
-    for mode, moved in (("semi", True), ("random", False)):
-        other = Probabilities(4, AequitasOptions(mode=mode))  # type: ignore[arg-type]
-        other.update(np.array([0, 1]), np.array([-1, 1]), np.array([True, True]))
-        assert bool(other.down[0] > 0.5) is moved
-        assert np.array_equal(other.column, [0.25] * 4)
 
 
-def test_the_fully_directed_walk_learns_the_column_that_keeps_finds() -> None:
+def test_the_walk_learns_the_column_that_keeps_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aequitas_walk, "STEP", 0.01)
+
     def rule(x: np.ndarray) -> np.ndarray:
         return ((x[:, 0] == 1) & (x[:, 1] == 10) & (x[:, 2] == 10)).astype(int)
 
-    result = search(rule, mode="fully", global_n=3000, local_n=500, delta_pr=0.01)
+    result = search(rule, global_n=3000, local_n=500)
     learned = result.details["column_probability"]
     assert learned["c"] > 0.9
 
@@ -286,44 +252,29 @@ def test_moves_stay_in_the_domain_and_move(seed: int, cards: list[int]) -> None:
     columns = schema.movable_index
     if not len(columns):
         return
-    chosen, delta, moved = step(rows, columns, schema.cards, Probabilities(len(columns), AequitasOptions()), rng)
+    chosen, delta, moved = step(rows, columns, schema.cards, Probabilities(len(columns)), rng)
     assert ((moved >= 0) & (moved < schema.cards)).all()
     assert ((moved != rows).sum(axis=1) == 1).all()
     change = (moved - rows)[np.arange(30), columns[chosen]]
     assert (np.sign(change) == np.sign(delta)).all()
-    wide = np.ones(len(columns), dtype=bool)
-    children, first, second = mutate(rows, columns, schema.cards, Moves(len(columns), wide, wide), rng)
-    assert ((children >= 0) & (children < schema.cards)).all()
-    assert (children[:, 0] == rows[:, 0]).all()
-    single = second < 0
-    assert ((children != rows).sum(axis=1)[single] == 1).all()
-    assert (first >= 0).all()
 
 
-def test_witness_is_a_pair_of_possible_rows_that_differ() -> None:
-    labels = np.array([[5, 0, 1], [2, 2, 9]])
-    possible = np.array([[False, True, True], [True, True, True]])
-    pairs = witness(labels, possible)
-    assert sorted(pairs[0].tolist()) == [1, 2]
-    assert labels[1][pairs[1]].tolist() == [2, 9]
-
-
-@pytest.mark.parametrize("mode", ["random", "semi", "fully"])
-def test_literal_and_vectorised_walks_agree_in_distribution(mode: str) -> None:
-    """Same trials, walk=drift: the mean share of finds over 12 runs each differs by chance only."""
+def test_literal_and_vectorised_walks_agree_in_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same trials, as printed: the mean share of finds over 12 runs each differs by chance only."""
     literal, ours = [], []
-    options = {"global_n": 40, "local_n": 30, "delta_v": 0.02, "delta_pr": 0.02}
+    monkeypatch.setattr(aequitas_walk, "STEP", 0.02)
+    options = {"global_n": 40, "local_n": 30}
     for seed in range(12):
         outcome = aequitas(
             lambda row: int(row[1] + row[2] >= 20 + 6 * (row[0] == 0)),
-            SLAB.cards.tolist(), [0], mode=mode, rng=random.Random(seed), **options,
+            SLAB.cards.tolist(), [0], mode="fully", delta_v=0.02, delta_pr=0.02, rng=random.Random(seed), **options,
         )  # fmt: skip
         literal.append(outcome.share)
-        result = search(mode=mode, walk="drift", seed=seed, **options)
+        result = search(protocol="aequitas", seed=seed, **options)
         ours.append(result.counts["discriminatory"] / result.counts["generated"])
     spread = np.sqrt(np.var(literal, ddof=1) / 12 + np.var(ours, ddof=1) / 12)
     assert abs(np.mean(literal) - np.mean(ours)) < 4 * spread + 0.02
-    returning = search(mode=mode, walk="return", seed=0, **options)
+    returning = search(seed=0, **options)
     assert returning.counts["discriminatory"] / returning.counts["generated"] > np.mean(literal)
 
 
@@ -342,7 +293,7 @@ def test_walks_of_the_released_script_lie_between_the_printed_and_ours() -> None
         shares.setdefault("released", []).append(outcome.share)
         printed = aequitas(_between, cards, [0], mode="fully", rng=random.Random(seed), **trials)
         shares.setdefault("printed", []).append(printed.share)
-        counts = search(mode="fully", seed=seed, **trials).counts
+        counts = search(seed=seed, **trials).counts
         shares.setdefault("ours", []).append(counts["discriminatory"] / counts["generated"])
     mean = {name: float(np.mean(values)) for name, values in shares.items()}
     assert mean["printed"] < mean["released"] < mean["ours"]
@@ -371,10 +322,10 @@ def test_the_share_is_estimated_within_what_its_rows_may_cost(combos: int, trial
         Column(name="p", kind="integer", codes=combos, protected=True),
         Column(name="x", kind="integer", codes=10),
     )
-    read = AequitasOptions.read({}, Schema(columns=columns))
-    assert (read.trials, read.trial_size) == (trials, size)
-    assert AequitasOptions.read({"trials": 400}, Schema(columns=columns)).trial_size == 1000
-    assert AequitasOptions.read({"trials": 0}, Schema(columns=columns)).trials == 0
+    schema = Schema(columns=columns)
+    assert AequitasOptions().estimate(schema) == (trials, size)
+    assert AequitasOptions(trials=400).estimate(schema) == (400, 1000)
+    assert AequitasOptions(trials=0).estimate(schema)[0] == 0
 
 
 def test_a_smaller_estimate_of_the_share_is_told() -> None:

@@ -60,7 +60,7 @@ def by_name(value: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_common_rows_are_paired(capsys: pytest.CaptureFixture[str]) -> None:
-    extra = ("--set", "enumerate=false")
+    extra = ("--max-samples", "10000")
     a, b = made("some", *extra), made("more", *extra)
     value = compared(a, b, capsys)
     causal, given = by_name(value)["causal"], by_name(value)["apparent_causal"]
@@ -104,7 +104,7 @@ def test_exact_scores_need_no_test_and_sets_are_matched(capsys: pytest.CaptureFi
     causal = by_name(value)["causal"]
     assert (causal["test"], causal["change"]) == ("both exact", "worse")
     assert causal["difference"] == pytest.approx(5 / 9 - 2 / 9)
-    search = ("--mode", "search", "--columns", "x,sex,z", "--theta", "0.3")
+    search = ("--protected", "x,sex,z", "--theta", "0.3")
     value = compared(made("some", *search), made("never", *search), capsys)
     gone = [e["what"] for e in value["entries"] if e["kind"] == "minimal set"]
     assert gone == ["x"]
@@ -112,7 +112,7 @@ def test_exact_scores_need_no_test_and_sets_are_matched(capsys: pytest.CaptureFi
 
 
 def test_intervals_that_hold_nothing_decide_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    extra = ("--protocol", "themis", "--set", "enumerate=false", "--max-samples", "400")
+    extra = ("--protocol", "themis", "--max-samples", "400")
     a, b = made("never", *extra), made("more", *extra)
     causal = by_name(compared(a, b, capsys))["causal"]
     assert causal["before"] == 0 < causal["after"]
@@ -122,8 +122,8 @@ def test_intervals_that_hold_nothing_decide_nothing(capsys: pytest.CaptureFixtur
 
 
 def test_other_schemas_are_not_paired(capsys: pytest.CaptureFixture[str]) -> None:
-    a = made("some", "--set", "enumerate=false")
-    b = made("some", "--set", "enumerate=false", "--protected", "sex,z")
+    a = made("some", "--max-samples", "10000")
+    b = made("some", "--max-samples", "10000", "--protected", "sex,z")
     value = compared(a, b, capsys)
     assert "nothing is paired" in value["notes"][0]
     assert {s["change"] for s in value["scores"]} == {"untested"}
@@ -131,7 +131,7 @@ def test_other_schemas_are_not_paired(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_directed_finds_enter_no_test(capsys: pytest.CaptureFixture[str]) -> None:
-    extra = ("--method", "aequitas", "--mode", "population", "--set", "generated=60", "--set", "trials=0")
+    extra = ("--method", "aequitas", "--set", "generated=60", "--set", "trials=0")
     value = compared(made("some", *extra), made("more", *extra), capsys)
     assert all("were searched for" in note for note in value["notes"])
     assert not [s for s in value["scores"] if s["p_value"] is not None]
@@ -149,7 +149,7 @@ def test_texts_and_rows_are_not_compared(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("cut", [0, 60, 300])
 def test_broken_files_are_named(cut: int, capsys: pytest.CaptureFixture[str]) -> None:
-    run = Path(made("some", "--set", "enumerate=false"))
+    run = Path(made("some", "--max-samples", "10000"))
     kept = (run / "judged.npz").read_bytes()
     (run / "judged.npz").write_bytes(kept[:cut] + b"?" * 9 + (kept[cut + 9 :] if cut == 60 else b""))
     capsys.readouterr()
@@ -158,7 +158,7 @@ def test_broken_files_are_named(cut: int, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_reports_name_every_part(capsys: pytest.CaptureFixture[str]) -> None:
-    extra = ("--set", "enumerate=false")
+    extra = ("--max-samples", "10000")
     a, b = made("some", *extra), made("more", *extra)
     capsys.readouterr()
     for form in ("terminal", "md"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.core.errors import BudgetExceeded, ConfigError, PluginError
-from auditor.tables import themis
+from auditor.tables import method_options, themis, themis_search
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
@@ -183,15 +183,17 @@ def test_under_a_threshold_a_row_counts_by_its_own_output(kind: Any) -> None:
     exact = ask().scores[0]
     assert (exact.name, exact.estimate.value) == ("causal", pytest.approx(share((1, 2))))
     assert 0 < share((1, 2)) < 1
-    sampled = ask(enumerate=False, max_samples=4000, epsilon=0.001).scores[0].estimate
+    sampled = ask(max_samples=4000, epsilon=0.001).scores[0].estimate
     assert sampled.low <= share((1, 2)) <= sampled.high
     literal = ask(protocol="themis", max_samples=4000, epsilon=0.01).scores[0].estimate
     assert literal.value == pytest.approx(share((1, 2)), abs=0.05)
     rows = np.array(list(np.ndindex(4, 3, 3)), dtype=np.int32)
     assert ask(data=rows).scores[0].estimate.value == pytest.approx(share((1, 2)))
     for prune in (True, False):
-        found = ask(mode="search", theta=0.0, prune=prune).details["tests"]
-        for test in found:
+        settings = method_options.ThemisOptions(theta=0.0)
+        asked = Evaluator(model, s, distance=distance)
+        result = themis_search.search(asked, settings, np.random.default_rng(7), prune=prune)
+        for test in result.details["tests"]:  # type: ignore[attr-defined]
             assert test["value"] == pytest.approx(share(tuple(s.index_of(n) for n in test["columns"])))
     evaluator = Evaluator(model, s, distance=distance)
     for subset in lattice(evaluator, evaluator.judge(rows[::9])):
@@ -265,7 +267,7 @@ def test_the_lattice_of_a_sample_is_of_its_draws_not_of_their_first_batch() -> N
     )
     schema = Schema(columns=columns)
     evaluator = Evaluator(lambda rows: (rows[:, 1] + 5 * rows[:, 0] > 20).astype(int), schema, batch=64)
-    options = {"enumerate": False, "max_samples": 1000, "epsilon": 0.001}
+    options = {"max_samples": 1000, "epsilon": 0.001}
     result = themis.run(evaluator, options, np.random.default_rng(3))
     (only,) = result.lattice
     causal = next(score.estimate for score in result.scores if score.name == "causal")

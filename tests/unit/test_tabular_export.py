@@ -58,7 +58,7 @@ def folder_of(place: Path) -> Path:
 
 
 def test_pairs_stand_side_by_side(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population", "--full"]) == 0
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--full"]) == 0
     with (folder_of(place) / "pairs.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3
@@ -75,7 +75,7 @@ def test_pairs_stand_side_by_side(place: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_limited_run_still_has_its_pairs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    call = [*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population", "--format", "json"]
+    call = [*CALL, "--protected", "sex,group", "--method", "aequitas", "--format", "json"]
     assert audit([*call, "--set", "trials=0", "--max-evaluations", "30"]) == 3
     record = json.loads(capsys.readouterr().out)
     assert record["counts"]["evaluations"] <= 30
@@ -92,7 +92,7 @@ def test_a_limited_run_still_has_its_pairs(place: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
 def test_retraining_rows_have_one_label_a_case(place: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
-    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas"]) == 0
     assert audit(["augment", str(folder_of(place)), "--out", name]) == 0
     said = capsys.readouterr().out
     assert "vote of three classifiers" in said
@@ -113,7 +113,7 @@ def test_a_majority_needs_no_vote(place: Path, capsys: pytest.CaptureFixture[str
         "import numpy as np\ndef planted(rows):\n    return ((rows[:, 2] == 'a') & (rows[:, 3] == 'f')).astype(int)\n"
     )
     (place / "planted_rows.py").write_text(text, encoding="utf-8")
-    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas"]) == 0
     found = augment_rows(folder_of(place), share=1.0)
     assert found.sources == {"model": 6, "classifiers": 0}
     assert {row[-1] for row in found.rows} == {0}
@@ -121,7 +121,7 @@ def test_a_majority_needs_no_vote(place: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_a_broken_file_of_answers_is_said(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas", "--mode", "population"]) == 0
+    assert audit([*CALL, "--protected", "sex,group", "--method", "aequitas"]) == 0
     (folder_of(place) / "votes.npz").write_bytes(b"PK\x03\x04 broken")
     assert audit(["augment", str(folder_of(place)), "--out", "rows.csv"]) == 2
     said = " ".join(capsys.readouterr().err.split())
@@ -131,7 +131,7 @@ def test_a_broken_file_of_answers_is_said(place: Path, capsys: pytest.CaptureFix
 
 def test_nothing_found_nothing_to_write(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "planted_rows.py").write_text("def planted(rows):\n    return [0] * len(rows)\n", encoding="utf-8")
-    assert audit([*CALL, "--protected", "sex", "--method", "aequitas", "--mode", "population"]) == 0
+    assert audit([*CALL, "--protected", "sex", "--method", "aequitas"]) == 0
     assert audit(["augment", str(folder_of(place)), "--out", "rows.csv"]) == 2
     assert "no discriminatory case" in " ".join(capsys.readouterr().err.split())
 

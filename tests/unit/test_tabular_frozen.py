@@ -86,7 +86,7 @@ def test_a_plan_of_rows_is_frozen_and_run(name: str, capsys: pytest.CaptureFixtu
 
 
 def test_what_deviates_is_in_every_report(capsys: pytest.CaptureFixture[str]) -> None:
-    assert frozen("--set", "enumerate=false", "--max-samples", "300") == 0
+    assert frozen("--max-samples", "300") == 0
     with Path("data.csv").open("a", encoding="utf-8") as file:
         file.write("5,1,8,1\n")
     assert audit(["tabular", "--plan", "plan.toml", "--seed", "8", "--max-samples", "200"]) == 0
@@ -145,7 +145,7 @@ def test_leave_to_open_a_pickle_is_never_frozen() -> None:
 
 
 def test_limits_and_directed_searches_say_what_is_known() -> None:
-    assert frozen("--max-evaluations", "40", "--set", "enumerate=false") == 0
+    assert frozen("--max-evaluations", "40", "--max-samples", "10000") == 0
     expected = load_frozen(Path("plan.toml")).expected
     assert expected["cases"] == {"at_least": 20, "at_most": 20}
     assert expected["evaluations"]["at_most"] == 40
@@ -157,11 +157,11 @@ def test_limits_and_directed_searches_say_what_is_known() -> None:
     assert "Limits: max calls 2,000,000, max cost 2.5." in lines(
         {**told, "limits": {"max_calls": 2_000_000, "max_cost": 2.5}}
     )
-    assert frozen("--mode", "search", name="s.toml") == 0
+    assert frozen("--theta", "0.75", name="s.toml") == 0
     told = load_frozen(Path("s.toml")).expected
     tried = 1  # before the search
     assert told["cases"]["at_most"] * told["combinations"] + tried == told["evaluations"]["at_most"]
-    options = ("--method", "aequitas", "--mode", "population", "--set", "generated=30", "--set", "trials=0")
+    options = ("--method", "aequitas", "--set", "generated=30", "--set", "trials=0")
     assert frozen(*options, name="a.toml") == 0
     assert load_frozen(Path("a.toml")).expected["cases"] == {"at_least": 1, "at_most": 30}
 
@@ -216,7 +216,7 @@ def test_rules_that_cannot_apply_are_told(
 
 
 def test_the_share_of_aequitas_and_hidden_rows_have_rules(capsys: pytest.CaptureFixture[str]) -> None:
-    extra = ("--method", "aequitas", "--mode", "population", "--set", "generated=20")
+    extra = ("--method", "aequitas", "--set", "generated=20")
     assert audit(["tabular", *BY_SEX, *extra, "--fail-on", "share(sex) > 30%"]) == 1
     two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both"]
     assert audit(["tabular", *two, "--fail-on", "hidden > 0"]) == 1
@@ -239,7 +239,7 @@ def test_waived_findings_do_not_count(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit(["tabular", *BY_SEX, "--set", "enumerate=false"]) == 0
+    assert audit(["tabular", *BY_SEX, "--max-samples", "10000"]) == 0
     told = record()["provenance"]
     assert told["code"] == code_sha256()
     assert told["rows"]["sha256"] == __import__("hashlib").sha256(Path("data.csv").read_bytes()).hexdigest()
@@ -351,14 +351,14 @@ def test_delta_is_read_in_points_or_as_a_share(capsys: pytest.CaptureFixture[str
 
 def test_shares_among_finds_are_no_rates(capsys: pytest.CaptureFixture[str]) -> None:
     two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both", "--method", "aequitas"]
-    assert audit(["tabular", *two, "--mode", "population", "--set", "generated=9", "--full"]) == 0
+    assert audit(["tabular", *two, "--set", "generated=9", "--full"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "rows of the cases found that were looked at" in text
     assert "are no rates" in text
 
 
 def test_the_lead_names_the_columns_that_were_searched(capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit(["tabular", *BY_SEX, "--mode", "search", "--columns", "x,z", "--theta", "0.1"]) == 0
+    assert audit(["tabular", *BASE[:-1], "x,z", "--model", "python:frozen_rows:by_sex", "--theta", "0.1"]) == 0
     assert "only x and z changed" in " ".join(capsys.readouterr().out.split())
 
 

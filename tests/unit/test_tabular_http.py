@@ -97,7 +97,7 @@ def plan(model: str, **more: Any) -> TabularPlan:
 @pytest.mark.parametrize("model", ["one", "flag", "many"])
 def test_a_server_decides_on_rows(place: tuple[Path, Server], model: str) -> None:
     server = place[1]
-    run = audit_table(plan(model, method="aequitas", options={"mode": "population", "trials": 0, "generated": 60}))
+    run = audit_table(plan(model, method="aequitas", options={"trials": 0, "generated": 60}))
     assert run.result.finds is not None
     assert len(run.result.finds)
     for income, debt, _ in run.result.finds.tolist():
@@ -128,7 +128,7 @@ def test_a_server_repeats_itself_only_if_its_file_says_so(place: tuple[Path, Ser
 def test_calls_are_limited_and_a_run_goes_on(place: tuple[Path, Server], capsys: pytest.CaptureFixture[str]) -> None:
     folder, server = place
     call = ["tabular", "--schema", "schema.yaml", "--model", "http:one.yaml", "--method", "aequitas", "--no-cache"]
-    call += ["--mode", "population", "--set", "trials=0", "--set", "generated=80"]
+    call += ["--set", "trials=0", "--set", "generated=80"]
     assert audit([*call, "--max-calls", "40", "--out", "runs"]) == 3
     assert "audit tabular resume" in capsys.readouterr().err.replace("\n", " ")
     assert len(server.rows) == 40
@@ -147,14 +147,14 @@ def test_calls_are_limited_and_a_run_goes_on(place: tuple[Path, Server], capsys:
 
 def test_a_decision_that_is_not_where_it_should_be(place: tuple[Path, Server]) -> None:
     with pytest.raises(UserError, match=r"nothing at result\.labels; there: label, flag"):
-        audit_table(plan("wrong", options={"max_samples": 4, "min_samples": 4}, max_calls=12))
+        audit_table(plan("wrong", options={"max_samples": 4}, max_calls=12))
     assert len(place[1].rows) <= 12
 
 
 def test_a_refusal_names_the_status(place: tuple[Path, Server]) -> None:
     place[1].status = 403
     with pytest.raises(UserError, match="403"):
-        audit_table(plan("one", options={"max_samples": 20, "min_samples": 20}))
+        audit_table(plan("one", options={"max_samples": 20}))
 
 
 def test_a_variable_that_is_not_set(place: tuple[Path, Server], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,13 +61,13 @@ def test_retraining_is_reported(place: Path, capsys: pytest.CaptureFixture[str])
 
 def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("lime", reason="the extra `tabular` is not installed")
-    extra = ["--method", "sg", "--seed-source", "random", "--set", "limit=60", "--set", "samples=200"]
+    extra = ["--method", "sg", "--protocol", "sg", "--set", "limit=60", "--set", "samples=200"]
     assert command(*extra, "--full") == 0
     text = " ".join(capsys.readouterr().out.split())
     (folder,) = Path("reports").glob("2*")
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     section = record["tabular"]
-    assert section["options"]["seed_source"] == "random"
+    assert section["options"]["neighbourhood"] == "marginal"
     coverage = section["details"]["path_coverage"]
     for shown in (text, page()):
         assert "Phases" in shown
@@ -81,7 +81,7 @@ def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("extra", "message"),
     [
         (["--method", "themis", "--retrain"], "--retrain goes with"),
-        (["--method", "sg", "--seed-source", "nowhere"], "seed_source must be"),
+        (["--method", "sg", "--seed-source", "data"], "--seed-source was removed in 0.3; sg starts from clusters"),
         (["--max-calls", "5"], "--max-calls goes with --task"),
     ],
 )
@@ -93,5 +93,4 @@ def test_what_cannot_run(place: Path, capsys: pytest.CaptureFixture[str], extra:
 def test_the_help_names_the_protocols(capsys: pytest.CaptureFixture[str]) -> None:
     audit(["tabular", "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "sg: the" in text
-    assert "--seed-source" in text
+    assert "themis, aequitas or sg: as the paper has it" in text

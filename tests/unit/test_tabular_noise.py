@@ -86,7 +86,7 @@ def test_the_noise_is_by_case(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_search_for_sets_leaves_nothing_to_test(capsys: pytest.CaptureFixture[str]) -> None:
-    search = ("--mode", "search", "--theta", "0.1", "--replicates", "3")
+    search = ("--theta", "0.1", "--replicates", "3")
     record = searched("planted", capsys, *search, "--protected", "sex,marital_status")
     assert record["findings"], "labels do change with sex"
     assert {f["verdict"] for f in record["findings"]} == {"not_determined"}

@@ -325,8 +325,8 @@ def test_of_three_labels_none_is_counted_unsaid(place: Path, capsys: pytest.Capt
     assert command(*argv) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "No group score: the model returned 3 labels (no, perhaps, yes); say which one is good" in text
-    for search in (["--set", "enumerate=true"], ["--set", "enumerate=false"]):
-        assert command(*argv, "--mode", "search", "--measure", "group", *search) == 2
+    for search in ([], ["--max-samples", "10000"]):
+        assert command(*argv, "--theta", "0.5", "--measure", "group", *search) == 2
         assert "--favourable LABEL" in capsys.readouterr().err
 
 
@@ -342,7 +342,7 @@ def test_a_handful_of_rows_shows_nothing(place: Path, capsys: pytest.CaptureFixt
 
 
 def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("--model", "python:rows_model:never", "--format", "json", "--set", "enumerate=false") == 0
+    assert command("--model", "python:rows_model:never", "--format", "json", "--max-samples", "10000") == 0
     record = json.loads(capsys.readouterr().out)
     assert {f["verdict"] for f in record["findings"]} == {"not_determined"}
     assert command("--model", "python:rows_model:never", "--format", "json", "--delta", "0.2") == 0
@@ -359,7 +359,11 @@ def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixt
         (["--model", "sklearn:tree.skops", "--confidence", "1.5"], "confidence must be less than 1"),
         (["--model", "sklearn:tree.skops", "--set", "nope=1"], "themis has no option 'nope'"),
         (["--model", "sklearn:tree.skops", "--set", "nope"], "NAME=VALUE"),
-        (["--model", "sklearn:tree.skops", "--mode", "fully"], "mode must be"),
+        (["--model", "sklearn:tree.skops", "--mode", "fully"], "--mode was removed in 0.3; use --theta"),
+        (
+            ["--model", "sklearn:tree.skops", "--set", "mode=search"],
+            "mode of --method themis was removed in 0.3; themis searches",
+        ),
         ([], "needs --data FILE and --model"),
     ],
 )
@@ -380,7 +384,7 @@ def test_a_limit_leaves_a_partial_result(place: Path, capsys: pytest.CaptureFixt
 def test_the_same_seed_gives_the_same_record(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sections = []
     for _ in range(2):
-        command("--model", "sklearn:tree.skops", "--set", "enumerate=false", "--seed", "3", "--format", "json")
+        command("--model", "sklearn:tree.skops", "--max-samples", "10000", "--seed", "3", "--format", "json")
         section = json.loads(capsys.readouterr().out)["tabular"]
         section["counts"].pop("seconds")
         sections.append(section)
