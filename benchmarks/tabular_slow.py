@@ -135,7 +135,7 @@ def served(calls: int = CALLS) -> Row:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             (folder / "schema.yaml").write_text(SERVED_SCHEMA, encoding="utf-8")
-            spec = f"format: 1\nurl: http://127.0.0.1:{server.server_address[1]}/\nrequest: {{row: \"{{{{row}}}}\"}}\nanswer: decision\n"
+            spec = f'format: 1\nurl: http://127.0.0.1:{server.server_address[1]}/\nrequest: {{row: "{{{{row}}}}"}}\nanswer: decision\n'
             (folder / "model.yaml").write_text(spec, encoding="utf-8")
             run = audit_table(
                 TabularPlan(

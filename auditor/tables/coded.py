@@ -1,4 +1,4 @@
-"""Rows as codes: given rows as they are, profiles to draw rows from, exact keys, and sets of keys.
+"""Keys of rows, sets of keys, and profiles to draw rows from.
 
 Bins serve searching and sampling, and never stand in for a value that somebody has.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,106 +16,14 @@ from numpy.typing import NDArray
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownValue
-from auditor.tables.columns import Codes, Column, numbers
+from auditor.tables.columns import Codes, Column
 from auditor.tables.csv_table import read_table
-from auditor.tables.row_schema import Schema, cross, uniform
+from auditor.tables.row_schema import Schema, uniform
 
 _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Rows of a table, each with its own values."""
-
-    bins: Codes  # codes within the schema of the run: of binned columns, the bin
-    codes: Codes  # codes within ``schema``
-    schema: Schema  # as that of the run, but of binned columns every value that a row has is a code of its own
-    stand: Mapping[int, Codes]  # binned column → the code in ``schema`` of the value that represents each bin
-
-    @classmethod
-    def of(cls, schema: Schema, frame: Mapping[str, object], *, where: str = "the data") -> Given:
-        """The rows of a table, read as `Schema.encode` reads them."""
-        bins = schema.encode(frame, where=where)
-        codes, columns, stand = bins.copy(), list(schema.columns), {}
-        for j, column in enumerate(schema.columns):
-            if column.kind == "binned":
-                own = numbers(np.asarray(frame[column.name]))
-                bin_values = np.array(column.values, dtype=float)
-                values = np.unique(np.concatenate([bin_values, own]))
-                listed = tuple(int(v) if v.is_integer() else v for v in values.tolist())
-                columns[j] = replace(column, kind="category", codes=len(listed), values=listed, edges=())
-                stand[j], codes[:, j] = (np.searchsorted(values, part).astype(np.int32) for part in (bin_values, own))
-        return cls(bins, codes, replace(schema, columns=tuple(columns)) if stand else schema, stand)
-
-    @classmethod
-    def none(cls, schema: Schema) -> Given:
-        """No row at all."""
-        codes = np.empty((0, schema.d), dtype=np.int32)
-        return cls(codes, codes, schema, {})
-
-    def __len__(self) -> int:
-        return len(self.bins)
-
-    def __getitem__(self, part: slice | NDArray[np.generic]) -> Given:
-        return replace(self, bins=self.bins[part], codes=self.codes[part])
-
-    def crossed(self, index: NDArray[np.intp], combos: Codes) -> Given:
-        """Rows with every combination, all rows with the first one first; as `cross`.
-
-        A row keeps its own value where a combination has the bin of that value, and takes the value that represents
-        the bin elsewhere.
-        """
-        bins, codes = cross(self.bins, index, combos), np.tile(self.codes, (len(combos), 1))
-        for j in index.tolist():
-            wanted = bins[:, j]
-            if j not in self.stand:
-                codes[:, j] = wanted
-                continue
-            moved = wanted != np.tile(self.bins[:, j], len(combos))
-            codes[moved, j] = self.stand[j][wanted[moved]]
-        return replace(self, bins=bins, codes=codes)
-
-    def beside(self, codes: Codes) -> Given:
-        """Rows that are codes alone, to stand in one table with these."""
-        wide = codes.copy()
-        for j, stand in self.stand.items():
-            wide[:, j] = stand[codes[:, j]]
-        return replace(self, bins=codes, codes=wide)
-
-    def values(self, index: Sequence[int]) -> NDArray[np.float64]:
-        """Raw values of the binned columns among ``index``, shape (n, k); they mean the same in every table."""
-        chosen = [j for j in index if j in self.stand]
-        made = [np.array(self.schema.columns[j].values, dtype=float)[self.codes[:, j]] for j in chosen]
-        return np.stack(made, axis=1) if made else np.empty((len(self), 0))
-
-
-Rows = Codes | Given
 Keys = NDArray[np.generic]  # int64, or void of fixed width
-
-
-def crossed(rows: Rows, index: NDArray[np.intp], combos: Codes) -> Rows:
-    """Rows with every combination; see `cross` and `Given.crossed`."""
-    return rows.crossed(index, combos) if isinstance(rows, Given) else cross(rows, index, combos)
-
-
-def joined(parts: Sequence[Rows]) -> Rows:
-    """Parts of one table, or of one stream of rows, as one."""
-    first = next((part for part in parts if isinstance(part, Given)), None)
-    bins = np.concatenate([binned(part) for part in parts])
-    if first is None:
-        return bins
-    codes = [part.codes if isinstance(part, Given) else first.beside(part).codes for part in parts]
-    return replace(first, bins=bins, codes=np.concatenate(codes))
-
-
-def binned(rows: Rows) -> Codes:
-    """The codes of rows within the schema of the run."""
-    return rows.bins if isinstance(rows, Given) else rows
-
-
-def within(schema: Schema, rows: Rows) -> tuple[Schema, Codes]:
-    """Rows as codes, and the schema that these codes are of: ``schema`` but for given rows."""
-    return (rows.schema, rows.codes) if isinstance(rows, Given) else (schema, rows)
 
 
 def bins_note(schema: Schema) -> str:
@@ -213,9 +121,9 @@ class Profile:
     name: str  # for reports
     # probability of each code, for the columns that are not uniform
     weights: Mapping[int, NDArray[np.float64]]
-    rows: Given | None = None  # rows to draw from instead, as they are
+    rows: Codes | None = None  # rows to draw from instead, as they are
 
-    def sample(self, schema: Schema, n: int, rng: np.random.Generator) -> Rows:
+    def sample(self, schema: Schema, n: int, rng: np.random.Generator) -> Codes:
         """Draw independent rows, shape (n, d)."""
         if self.rows is not None:
             return self.rows[rng.integers(0, len(self.rows), n)]
@@ -225,11 +133,12 @@ class Profile:
         return out
 
 
-def load_profile(path: str | Path, schema: Schema) -> Profile:
-    """Read a profile."""
+def load_profile(path: str | Path, schema: Schema) -> tuple[Schema, Profile]:
+    """Read a profile, and the schema in which its rows are codes."""
     path = Path(path)
     if path.suffix not in (".yaml", ".yml"):
-        return Profile(name=path.name, weights={}, rows=Given.of(schema, read_table(path), where=str(path)))
+        schema, rows = schema.given(read_table(path), where=str(path))
+        return schema, Profile(name=path.name, weights={}, rows=rows)
     value = reading.load_yaml(path)
     if not isinstance(value, dict) or not value:
         raise DataFileError(f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`")
@@ -237,7 +146,7 @@ def load_profile(path: str | Path, schema: Schema) -> Profile:
     for name, entry in value.items():
         j = schema.index_of(str(name), f"{path}:")
         weights[j] = _weights(schema.columns[j], entry, path)
-    return Profile(name=path.name, weights=weights)
+    return schema, Profile(name=path.name, weights=weights)
 
 
 def _weights(column: Column, entry: object, path: Path) -> NDArray[np.float64]:

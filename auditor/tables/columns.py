@@ -19,7 +19,6 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, SupportsFloat
 
 import numpy as np
@@ -66,6 +65,8 @@ class Column:
         Whether neighbouring codes are neighbouring values; a search may then step by one.
     source, mapping : str, tuple of pairs
         For ``derived``: the data column it is computed from, and how.
+    own : tuple of numbers
+        For ``binned``: values that given rows have. Their codes follow those of the bins; no search or draw makes them.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Column:
     ordered: bool = False
     source: str | None = None
     mapping: tuple[tuple[Raw, Raw], ...] = ()
+    own: tuple[int | float, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"column {self.name!r}"
@@ -111,11 +113,21 @@ class Column:
         """The raw value that ``code`` stands for; ``(missing)`` for a missing one."""
         if self.kind == "integer":
             return self.low + code * self.step
+        if code >= self.codes:
+            return self.own[code - self.codes]
         return LACKING if self.may_lack and code == self.codes - 1 else self.values[code]
 
     def raw_values(self) -> list[Raw]:
         """The raw values of all codes, in their order; NaN for a missing one."""
         return [self.raw(code) for code in range(self.codes)] if self.kind == "integer" else list(self.values)
+
+    def all_values(self) -> list[Raw]:
+        """As `raw_values`, then those of given rows."""
+        return [*self.raw_values(), *self.own]
+
+    def bins(self) -> NDArray[np.int32]:
+        """The code of the bin that each code belongs to."""
+        return np.concatenate([np.arange(self.codes, dtype=np.int32), self.encode(self.own)])
 
     def code_of(self, value: Raw) -> int | None:
         """The code of a raw value; None if the column cannot hold it."""
@@ -193,11 +205,12 @@ class Among(NamedTuple):
 
 
 class Versus(NamedTuple):
-    """Two columns, by position, compared."""
+    """Two columns, by position, compared; and the values of their codes, as numbers where both hold numbers."""
 
     left: int
     op: str
     right: int
+    values: tuple[NDArray[np.generic], NDArray[np.generic]]
 
 
 class Joined(NamedTuple):
@@ -218,35 +231,20 @@ class Constraint:
 
     def bind(self, columns: Sequence[Column]) -> Node:
         """The rule as a tree over these columns."""
-        return _bind(self.text, tuple(columns))
-
-    def holds(self, codes: Codes, columns: Sequence[Column]) -> Mask:
-        """Whether each row satisfies the rule, shape (n,)."""
-        return _holds(self.bind(columns), codes, columns)
+        return _Reader(self.text, columns).read()
 
 
-@lru_cache(maxsize=512)
-def _bind(text: str, columns: tuple[Column, ...]) -> Node:
-    return _Reader(text, columns).read()
-
-
-def _holds(node: Node, codes: Codes, columns: Sequence[Column]) -> Mask:
+def holds(node: Node, codes: Codes) -> Mask:
+    """Whether each row satisfies a rule, shape (n,)."""
     if isinstance(node, Among):
         return np.asarray(node.table[codes[:, node.column]])
     if isinstance(node, Versus):
-        left, right = comparable(columns[node.left], columns[node.right])
+        left, right = node.values
         return np.asarray(COMPARE[node.op](left[codes[:, node.left]], right[codes[:, node.right]]), dtype=bool)
-    a, *rest = (_holds(part, codes, columns) for part in node.parts)
+    a, *rest = (holds(part, codes) for part in node.parts)
     if node.op in ("not", "implies"):
         a = ~a
     return a if not rest else a & rest[0] if node.op == "and" else a | rest[0]
-
-
-def comparable(left: Column, right: Column) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-    """The values of two columns, as numbers where both hold numbers, else as texts."""
-    kind = float if left.numeric and right.numeric else str
-    one, other = (np.array([kind(v) for v in column.raw_values()], dtype=kind) for column in (left, right))
-    return one, other
 
 
 def columns_of(node: Node) -> set[int]:
@@ -332,7 +330,9 @@ class _Reader:
         right = self._names.index(value)
         if op not in ("==", "!=") and not (self._columns[left].numeric and self._columns[right].numeric):
             raise self._error(f"{name} {op} {value} needs two columns of numbers")
-        return Versus(left, op, right)
+        kind = float if self._columns[left].numeric and self._columns[right].numeric else str
+        one, other = (np.array([kind(v) for v in self._columns[j].all_values()], dtype=kind) for j in (left, right))
+        return Versus(left, op, right, (one, other))
 
     def _among(self, left: int) -> Node:
         self._need("[")
@@ -351,6 +351,8 @@ class _Reader:
                 known = ", ".join(map(str, column.raw_values()[:12]))
                 raise self._error(f"column {column.name!r} has no value {value!r}; values: {known}")
             same = np.arange(column.codes) == code
+            if column.own:
+                same = np.concatenate([same, np.array(column.own) == float(value)])
             return np.asarray(same if op == "==" else ~same)
         if not column.numeric:
             raise self._error(f"column {column.name!r} holds names; {op} needs numbers")
@@ -358,7 +360,7 @@ class _Reader:
             bound = float(value)
         except ValueError as error:
             raise self._error(f"column {column.name!r} {op} {value!r}: the value is not a number") from error
-        return np.asarray(COMPARE[op](np.array(column.raw_values(), dtype=float), bound), dtype=bool)
+        return np.asarray(COMPARE[op](np.array(column.all_values(), dtype=float), bound), dtype=bool)
 
     def _word(self, wanted: str) -> tuple[str, bool]:
         if self._at < len(self._tokens):

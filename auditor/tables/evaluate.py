@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from auditor.core.errors import AuditError, BudgetExceeded, ConfigError, ModelFailed, PluginError
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
-from auditor.tables.coded import Given, Keys, Rows, crossed, row_keys, within
+from auditor.tables.coded import row_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import EXACT, Distance, Labels
 from auditor.tables.row_schema import Asked, Schema
@@ -96,8 +96,6 @@ class Evaluator:
         self._left = left or (lambda: None)
         self._watch = watch or (lambda rows: None)
         self._cache: dict[object, int] | None = {} if cache or keep else None
-        self._cache_given: dict[object, int] = {}  # about values that no code of the schema stands for
-        self._given: Schema | None = None
         self.slow = bool(cache)  # what is asked costs, so nothing is asked that is not needed
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
@@ -149,7 +147,7 @@ class Evaluator:
             return self._first(str(value))
         return int(float(value)) if _whole(value) else NOT_JUDGED  # the model's labels are numbers
 
-    def labels(self, codes: Rows) -> Labels:
+    def labels(self, codes: Codes) -> Labels:
         """Labels of rows, shape (n,)."""
         result = np.empty(len(codes), dtype=np.int64)
         for start in range(0, len(codes), self.batch):
@@ -158,21 +156,24 @@ class Evaluator:
         return result
 
     def grid(
-        self, codes: Rows, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
+        self, codes: Codes, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
     ) -> Labels:
         """Labels of each row with every combination of values of some columns, shape (n, m).
 
-        What rows hold in ``columns`` (default: the protected ones) does not matter; given rows keep values of their
-        own. Combinations are those of `Schema.combos_of`, in its order, where none are given.
+        What rows hold in ``columns`` (default: the protected ones) does not matter, but for values of their own.
+        Combinations are those of `Schema.combos_of`, in its order, where none are given.
         """
         index, combos = self._varied(columns, combos)
         m, n = len(combos), len(codes)
         result = np.empty((m, n), dtype=np.int64)
         step = max(1, self.batch // m)
+        whole = (
+            m > self.batch or self._cache is not None or self._frame or any(self.schema.columns[j].own for j in index)
+        )
         for start in range(0, n, step):
             part = codes[start : start + step]
-            if isinstance(part, Given) or m > self.batch or self._cache is not None or self._frame:
-                answers = self.labels(crossed(part, index, combos))
+            if whole:
+                answers = self.labels(self.schema.crossed(part, index, combos))
             else:
                 answers = self._call(self._crossed(part, index, combos), m * len(part))
             result[:, start : start + len(part)] = answers.reshape(m, len(part))
@@ -200,16 +201,16 @@ class Evaluator:
         return rows.reshape(m * len(codes), -1)
 
     def possible(
-        self, codes: Rows, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
+        self, codes: Codes, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
     ) -> Mask:
         """Which combinations of some columns' values go with the rest of a row, shape (n, m); as `grid`."""
         index, combos = self._varied(columns, combos)
         if not self.schema.constraints:
             return np.ones((len(codes), len(combos)), dtype=bool)
-        schema, rows = within(self.schema, crossed(codes, index, combos))
-        return schema.on_manifold(rows).reshape(len(combos), len(codes)).T
+        rows = self.schema.crossed(codes, index, combos)
+        return self.schema.on_manifold(rows).reshape(len(combos), len(codes)).T
 
-    def judge(self, codes: Rows) -> Judged:
+    def judge(self, codes: Codes) -> Judged:
         """Labels and verdicts of cases; see `Judged`."""
         labels, possible = self.grid(codes), self.possible(codes)
         return self._judged(labels, possible, labels != NOT_JUDGED if self.not_judged else None)
@@ -229,7 +230,7 @@ class Evaluator:
         """
         return self.judge(codes).discriminatory
 
-    def recall(self, codes: Rows) -> Judged:
+    def recall(self, codes: Codes) -> Judged:
         """As `judge`, without asking anything: rows that were never asked are `NOT_JUDGED`.
 
         Where no answers are kept (a quick model) the model is asked after all, also after the limit of seconds:
@@ -241,8 +242,8 @@ class Evaluator:
                 return self.judge(codes)
             finally:
                 self._limit = limit
-        keys, cache = self._keys(crossed(codes, self.schema.protected_index, self.schema.combos))
-        labels = np.array([cache.get(k, NOT_JUDGED) for k in keys.tolist()], dtype=np.int64)
+        keys = self._keys(self.schema.crossed(codes, self.schema.protected_index, self.schema.combos))
+        labels = np.array([self._cache.get(k, NOT_JUDGED) for k in keys.tolist()], dtype=np.int64)
         labels = labels.reshape(len(self.schema.combos), len(codes)).T
         return self._judged(labels, self.possible(codes), labels != NOT_JUDGED)
 
@@ -263,8 +264,9 @@ class Evaluator:
         known = np.asarray(labels != NOT_JUDGED)
         return known if possible is None else np.asarray(known & possible)
 
-    def _cached(self, codes: Rows) -> Labels:
-        keys, cache = self._keys(codes)
+    def _cached(self, codes: Codes) -> Labels:
+        keys, cache = self._keys(codes), self._cache
+        assert cache is not None
         plain = keys.tolist()
         distinct, first = np.unique(keys, return_index=True)
         unknown = np.sort(first[[k not in cache for k in distinct.tolist()]])
@@ -274,20 +276,11 @@ class Evaluator:
         self.cache_hits += len(codes) - len(unknown)
         return np.array([cache[k] for k in plain], dtype=np.int64)
 
-    def _keys(self, codes: Rows) -> tuple[Keys, dict[object, int]]:
-        """A key for each row, and where answers about such rows are kept."""
-        assert self._cache is not None
-        schema, rows = within(self.schema, codes)
-        keys = row_keys(rows, schema.cards)
-        if schema is self.schema:
-            return keys, self._cache
-        if schema is not self._given:  # another table: its codes stand for other values
-            self._given, self._cache_given = schema, {}
-        return keys, self._cache_given
+    def _keys(self, codes: Codes) -> NDArray[np.generic]:
+        return row_keys(codes, self.schema.sizes)
 
-    def _ask(self, codes: Rows) -> Labels:
-        schema, rows = within(self.schema, codes)
-        return self._call(schema.frame(rows) if self._frame else schema.decode(rows), len(rows))
+    def _ask(self, codes: Codes) -> Labels:
+        return self._call(self.schema.frame(codes) if self._frame else self.schema.decode(codes), len(codes))
 
     def _call(self, rows: object, n: int) -> Labels:
         if not n:

@@ -25,7 +25,7 @@ from auditor.core.shown import csv_text
 from auditor.core.types import Sampling
 from auditor.measure.intervals import clopper_pearson
 from auditor.measure.p_values import holm
-from auditor.tables.coded import Given, Rows, binned, crossed, row_keys, within
+from auditor.tables.coded import row_keys
 from auditor.tables.columns import LACKING, Codes, Column
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
 from auditor.tables.row_schema import Schema
@@ -59,8 +59,8 @@ class TabularResult:
         Tables of the method's own.
     whole_cases : bool
         Whether all rows of a case were asked about, whatever the answers were.
-    finds, given_finds : array of int32, Given
-        Discriminatory cases: codes, and given rows as they are. For export.
+    finds, given_finds : array of int32
+        Discriminatory cases: drawn or searched for, and given rows as they are. For export.
     judged : mapping
         Independent draws and whether the label of their case changes, by where they come from (``domain``,
         ``given``), for comparisons with another run.
@@ -78,8 +78,8 @@ class TabularResult:
     details: Mapping[str, object] = field(default_factory=dict)
     whole_cases: bool = True
     finds: Codes | None = None
-    given_finds: Given | None = None
-    judged: Mapping[str, tuple[Rows, NDArray[np.bool_]]] = field(default_factory=dict)
+    given_finds: Codes | None = None
+    judged: Mapping[str, tuple[Codes, NDArray[np.bool_]]] = field(default_factory=dict)
     status: Literal["complete", "partial"] = "complete"
     status_reason: str = ""
     notes: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ def _beyond(flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, 
     return int(result.sum())
 
 
-def minimal_pairs(evaluator: Evaluator, codes: Rows, *, limit: int = SHOWN) -> tuple[RowPair, ...]:
+def minimal_pairs(evaluator: Evaluator, codes: Codes, *, limit: int = SHOWN) -> tuple[RowPair, ...]:
     """One minimal counterfactual pair for each of the first ``limit`` discriminatory cases among ``codes``.
 
     Cases are asked again (at most ``4 * limit`` of them) where the limits allow it; else the combinations that were
@@ -147,7 +147,7 @@ def minimal_pairs(evaluator: Evaluator, codes: Rows, *, limit: int = SHOWN) -> t
     return pairs_of(evaluator, codes, evaluator.judge(codes) if room else evaluator.recall(codes), limit=limit)
 
 
-def pairs_of(evaluator: Evaluator, codes: Rows, judged: Judged, *, limit: int = SHOWN) -> tuple[RowPair, ...]:
+def pairs_of(evaluator: Evaluator, codes: Codes, judged: Judged, *, limit: int = SHOWN) -> tuple[RowPair, ...]:
     """As `minimal_pairs`, of cases whose answers are known."""
     schema, pairs = evaluator.schema, []
     first = np.flatnonzero(judged.discriminatory)[:limit]
@@ -155,8 +155,8 @@ def pairs_of(evaluator: Evaluator, codes: Rows, judged: Judged, *, limit: int = 
     for i, (a, b), labels in zip(first.tolist(), witnesses(evaluator, part).tolist(), part.labels, strict=True):
         if a < 0:
             continue
-        holds, rows = within(schema, crossed(codes[i : i + 1], schema.protected_index, schema.combos[[a, b]]))
-        one, other = holds.row(rows[0]), holds.row(rows[1])
+        rows = schema.crossed(codes[i : i + 1], schema.protected_index, schema.combos[[a, b]])
+        one, other = schema.row(rows[0]), schema.row(rows[1])
         changed = tuple(name for name in schema.protected if one[name] != other[name])
         names = [evaluator.label_name(int(labels[k])) for k in (a, b)]
         pairs.append(RowPair(row=one, other=other, changed=changed, label=names[0], other_label=names[1]))
@@ -223,7 +223,7 @@ def pairs_csv(evaluator: Evaluator, answers: Answers) -> str:
     return csv_text(rows)
 
 
-def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Rows, NDArray[np.bool_]]]) -> None:
+def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Codes, NDArray[np.bool_]]]) -> None:
     """Write draws and their verdicts, by place: ``<place>_codes`` (n, k), ``<place>_changes`` (n,).
 
     The codes are of the columns that are not protected. Given rows have their own values of binned columns beside them,
@@ -232,10 +232,11 @@ def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Rows, NDA
     width = np.uint16 if int(schema.cards.max(initial=0)) <= 1 << 16 else np.int32
     arrays: dict[str, NDArray[np.generic]] = {}
     for place, (rows, changes) in judged.items():
-        codes = binned(rows)
-        if isinstance(rows, Given) and rows.stand:
-            arrays[f"{place}_values"] = rows.values(range(schema.d))
-        arrays[f"{place}_codes"] = codes[:, schema.free_index].astype(width)
+        if (rows >= schema.cards).any():
+            bins = [(j, c) for j, c in enumerate(schema.columns) if c.kind == "binned"]
+            values = [np.array(column.all_values(), dtype=float)[rows[:, j]] for j, column in bins]
+            arrays[f"{place}_values"] = np.stack(values, axis=1)
+        arrays[f"{place}_codes"] = schema.binned(rows)[:, schema.free_index].astype(width)
         arrays[f"{place}_changes"] = changes
     np.savez_compressed(path, allow_pickle=False, **arrays)
 

@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from auditor.core.errors import ConfigError
-from auditor.tables.coded import Profile, Rows
+from auditor.tables.coded import Profile
+from auditor.tables.columns import Codes
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.row_schema import ENUMERABLE, Schema, uniform
@@ -38,7 +39,7 @@ REMOVED: Mapping[str, str] = {  # options until 0.2, and what to use instead
     **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg for the paper's order"),
     "ask": "use --method sg, which needs few calls",
 }
-Sampler = Callable[[int], Rows]
+Sampler = Callable[[int], Codes]
 
 
 class OptionSet(BaseModel):

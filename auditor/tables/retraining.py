@@ -31,7 +31,6 @@ from auditor.measure.intervals import clopper_pearson
 from auditor.run.augment import share_of
 from auditor.store.folder import RunFolder
 from auditor.tables.aequitas import run
-from auditor.tables.coded import Rows, binned, joined, within
 from auditor.tables.columns import LACKING, Codes
 from auditor.tables.csv_table import read_table
 from auditor.tables.evaluate import Evaluator, Judged
@@ -60,7 +59,7 @@ class Retrained(NamedTuple):
 def retrain(
     estimator: object,
     schema: Schema,
-    rows: Rows,
+    rows: Codes,
     labels: NDArray[np.generic],
     rng: np.random.Generator,
     *,
@@ -75,8 +74,8 @@ def retrain(
     ----------
     estimator : scikit-learn estimator
         Anything that `sklearn.base.clone` takes; whether it is fitted does not matter.
-    rows : Given, or array of int32, shape (n, d)
-        Of the data; trained on as they are (codes: as `Schema.decode` gives them).
+    rows : array of int32, shape (n, d)
+        Of the data; trained on as `Schema.decode` gives them.
     search : mapping, optional
         Options of `auditor.tables.aequitas.run`; default: ``local_n=200`` and 12,000 generated cases.
     patience : int
@@ -133,7 +132,7 @@ class _Study:
     """What all rounds share: the training data, the sample that decides, how to fit and how to ask."""
 
     schema: Schema
-    train: Rows
+    train: Codes
     labels: NDArray[np.generic]
     frame: bool
     estimator: object
@@ -145,11 +144,10 @@ class _Study:
     def classes(self) -> NDArray[np.generic]:
         return np.unique(self.labels)
 
-    def decode(self, rows: Rows) -> Asked:
-        schema, codes = within(self.schema, rows)
-        return schema.frame(codes) if self.frame else schema.decode(codes)
+    def decode(self, rows: Codes) -> Asked:
+        return self.schema.frame(rows) if self.frame else self.schema.decode(rows)
 
-    def fit(self, rows: Rows, labels: NDArray[np.generic]) -> _Fitted:
+    def fit(self, rows: Codes, labels: NDArray[np.generic]) -> _Fitted:
         from sklearn.base import clone
 
         fitted: _Fitted = clone(self.estimator).fit(self.decode(rows), labels)
@@ -173,7 +171,7 @@ class _Study:
 
         def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
             if self.blind is None:
-                self.blind = self.fit(without(binned(self.train)), self.labels)
+                self.blind = self.fit(without(self.schema.binned(self.train)), self.labels)
             said = self.blind.predict(self.decode(without(cases[tied])))
             return np.asarray(np.searchsorted(self.classes, said))
 
@@ -218,7 +216,7 @@ def _rounds(study: _Study, before: _Fitted, cases: Codes, patience: int) -> tupl
         taken = study.rng.permutation(len(cases))[:wanted]
         votes, ties = study.vote(before, cases[taken])
         added, labels = _rows_of(study.schema, cases[taken], votes)
-        model = study.fit(joined([study.train, added]), np.concatenate([study.labels, labels]))
+        model = study.fit(np.concatenate([study.train, added]), np.concatenate([study.labels, labels]))
         share = study.share(model, study.sample).value
         kept, failed = share < lowest, failed + 1
         portions.append(Portion(percent=percent, cases=len(taken), rows=len(added), ties=ties, share=share, kept=kept))

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
-from auditor.tables.coded import Given
-from auditor.tables.columns import Column, Kind, named
+from auditor.tables.columns import Codes, Column, Kind, named
 from auditor.tables.csv_table import Table, missing, read_table
 from auditor.tables.row_schema import Schema, dump_schema, load_schema
 from auditor.tables.sg_paths import check_realisable
@@ -313,7 +312,7 @@ def load_task(name: str) -> Task:
     return tasks.load(own if own.is_file() else name)
 
 
-def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | None]:
+def load_rows(plan: TabularPlan) -> tuple[Schema, Codes, NDArray[np.generic] | None]:
     """Schema, the given rows (none without data), and their labels where the data have them."""
     table: Table | None = read_table(plan.data) if plan.data else None
     if table is not None:
@@ -346,11 +345,11 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Given, NDArray[np.generic] | N
     if schema.constraints:
         check_realisable(schema)
     if table is None:
-        return schema, Given.none(schema), None
+        return schema, np.empty((0, schema.d), dtype=np.int32), None
     whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]
     table = table.without_missing([name for name in (schema.target, *whole) if name in table])
     schema = replace(schema, notes=tuple(dict.fromkeys((*schema.notes, *table.notes))))
-    return schema, Given.of(schema, table, where=plan.data), table.get(schema.target)
+    return *schema.given(table, where=plan.data), table.get(schema.target)
 
 
 def _shipped(plan: TabularPlan) -> Path:

@@ -32,7 +32,7 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
-from auditor.tables.columns import Codes, Column, Constraint, Kind, name
+from auditor.tables.columns import Codes, Column, Constraint, Kind, Node, holds, name, numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,8 +72,12 @@ class Schema:
                     f"protected column {column.name!r} has one value only ({column.raw(0)!r}): "
                     f"nothing can be changed. Give it more values in the schema, or protect another column"
                 )
-        for constraint in self.constraints:
-            constraint.bind(self.columns)
+        _ = self.rules  # all can be read
+
+    @cached_property
+    def rules(self) -> tuple[Node, ...]:
+        """The constraints as trees."""
+        return tuple(constraint.bind(self.columns) for constraint in self.constraints)
 
     @property
     def d(self) -> int:
@@ -89,6 +93,15 @@ class Schema:
     def cards(self) -> NDArray[np.int64]:
         """How many codes each column has, shape (d,)."""
         return np.array([c.codes for c in self.columns], dtype=np.int64)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """As `cards`, with the codes of values that only given rows have."""
+        return np.array([c.codes + len(c.own) for c in self.columns], dtype=np.int64)
+
+    @cached_property
+    def _bins(self) -> dict[int, Codes]:
+        return {j: c.bins() for j, c in enumerate(self.columns) if c.own}
 
     def _where(self, wanted: Iterable[bool]) -> NDArray[np.intp]:
         return np.flatnonzero(np.fromiter(wanted, dtype=bool, count=self.d))
@@ -161,6 +174,40 @@ class Schema:
             parts.append(code)
         return np.stack(parts, axis=1) if parts else np.empty((0, 0), dtype=np.int32)
 
+    def given(self, frame: Mapping[str, object], *, where: str = "the data") -> tuple[Schema, Codes]:
+        """The rows of a table, each with its own values, and the schema in which they are codes."""
+        codes, columns = self.encode(frame, where=where), list(self.columns)
+        for j, column in enumerate(columns):
+            if column.kind == "binned":
+                number = numbers(np.asarray(frame[column.name]))
+                known = ~np.isnan(number)
+                new = np.setdiff1d(number[known], np.array(column.own, dtype=float))
+                listed = (*column.own, *(int(v) if v.is_integer() else v for v in new.tolist()))
+                order = np.argsort(listed)
+                at = np.searchsorted(np.array(listed, dtype=float), number[known], sorter=order)
+                codes[known, j] = column.codes + order[at]
+                columns[j] = replace(column, own=listed)
+        return replace(self, columns=tuple(columns)), codes
+
+    def binned(self, codes: Codes) -> Codes:
+        """Rows with the code of the bin in the place of each value of their own."""
+        result = codes.copy() if self._bins else codes
+        for j, table in self._bins.items():
+            result[:, j] = table[codes[:, j]]
+        return result
+
+    def crossed(self, codes: Codes, index: Sequence[int] | NDArray[np.intp], combos: Codes) -> Codes:
+        """Rows with every combination of some columns, all rows with the first one first.
+
+        A row keeps its own value where a combination has the bin of that value.
+        """
+        rows = cross(codes, np.asarray(index, dtype=np.intp), combos)
+        for j in self._bins.keys() & {int(i) for i in index}:
+            mine = np.tile(codes[:, j], len(combos))
+            keep = (mine >= self.columns[j].codes) & (self._bins[j][mine] == rows[:, j])
+            rows[keep, j] = mine[keep]
+        return rows
+
     @cached_property
     def numeric(self) -> bool:
         """Whether every column holds numbers, so that rows can go to the model as one numeric array."""
@@ -169,7 +216,7 @@ class Schema:
     @cached_property
     def _tables(self) -> list[NDArray[np.generic]]:
         kind = np.float64 if self.numeric else np.object_
-        return [np.array(c.raw_values(), dtype=kind) for c in self.columns]
+        return [np.array(c.all_values(), dtype=kind) for c in self.columns]
 
     @cached_property
     def _affine(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -212,16 +259,16 @@ class Schema:
     def on_manifold(self, codes: Codes) -> NDArray[np.bool_]:
         """Which rows satisfy every constraint, shape (n,): rows that a person could have."""
         result = np.ones(len(codes), dtype=bool)
-        for constraint in self.constraints:
-            result &= constraint.holds(codes, self.columns)
+        for rule in self.rules:
+            result &= holds(rule, codes)
         return result
 
 
 def plain_values(column: Column) -> NDArray[np.generic]:
     """Raw values in the narrowest plain type: int64, bool, float64 or object (text)."""
-    kinds = set(map(type, column.raw_values()))
+    kinds = set(map(type, column.all_values()))
     kind: type = bool if kinds == {bool} else int if kinds == {int} else float if kinds <= {int, float} else object
-    return np.array(column.raw_values(), dtype=kind)
+    return np.array(column.all_values(), dtype=kind)
 
 
 def what_is_wrong(column: Column, value: object, row: int, count: int, where: str) -> str:
@@ -372,8 +419,9 @@ def _column(name: str, entry: object, path: str | Path) -> Column:
     if not isinstance(edges, list) or not all(isinstance(v, int | float) for v in edges):
         raise DataFileError(f"{where}: edges must be a list of numbers")
     lacking = bool(values) and isinstance(values[-1], float) and math.isnan(values[-1])
-    numbers = [*(values[:-1] if lacking else values), *edges]
-    if beyond := [v for v in numbers if isinstance(v, float) and not math.isfinite(v)]:
+    if beyond := [
+        v for v in (*(values[:-1] if lacking else values), *edges) if isinstance(v, float) and not math.isfinite(v)
+    ]:
         raise DataFileError(f"{where}: {beyond[0]} is not a finite number (.nan, as the last of the values: missing)")
     column = Column(
         name=name, kind=known, codes=len(values), values=tuple(values), edges=tuple(map(float, edges)), **flags

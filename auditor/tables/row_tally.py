@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from auditor.core.record.rows import GroupRate, Score, ScoreDetail
 from auditor.core.shown import plural, verb
 from auditor.core.types import Estimate
-from auditor.tables.coded import Rows, Seen, binned, joined, row_keys, within
-from auditor.tables.columns import Mask
+from auditor.tables.coded import Seen, row_keys
+from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
 
@@ -34,25 +34,25 @@ class Tally:
         self._label_rows: dict[int, Counts] = {}  # label → rows with it, per combination
         self.group_rows = np.zeros(len(self.combos), dtype=np.int64)
         self._counted = self.group_rows.copy()
-        self._finds: list[Rows] = [np.empty((0, schema.d), dtype=np.int32)]
+        self._finds: list[Codes] = [np.empty((0, schema.d), dtype=np.int32)]
         self._seen = Seen()
         self._first: list[tuple[Labels, Mask]] = []
-        self._judged: list[tuple[Rows, Mask]] = []
+        self._judged: list[tuple[Codes, Mask]] = []
         self._first_left, self._left = KEEP_FIRST, keep
 
-    def add(self, rows: Rows, *, weigh: str = "row") -> None:
+    def add(self, rows: Codes, *, weigh: str = "row") -> None:
         """Judge rows and count them.
 
         Parameters
         ----------
-        rows : array of int32, shape (n, d), or Given
+        rows : array of int32, shape (n, d)
             Independent rows.
         weigh : {"row", "cells", "given"}
             ``row``: a draw counts once, by its own cell; groups are read off every cell (common random
             numbers). ``cells``: every possible cell of the case counts (enumeration). ``given``: groups are
             read off the rows' own cells only (apparent scores).
         """
-        evaluator, codes = self.evaluator, binned(rows)
+        evaluator, codes = self.evaluator, self.schema.binned(rows)
         labels = evaluator.grid(rows, self.index, self.combos)
         constrained = bool(self.schema.constraints) or evaluator.not_judged > 0
         possible = evaluator.possible(rows, self.index, self.combos) if constrained else None
@@ -133,7 +133,7 @@ class Tally:
     def _of(self, label: int) -> Counts:
         return self._label_rows.setdefault(label, np.zeros(len(self.combos), dtype=np.int64))
 
-    def _keep(self, rows: Rows, labels: Labels, possible: Mask | None, differ: Mask, changed: Mask) -> None:
+    def _keep(self, rows: Codes, labels: Labels, possible: Mask | None, differ: Mask, changed: Mask) -> None:
         n = len(labels)
         if k := min(self._first_left, n):
             whole = np.ones(labels[:k].shape, bool) if possible is None else possible[:k].copy()
@@ -142,8 +142,7 @@ class Tally:
         if len(self._seen) < KEEP_FINDS and differ.any():
             finds = rows[differ][:KEEP_FINDS]
             rest = np.setdiff1d(np.arange(self.schema.d), self.index)
-            schema, plain = within(self.schema, finds)
-            self._finds.append(finds[self._seen.add(row_keys(plain[:, rest], schema.cards[rest]))])
+            self._finds.append(finds[self._seen.add(row_keys(finds[:, rest], self.schema.sizes[rest]))])
         if self._left:
             part = np.flatnonzero(np.ones(n, bool) if possible is None else possible.any(axis=1))[: self._left]
             self._left -= len(part)
@@ -159,16 +158,18 @@ class Tally:
         return Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
 
     @property
-    def judged(self) -> tuple[Rows, Mask]:
+    def judged(self) -> tuple[Codes, Mask]:
         """The first draws that have a possible row, and whether the label of their case changes."""
         if not self._judged:
             return self._finds[0], np.empty(0, dtype=bool)
-        return joined([rows for rows, _ in self._judged]), np.concatenate([changed for _, changed in self._judged])
+        return np.concatenate([rows for rows, _ in self._judged]), np.concatenate(
+            [changed for _, changed in self._judged]
+        )
 
     @property
-    def finds(self) -> Rows:
+    def finds(self) -> Codes:
         """Distinct discriminatory cases, the first of them at most, shape (k, d)."""
-        return joined(self._finds)[:KEEP_FINDS]
+        return np.concatenate(self._finds)[:KEEP_FINDS]
 
     @property
     def names(self) -> tuple[str, ...]:

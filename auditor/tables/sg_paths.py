@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError, MissingDependency
-from auditor.tables.columns import COMPARE, Among, Codes, Column, Joined, Node, columns_of, comparable
+from auditor.tables.columns import COMPARE, Among, Codes, Column, Joined, Node, columns_of
 from auditor.tables.row_schema import Schema, uniform
 
 MAX_CLASSES = 32
@@ -192,7 +192,7 @@ def formulas(schema: Schema) -> tuple[list[Whole], list[object], list[object]]:
     z3 = z3_module()
     variables = [z3.Int(f"c{i}") for i in range(schema.d)]
     bounds = [z3.And(v >= 0, v < c.codes) for v, c in zip(variables, schema.columns, strict=True)]
-    return variables, bounds, [_formula(c.bind(schema.columns), variables, schema.columns) for c in schema.constraints]
+    return variables, bounds, [_formula(rule, variables, schema.columns) for rule in schema.rules]
 
 
 def _formula(node: Node, variables: Sequence[Whole], columns: Sequence[Column]) -> object:
@@ -206,7 +206,7 @@ def _formula(node: Node, variables: Sequence[Whole], columns: Sequence[Column]) 
     left, right = columns[node.left], columns[node.right]
     if left.kind == right.kind == "integer":
         return COMPARE[node.op](left.low + left.step * one, right.low + right.step * other)
-    a, b = comparable(left, right)
+    a, b = (values[: column.codes] for values, column in zip(node.values, (left, right), strict=True))
     holds = (_among(other, np.asarray(COMPARE[node.op](value, b))) for value in a)
     return z3.And(*(z3.Implies(one == code, rule) for code, rule in enumerate(holds)))
 
@@ -264,7 +264,7 @@ class Z3Solver:
     def __init__(self, schema: Schema) -> None:
         self._z3 = z3_module()
         self._variables, _, self._rules = formulas(schema)
-        self.columns = tuple(sorted({j for c in schema.constraints for j in columns_of(c.bind(schema.columns))}))
+        self.columns = tuple(sorted({j for rule in schema.rules for j in columns_of(rule)}))
 
     def closest(self, row: Codes, box: Box, columns: Sequence[int] | None = None) -> Codes | None:
         """The sticky solution: fewest columns changed, then the smallest sum of code differences.

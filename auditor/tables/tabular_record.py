@@ -19,7 +19,8 @@ from auditor.core.shown import csv_text, plural, verb
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict, Finding, digest
 from auditor.run import freeze
 from auditor.store.folder import REPORT, RunFolder
-from auditor.tables.coded import Given, bins_note, within
+from auditor.tables.coded import bins_note
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, answers_of, pairs_csv, plain, save_judged, save_votes
 from auditor.tables.method_options import NOTE, OptionSet
@@ -48,7 +49,7 @@ class Opened(NamedTuple):
     """A plan with what it names: rows, the options of the method, the model, and what asks it."""
 
     plan: TabularPlan
-    rows: Given  # of ``--data``
+    rows: Codes  # of ``--data``
     labels: NDArray[np.generic] | None  # of these rows
     options: Mapping[str, object]  # as a method takes them (rows and profile too)
     read: OptionSet  # as it reads them
@@ -230,8 +231,7 @@ def finds_csv(schema: Schema, result: TabularResult) -> str:
     rows: list[list[object]] = [[schema.names[i] for i in index]]
     for finds in (result.given_finds, result.finds):
         if finds is not None:
-            holds, codes = within(schema, finds)
-            rows += [[holds.columns[i].raw(row[i]) for i in index] for row in codes.tolist()]
+            rows += [[schema.columns[i].raw(row[i]) for i in index] for row in finds.tolist()]
     return csv_text(rows)
 
 

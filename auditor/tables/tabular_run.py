@@ -28,7 +28,8 @@ from auditor.run import freeze
 from auditor.run.audit import require_same_models
 from auditor.run.freeze import Frozen
 from auditor.store.folder import RunFolder
-from auditor.tables.coded import Rows, binned, load_profile
+from auditor.tables.coded import load_profile
+from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
 from auditor.tables.distance import read_distance
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Limit
@@ -134,10 +135,10 @@ def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Op
     distance = read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
     schema, rows, labels = load_rows(plan)
     # Scores are about the rows as they are; a search starts from the codes that stand for them.
-    data = rows if plan.method == "themis" else rows.bins
+    data = rows if plan.method == "themis" else schema.binned(rows)
     options: dict[str, object] = {"data": data if len(rows) else None, **plan.options}
     if plan.profile is not None:
-        options["profile"] = load_profile(plan.profile, schema)
+        schema, options["profile"] = load_profile(plan.profile, schema)
     read = OPTIONS[plan.method].of(options)
     if folder is not None and folder.plan.get("schema_text") != dump_schema(schema):
         raise RunFolderError(
@@ -302,13 +303,13 @@ def try_one(opened: Opened) -> None:
     """
     evaluator, rows, schema = opened.evaluator, opened.rows, opened.schema
     columns = schema.columns
-    lacking = [rows.bins[:, j] == column.codes - 1 for j, column in enumerate(columns) if column.may_lack]
+    lacking = [rows[:, j] == column.codes - 1 for j, column in enumerate(columns) if column.may_lack]
     # Slow and limited models meet such rows in the search: what may be asked belongs to it.
     spared = evaluator.slow or evaluator.remaining is not None
     ask = [0] if spared else [0, *(int(r.argmax()) for r in lacking)]
     seen: set[str] = set()
 
-    def look(rows: Rows) -> None:
+    def look(rows: Codes) -> None:
         seen.update(evaluator.label_name(code) for code in set(evaluator.labels(rows).tolist()) - {NOT_JUDGED})
 
     try:
@@ -370,13 +371,13 @@ def slices_of(opened: Opened) -> Slices | None:
         return None
     rng = np.random.default_rng([plan.seed, 1])
     own = len(rows) >= GIVEN
-    cases: Rows = rows[rng.permutation(len(rows))[:SLICE_CASES]] if own else uniform(schema, SLICE_CASES, rng)
+    cases = rows[rng.permutation(len(rows))[:SLICE_CASES]] if own else uniform(schema, SLICE_CASES, rng)
     before = evaluator.evaluations
     judged = evaluator.judge(cases)
     clear = ~judged.undecided
     return slices(
         schema,
-        binned(cases)[clear],
+        schema.binned(cases)[clear],
         judged.discriminatory[clear],
         population="given rows" if own else "domain (uniform)",
         show=plan.slices,

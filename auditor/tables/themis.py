@@ -22,7 +22,7 @@ from auditor.core.record.rows import RowPair, Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
-from auditor.tables.coded import Given, Profile, Rows, binned, crossed, row_keys
+from auditor.tables.coded import Profile, row_keys
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
@@ -76,7 +76,7 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
     if not any(s.name.endswith("group") for s in scores) and (why := drawn.no_group()):
         notes.append(f"No group score: {why}.")
     first, spent = drawn.first, evaluator.spent()
-    finds = [tally.finds for tally in (drawn, own)]
+    rare = profile is not None and profile.rows is not None  # rows that somebody has were drawn
     places = {"given": own.judged} if profile is not None else {"domain": drawn.judged, "given": own.judged}
     return TabularResult(
         method="themis",
@@ -95,8 +95,8 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
         lattice=() if first is None else lattice(evaluator, first),
         pairs=() if first is None else _pairs(evaluator, own, drawn),
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
-        finds=np.concatenate([np.empty((0, schema.d), np.int32), *(f for f in finds if not isinstance(f, Given))]),
-        given_finds=next((f for f in finds if isinstance(f, Given) and len(f)), None),
+        finds=drawn.finds[:0] if rare else drawn.finds,
+        given_finds=own.finds if len(own.finds) or not rare else drawn.finds,
         judged={place: judged for place, judged in places.items() if len(judged[0])},
         status="partial" if reason else "complete",
         status_reason=reason,
@@ -144,7 +144,7 @@ def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
 def apparent(tally: Tally, rows: object, level: float) -> tuple[tuple[Score, ...], str]:
     """Scores on the given rows (Definition 3.8): what changes them, and how their groups fare."""
     evaluator = tally.evaluator
-    if not isinstance(rows, Given | np.ndarray) or not len(rows):
+    if not isinstance(rows, np.ndarray) or not len(rows):
         return (), ""
     chunk = max(1, evaluator.batch // len(tally.combos))
     for start in range(0, len(rows), chunk):
@@ -176,13 +176,13 @@ def literal_scores(
     draw, index = sampler(schema, profile, rng), schema.protected_index
     population = "domain (uniform)" if profile is None else "profile"
 
-    def changes(rows: Rows) -> Mask:
+    def changes(rows: Codes) -> Mask:
         """Which rows get another label with other protected values."""
-        own = row_keys(binned(rows)[:, index], schema.cards[index])
+        own = row_keys(schema.binned(rows)[:, index], schema.cards[index])
         return np.asarray(evaluator.each(evaluator.grid(rows))[np.arange(len(rows)), own])
 
-    def labelled(combo: Codes, label: int) -> Callable[[Rows], Mask]:
-        return lambda rows: np.asarray(evaluator.labels(crossed(rows, index, combo[None])) == label)
+    def labelled(combo: Codes, label: int) -> Callable[[Codes], Mask]:
+        return lambda rows: np.asarray(evaluator.labels(schema.crossed(rows, index, combo[None])) == label)
 
     def add(name: str, estimate: Estimate) -> None:
         scores.append(Score(name=name, columns=schema.protected, estimate=estimate, population=population))
@@ -214,7 +214,7 @@ def literal_scores(
     )
 
 
-def proportion(draw: Sampler, judge: Callable[[Rows], Mask], settings: ThemisOptions) -> tuple[int, int]:
+def proportion(draw: Sampler, judge: Callable[[Codes], Mask], settings: ThemisOptions) -> tuple[int, int]:
     """Rows used and hits among them, sampled until the paper's rule stops."""
     r = count = 0
     while True:

@@ -21,7 +21,7 @@ from auditor.core.record.rows import Score, ScoreDetail
 from auditor.core.shown import plural
 from auditor.core.types import Estimate
 from auditor.measure.intervals import SEQUENCE, confidence_sequence
-from auditor.tables.coded import Profile, Rows, joined, within
+from auditor.tables.coded import Profile
 from auditor.tables.columns import Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
@@ -208,7 +208,7 @@ class _Sampled:
         self._theta, self._prune = theta_of(settings), prune
         self._population = "domain (uniform)" if profile is None else "profile"
         self._draw = sampler(evaluator.schema, profile, rng)
-        self._rows: Rows = self._draw(0)
+        self._rows = self._draw(0)
         self._labels: Labels = np.empty(0, dtype=np.int64)
 
     def bounded(self, chosen: Chosen) -> bool:
@@ -247,15 +247,14 @@ class _Sampled:
         while len(self._rows) < n:
             fresh = self._draw(max(64, n - len(self._rows)))
             if self._schema.constraints:
-                holds, codes = within(self._schema, fresh)
-                fresh = fresh[holds.on_manifold(codes)]
+                fresh = fresh[self._schema.on_manifold(fresh)]
             fresh = fresh[: n - len(self._rows)]
             labels = self._evaluator.labels(fresh)
             known = labels != NOT_JUDGED
             if len(fresh) and not known.any():
                 raise BudgetExceeded(f"the model gave no label for any of {plural(len(fresh), 'row')}")
             self._labels = np.concatenate([self._labels, labels[known]])
-            self._rows = joined([self._rows, fresh[known]])
+            self._rows = np.concatenate([self._rows, fresh[known]])
 
     def _decide(self, name: str, chosen: Chosen, more: Callable[[slice], Estimate]) -> Tested:
         """Ask for more rows until value and interval decide.

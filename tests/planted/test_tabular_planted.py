@@ -280,13 +280,12 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
 
 def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, float]]) -> None:
     """A row keeps its own age beside the ages that stand for the other bins, in the label and in its group."""
-    from auditor.tables.coded import Given
     from auditor.tables.csv_table import read_table
     from auditor.tables.row_data import infer
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
-    given = Given.of(schema, table)
+    schema, given = schema.given(table)
     asked: list[Any] = []
 
     def older(rows: Any) -> Any:
@@ -294,7 +293,7 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
         return (rows[:, 2].astype(float) > 40.25).astype(int)
 
     labels = Evaluator(older, schema).grid(given)
-    own = given.bins[:, schema.index_of("age")]
+    own = schema.binned(given)[:, schema.index_of("age")]
     ages = np.array([age for _, _, age in customers])
     assert labels[np.arange(4000), own].tolist() == (ages > 40.25).astype(int).tolist()
     everything = np.concatenate(asked)
@@ -303,7 +302,6 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
 
 
 def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.tables.coded import Given
     from auditor.tables.csv_table import read_table
     from auditor.tables.row_data import infer
 
@@ -311,7 +309,7 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
     schema = replace(
         infer(table, "y", ["marital"]), constraints=(Constraint("balance > 7000 implies marital == married"),)
     )
-    given = Given.of(schema, table)
+    schema, given = schema.given(table)
     possible = Evaluator(lambda rows: np.zeros(len(rows), int), schema).possible(given)
     rich = np.array([b > 7000 for b, _, _ in customers])
     assert possible.sum(axis=1).tolist() == np.where(rich, 1, 3).tolist()
@@ -330,7 +328,8 @@ def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str,
         return ((rows[:, 0].astype(float) > 7000) & (rows[:, 1] == "married")).astype(int)
 
     schema = infer(read_table("people.csv"), "y", ["marital"])
-    options = {"profile": load_profile("people.csv", schema), "max_samples": 5000, "theta": theta}
+    schema, profile = load_profile("people.csv", schema)
+    options = {"profile": profile, "max_samples": 5000, "theta": theta}
     result = themis.run(Evaluator(model, schema), options, np.random.default_rng(5))
     found = (result.scores or result.minimal_sets)[0].estimate
     truth = sum(b > 7000 for b, _, _ in customers) / len(customers)
@@ -359,7 +358,6 @@ def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float
 def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, float]]) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
-    from auditor.tables.coded import Given
     from auditor.tables.csv_table import read_table
     from auditor.tables.retraining import retrain
     from auditor.tables.row_data import infer
@@ -376,9 +374,8 @@ def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, 
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
-    retrain(
-        Tree(max_depth=4), schema, Given.of(schema, table), table["y"], np.random.default_rng(3), sample=500, frame=True
-    )
+    schema, given = schema.given(table)
+    retrain(Tree(max_depth=4), schema, given, table["y"], np.random.default_rng(3), sample=500, frame=True)
     own = {(float(b), a) for b, _, a in customers}
     assert len(fitted[0]) == 3000
     assert set(map(tuple, fitted[0].tolist())) <= own
