@@ -65,16 +65,14 @@ def compare(
         put(dataclasses.asdict(tables), format, side_by_side.tables(tables), out, full=full)
         return 0
     if _both(paths, [folder.plan.get("kind") == "tabular" for folder in folders], UNLIKE):
-        rows = of_rows.compare(*map(of_rows.read, paths))
-        put(dataclasses.asdict(rows), format, side_by_side.searches(rows), out, full=full)
-        # Which slices are kept hangs on the others, so a new one is none that was not there before.
-        fresh = any(e.kind != "slice" and e.fate in words for e in rows.entries)
-        return int(fresh or any(s.change in words for s in rows.scores))
-    sides = [observed.side(path) for path in paths]
-    texts = of_texts.compare(*sides)
-    document = side_by_side.runs(texts, [side.record for side in sides])
-    put(dataclasses.asdict(texts), format, document, out, full=full)
-    return int(any(r.change in words for r in texts.rates) or any(f.fate in words for f in texts.findings))
+        compared = of_rows.compare(*map(of_rows.read, paths))
+        document = side_by_side.runs(compared)
+    else:
+        sides = [observed.side(path) for path in paths]
+        compared = of_texts.compare(*sides)
+        document = side_by_side.runs(compared, [side.record for side in sides])
+    put(dataclasses.asdict(compared), format, document, out, full=full)
+    return int(any(r.change in words for r in compared.rates) or any(f.fate in words for f in compared.findings))
 
 
 def _both(paths: Sequence[Path], are: Sequence[bool], why: str) -> bool:

@@ -32,7 +32,16 @@ from auditor.measure.intervals import apart, difference_of_rates, korn_graubard
 from auditor.measure.observations import Arm, Bools, Codes, Floats, Ints, Judged, Observations, Place
 from auditor.measure.p_values import CHUNK, fine_enough, holm, resamples_for, sign_flip
 from auditor.measure.rates import VIOLATION
-from auditor.measure.run_changes import Change, Comparison, Fate, FindingChange, PlanDifference, RateChange, Tested
+from auditor.measure.run_changes import (
+    Change,
+    Comparison,
+    Fate,
+    FindingChange,
+    PlanDifference,
+    RateChange,
+    Tested,
+    Unit,
+)
 
 ALPHA = 0.05
 LEVEL = 1 - ALPHA
@@ -189,6 +198,20 @@ def _comparable(first: Place, second: Place, subjects: Sequence[Place]) -> bool:
 def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
     """Compare two runs, as `auditor.run.observed.side` read them; ``seed`` is for the test of two samples."""
     renamed = _renamed(first.record, second.record)
+    return _together_of(first, second, _rates(first, second, renamed, seed))
+
+
+def of_records(
+    first: RunRecord, second: RunRecord, rates: Sequence[RateChange], notes: Iterable[str], *, without: str, unit: Unit
+) -> Comparison:
+    """Compare two runs whose rates were compared elsewhere; findings with the code ``without`` are left out."""
+    before, after = (Side(record=record, drawn=NOTHING) for record in (first, second))
+    made = _together_of(before, after, rates, without)
+    return dataclasses.replace(made, notes=(*made.notes, *notes), unit=unit)
+
+
+def _together_of(first: Side, second: Side, rates: Sequence[RateChange], without: str = "") -> Comparison:
+    renamed = _renamed(first.record, second.record)
     notes = []
     if renamed:
         ((old, new),) = renamed.items()
@@ -200,8 +223,8 @@ def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
         before=first.record.id or "",
         after=second.record.id or "",
         plans=tuple(plan_differences(first.record.raw, second.record.raw)),
-        rates=tuple(_rates(first, second, renamed, seed)),
-        findings=tuple(_findings(first, second, renamed)),
+        rates=tuple(rates),
+        findings=tuple(_findings(first, second, renamed, without)),
         notes=tuple(notes),
     )
 
@@ -346,8 +369,8 @@ def _exchanged(before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.rand
     return (hits + 1) / (resamples + 1)
 
 
-def _findings(first: Side, second: Side, renamed: Mapping[str, str]) -> list[FindingChange]:
-    before, after = _by_key(first.record, renamed), _by_key(second.record, {})
+def _findings(first: Side, second: Side, renamed: Mapping[str, str], without: str) -> list[FindingChange]:
+    before, after = _by_key(first.record, renamed, without), _by_key(second.record, {}, without)
     order = {"new": 0, "gone": 1, "kept": 2}
     out = []
     for key in before.keys() | after.keys():
@@ -364,9 +387,9 @@ def _findings(first: Side, second: Side, renamed: Mapping[str, str]) -> list[Fin
     return sorted(out, key=lambda f: (order[f.fate], f.key))
 
 
-def _by_key(record: RunRecord, renamed: Mapping[str, str]) -> dict[str, list[Finding]]:
+def _by_key(record: RunRecord, renamed: Mapping[str, str], without: str) -> dict[str, list[Finding]]:
     out: dict[str, list[Finding]] = defaultdict(list)
-    for finding in record.findings:
+    for finding in (one for one in record.findings if one.code != without):
         model = renamed.get(finding.model, finding.model)
         out[waivers.key(dataclasses.replace(finding, model=model))].append(finding)
     return out

@@ -1,4 +1,4 @@
-"""What a comparison of two runs comes to: of texts, of searches over rows, of tables of recorded outcomes."""
+"""What a comparison of two runs gives: of texts or rows, and of tables of recorded outcomes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal
 
 Change = Literal["better", "worse", "same", "unclear", "untested"]
 Fate = Literal["new", "gone", "kept"]
+Unit = Literal["text", "row"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,21 +41,12 @@ class Tested:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RateChange(Tested):
-    """One rate in both runs: the share of variants whose answer changed."""
+    """One rate in both runs: the share of variants whose answer changed, or a score of rows (``format`` names it)."""
 
     model: str
     format: str
     attributes: tuple[str, ...]
     n_variants: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreChange(Tested):
-    """One score of a search over rows in both runs."""
-
-    name: str
-    columns: tuple[str, ...]
-    population: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,54 +70,7 @@ class Comparison:
     rates: tuple[RateChange, ...]
     findings: tuple[FindingChange, ...]
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
-    """Something that one run has or both have: a set of columns, a slice, a finding."""
-
-    kind: Literal["minimal set", "slice", "finding"]
-    what: str
-    fate: Fate
-    before: str = ""
-    after: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SetChange:
-    """One set of protected columns: share of rows whose label it changes, and of those that no smaller set does."""
-
-    columns: tuple[str, ...]
-    before: float | None
-    after: float | None
-    hidden_before: float | None
-    hidden_after: float | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cases:
-    """Distinct cases whose label changes, as far as the run folders keep them."""
-
-    before: int
-    after: int
-    both: int | None
-    reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RowsComparison:
-    """Two searches over rows."""
-
-    kind: Literal["rows"] = "rows"
-    before: str
-    after: str
-    models: tuple[str, str]
-    plans: tuple[PlanDifference, ...]
-    scores: tuple[ScoreChange, ...]
-    sets: tuple[SetChange, ...]
-    cases: Cases
-    entries: tuple[Entry, ...]
-    notes: tuple[str, ...] = ()
+    unit: Unit = "text"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

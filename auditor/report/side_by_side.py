@@ -1,4 +1,4 @@
-"""Two runs, two searches over rows, two tables of outcomes beside each other; see `auditor.measure.comparison`."""
+"""Two runs, or two tables of outcomes, side by side; see `auditor.measure.comparison`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from auditor.core.record import Claim, RunRecord
 from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS
-from auditor.measure.run_changes import Comparison, RowsComparison, TablesComparison, Tested
-from auditor.report import claimed, ll144_words, matrix, tabular_report, words
+from auditor.measure.run_changes import Comparison, TablesComparison, Tested
+from auditor.report import claimed, ll144_words, matrix, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table
 
 HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
@@ -22,14 +22,11 @@ SIGNS = {
 }
 ORDER = {name: n for n, name in enumerate(SIGNS)}
 FATES = {"new": "new", "gone": "gone", "kept": "in both"}
-ENTRIES = {"minimal set": "Minimal sets of columns", "slice": "Slices", "finding": "Findings shown"}
+RATES = {"text": ("How often answers changed", "Model", "Texts"), "row": ("Scores", "Score", "Rows")}
 
 
 def _document(
-    compared: Comparison | RowsComparison | TablesComparison,
-    summary: str,
-    sections: Sequence[Section],
-    what: str = "Runs",
+    compared: Comparison | TablesComparison, summary: str, sections: Sequence[Section], what: str = "Runs"
 ) -> Document:
     """What differs in the plans, of hashes the first digits, then ``sections``."""
     differing = compared.settings if isinstance(compared, TablesComparison) else compared.plans
@@ -44,7 +41,7 @@ def _document(
     )
 
 
-def _differ(comparison: Comparison | RowsComparison) -> str:
+def _differ(comparison: Comparison) -> str:
     """How many settings differ."""
     n = len(comparison.plans)
     return f"{words.plural(n, 'setting')} {words.verb(n, 'differs', 'differ')}."
@@ -54,24 +51,24 @@ def _fates(fates: Sequence[str]) -> str:
     return f"Findings shown: {', '.join(f'{fates.count(fate)} {name}' for fate, name in FATES.items())}."
 
 
-def _points(change: Tested, spec: str, lead: str = "") -> str:
+def _points(change: Tested, spec: str) -> str:
     if change.difference is None:
         return "not measured"
-    return words.span(change.difference, change.low, change.high, spec, scale=100, unit=" points", lead=lead)
+    return words.span(change.difference, change.low, change.high, spec, scale=100, unit=" points")
 
 
-# -- two runs over texts ----------------------------------------------------------------------------------
+# -- two runs ----------------------------------------------------------------------------------
 
 
 def runs(comparison: Comparison, records: Sequence[RunRecord] = ()) -> Document:
-    """Two runs over texts; with the records of both, their net differences side by side."""
-    tests = sorted({r.test for r in comparison.rates if r.test})
-    meaning = [f"Test: {'; '.join(tests)}. {words.text('compared_rates')}"] if tests else []
-    columns = "Change | Model | Changed | Before | After | Difference (95 %) | Texts | p, corrected"
+    """Two runs; with the records of both over texts, their net differences side by side."""
+    tests, (title, what, unit) = sorted({r.test for r in comparison.rates if r.test}), RATES[comparison.unit]
+    meaning = [f"Test: {'; '.join(tests)}. {words.text(f'compared_{comparison.unit}s')}"] if tests else []
+    columns = f"Change | {what} | Changed | Before | After | Difference (95 %) | {unit} | p, corrected"
     shown = [(f.fate, f.key, _ids(f.before), _ids(f.after), f.note) for f in comparison.findings]
     sections = [
         *_claims(records),
-        *sheet("rates", "How often answers changed", meaning, columns, _rates(comparison)),
+        *sheet("rates", title, meaning, columns, _rates(comparison)),
         *sheet("findings", "Findings shown", [], " | Finding | Before | After | Note", shown),
     ]
     return _document(comparison, summary(comparison), sections)
@@ -110,87 +107,22 @@ def _net(claim: Claim | None) -> Cell:
 
 
 def _rates(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    digits = 1 if comparison.unit == "text" else 2
     for r in sorted(comparison.rates, key=lambda r: ORDER[r.change]):
         yield (
             SIGNS[r.change],
-            r.model + (f", {r.format}" if r.format else ""),
+            ", ".join(filter(None, (r.model, r.format))),
             words.attributes(r.attributes),
-            words.percent(r.before),
-            words.percent(r.after),
-            _points(r, "+.1f"),
-            str(r.n_after) if r.n_before == r.n_after else f"{r.n_before} and {r.n_after}",
+            words.percent(r.before, digits),
+            words.percent(r.after, digits),
+            _points(r, f"+.{digits}f"),
+            f"{r.n_after:,}" if r.n_before == r.n_after else f"{r.n_before:,} and {r.n_after:,}",
             r.reason if r.p_adjusted is None else words.number(r.p_adjusted),
         )
 
 
 def _ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:4]) + (f" and {len(ids) - 4} more" if len(ids) > 4 else "") if ids else "–"
-
-
-# -- two searches over rows -------------------------------------------------------------------------------
-
-
-def searches(comparison: RowsComparison) -> Document:
-    """Two searches over rows."""
-    columns = "Change | Score | Columns | Before | After | Difference | Rows | p, corrected"
-    sections = sheet("scores", "Scores", _tests(comparison), columns, _scores(comparison))
-    sets = [
-        (" + ".join(s.columns), *(words.percent(x, 2) for x in (s.before, s.after, s.hidden_before, s.hidden_after)))
-        for s in comparison.sets
-    ]
-    note = ["A description of the rows that each run looked at first; nothing is tested here."]
-    columns = "Changed together | Before | After | No smaller set does, before | after"
-    sections += sheet("sets", "Sets of protected columns", note, columns, sets)
-    for kind, title in ENTRIES.items():
-        mine = [(e.fate, e.what, e.before or "–", e.after or "–") for e in comparison.entries if e.kind == kind]
-        note = [words.text("compared_slices")] if kind == "slice" else []
-        sections += sheet(kind.replace(" ", "-"), title, note, " | What | Before | After", mine)
-    cases = section("cases", "Cases whose label changes", _cases(comparison), short="Cases")
-    return _document(comparison, rows_summary(comparison), [*sections, cases])
-
-
-def rows_summary(comparison: RowsComparison) -> str:
-    """Counts, in one sentence."""
-    changes = [s.change for s in comparison.scores]
-    counts = ", ".join(f"{changes.count(name)} {sign[2:]}" for name, sign in SIGNS.items() if name in changes)
-    fates = [e.fate for e in comparison.entries if e.kind == "finding"]
-    scores = words.plural(len(changes), "score")
-    return f"{_differ(comparison)} {scores}{': ' + counts if counts else ''}. {_fates(fates)}"
-
-
-def _scores(comparison: RowsComparison) -> Iterator[tuple[str, ...]]:
-    for s in sorted(comparison.scores, key=lambda s: ORDER[s.change]):
-        yield (
-            SIGNS[s.change],
-            f"{tabular_report.SCORES.get(s.name, s.name)}, {s.population}",
-            ", ".join(s.columns),
-            words.percent(s.before, 2),
-            words.percent(s.after, 2),
-            _points(s, "+.2f", "95 %: "),
-            f"{s.n_after:,}" if s.n_before == s.n_after else f"{s.n_before:,} and {s.n_after:,}",
-            s.reason or words.p_value(s.p_adjusted),
-        )
-
-
-def _tests(comparison: RowsComparison) -> list[str]:
-    tests = sorted({s.test for s in comparison.scores if s.test})
-    out = [f"Compared by: {'; '.join(tests)}. {words.text('compared_scores')}"] if tests else []
-    for s in comparison.scores:
-        if s.only_before is not None:
-            out.append(
-                f"{tabular_report.SCORES.get(s.name, s.name)}, {s.population}: of {s.n_after:,} rows that both "
-                f"runs judged, the label changes in {s.only_before:,} before only and in {s.only_after:,} "
-                "after only."
-            )
-    return out
-
-
-def _cases(comparison: RowsComparison) -> str:
-    cases = comparison.cases
-    counts = f"{cases.before:,} before and {cases.after:,} after"
-    if cases.both is None:
-        return f"{counts}; which of them are the same is not known: {cases.reason}."
-    return f"Of those that the run folders keep: {counts}, {cases.both:,} of them in both."
 
 
 # -- two tables of outcomes -------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
-"""Two searches over rows side by side: scores, sets of columns, cases, slices and findings.
+"""The scores of two searches over rows side by side, as rates of `auditor.measure.comparison`.
 
 Causal scores are compared on the rows that both runs judged, by their exact keys: one pair of "did the label change"
 for each row, tested by McNemar's exact test, with Holm's correction over the scores that were tested. Elsewhere two
-scores differ if their intervals do not overlap, which asks for more than a test does. Cases that a search was led to
-are counted and enter no test.
+scores differ if their intervals do not overlap, which asks for more than a test does.
 
 References
 ----------
@@ -16,29 +15,28 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import record as records
-from auditor.core import waivers
 from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
 from auditor.core.types import Estimate
-from auditor.measure.comparison import corrected, plan_differences
+from auditor.measure import comparison
 from auditor.measure.intervals import difference_of_rates
 from auditor.measure.p_values import mcnemar
-from auditor.measure.run_changes import Cases, Change, Entry, Fate, RowsComparison, ScoreChange, SetChange, Tested
+from auditor.measure.run_changes import Change, Comparison, RateChange, Tested
 from auditor.store.folder import RunFolder
 from auditor.tables.method_options import NOTE
-from auditor.tables.row_schema import load_schema
+from auditor.tables.tabular_record import NAMES
 
 EXACT = "both exact"
 PAIRED = "McNemar, exact, by row"
 APART = "intervals that do not overlap"
-JUDGED, VOTES = "judged.npz", "votes.npz"
+JUDGED = "judged.npz"
 PLACES = {"causal": "domain", "apparent_causal": "given"}  # score -> rows whose verdicts are kept
+SLICE = "tabular-slice"  # which slices are kept hangs on the others, so none of them is new or gone
 Where = tuple[str, tuple[str, ...], str]  # a score: its name, columns and population
 # Key of a row -> whether its label changes, and how often it stands there.
 Verdicts = dict[bytes, tuple[bool, int]]
@@ -50,23 +48,19 @@ class Side:
 
     record: RunRecord
     judged: Mapping[str, Verdicts] = dataclasses.field(default_factory=dict)
-    finds: frozenset[bytes] | None = None
 
 
 def read(path: Path) -> Side:
     """Read the folder of a search over rows."""
-    record = records.read(RunFolder.open(path).record())
-    kept = arrays(path / JUDGED)
-    judged = {
-        place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"], kept.get(f"{place}_values"))
-        for place in sorted({name.partition("_")[0] for name in kept})
-    }
-    finds = None
-    if votes := arrays(path / VOTES):
-        names, protected = load_schema(path / "schema.yaml").names, record.rows.schema.protected
-        free = [i for i, name in enumerate(names) if name not in protected]
-        finds = frozenset(row.tobytes() for row in np.ascontiguousarray(votes["codes"][:, free]))
-    return Side(record=record, judged=judged, finds=finds)
+    record, kept = records.read(RunFolder.open(path).record()), arrays(path / JUDGED)
+    places = sorted({name.partition("_")[0] for name in kept})
+    return Side(
+        record=record,
+        judged={
+            place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"], kept.get(f"{place}_values"))
+            for place in places
+        },
+    )
 
 
 def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
@@ -95,7 +89,7 @@ def _verdicts(
     return out
 
 
-def compare(first: Side, second: Side) -> RowsComparison:
+def compare(first: Side, second: Side) -> Comparison:
     """Compare two runs; ``first`` is the one before."""
     same = first.record.rows.schema.sha256 == second.record.rows.schema.sha256
     notes = []
@@ -105,27 +99,16 @@ def compare(first: Side, second: Side) -> RowsComparison:
             "and a score may differ because its rows do"
         )
     for name, side in (("before", first), ("after", second)):
-        if side.record.status == "partial":
-            notes.append(f"the run {name} is partial: {side.record.status_reason}")
         if side.record.rows.sampling == "directed":
             notes.append(
                 f"the cases of the run {name} were searched for: their number hangs on the search and its length"
             )
-    models = [side.record.spec.model or "" for side in (first, second)]
-    return RowsComparison(
-        before=first.record.id or "",
-        after=second.record.id or "",
-        models=(models[0], models[1]),
-        plans=tuple(plan_differences(first.record.raw, second.record.raw)),
-        scores=tuple(_scores(first, second, same)),
-        sets=tuple(_sets(first, second)),
-        cases=_cases(first, second, same),
-        entries=tuple(_entries(first, second)),
-        notes=tuple(notes),
+    return comparison.of_records(
+        first.record, second.record, _scores(first, second, same), notes, without=SLICE, unit="row"
     )
 
 
-def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
+def _scores(first: Side, second: Side, same: bool) -> list[RateChange]:
     # The whole domain is one population, however it was looked at.
     before, after = (
         {(s.name, s.columns, s.population.partition(" (")[0]): s.estimate for s in side.record.rows.measured}
@@ -138,8 +121,9 @@ def _scores(first: Side, second: Side, same: bool) -> list[ScoreChange]:
         else:
             tested = Tested(reason=f"measured only in the run {'after' if where in after else 'before'}")
         name, columns, population = where
-        made.append(ScoreChange(name=name, columns=columns, population=population, **dataclasses.asdict(tested)))
-    return corrected(made)
+        said = f"{NAMES.get(name, name + ' score')}, {population}"
+        made.append(RateChange(model="", format=said, attributes=columns, **dataclasses.asdict(tested)))
+    return comparison.corrected(made)
 
 
 def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, same: bool) -> Tested:
@@ -200,73 +184,3 @@ def _paired(pairs: tuple[int, int, int, int]) -> Tested:
         only_before=only_before,
         only_after=only_after,
     )
-
-
-def _sets(first: Side, second: Side) -> list[SetChange]:
-    tables = [{s.columns: s for s in side.record.rows.lattice} for side in (first, second)]
-    made = []
-    for columns in sorted({*tables[0], *tables[1]}, key=lambda c: (len(c), c)):
-        sets = [table.get(columns) for table in tables]
-        changes, hidden = (
-            [getattr(one, name) / one.rows if one is not None and one.rows else None for one in sets]
-            for name in ("changes", "minimal")
-        )
-        made.append(
-            SetChange(
-                columns=columns, before=changes[0], after=changes[1], hidden_before=hidden[0], hidden_after=hidden[1]
-            )
-        )
-    return made
-
-
-def _cases(first: Side, second: Side, same: bool) -> Cases:
-    counts = [side.record.counts.discriminatory or 0 for side in (first, second)]
-    if not same:
-        return Cases(before=counts[0], after=counts[1], both=None, reason="the schemas are not the same")
-    if first.finds is None or second.finds is None:
-        return Cases(before=counts[0], after=counts[1], both=None, reason="a run folder holds no cases")
-    return Cases(before=len(first.finds), after=len(second.finds), both=len(first.finds & second.finds))
-
-
-def _entries(first: Side, second: Side) -> list[Entry]:
-    # The model after goes by the name of that before: each run has one.
-    renamed = {second.record.spec.model or "": first.record.spec.model or ""}
-    made = _fates("minimal set", _minimal(first), _minimal(second))
-    made += _fates("slice", _slices(first), _slices(second))
-    return made + _fates("finding", _findings(first, {}), _findings(second, renamed))
-
-
-def _fates(
-    kind: Literal["minimal set", "slice", "finding"], before: Mapping[str, str], after: Mapping[str, str]
-) -> list[Entry]:
-    fates: Mapping[Fate, set[str]] = {
-        "new": after.keys() - before.keys(),
-        "gone": before.keys() - after.keys(),
-        "kept": before.keys() & after.keys(),
-    }
-    return [
-        Entry(kind=kind, what=what, fate=fate, before=before.get(what, ""), after=after.get(what, ""))
-        for fate, keys in fates.items()
-        for what in sorted(keys)
-    ]
-
-
-def _minimal(side: Side) -> dict[str, str]:
-    sets = side.record.rows.minimal_sets
-    return {", ".join(s.columns): f"{100 * s.estimate.value:.3g} %" for s in sets}
-
-
-def _slices(side: Side) -> dict[str, str]:
-    slices = side.record.rows.slices
-    shown = slices.shown if slices is not None else ()
-    return {" and ".join(f"{name} = {value}" for name, value in s.where): f"{s.changes:,} of {s.n:,}" for s in shown}
-
-
-def _findings(side: Side, renamed: Mapping[str, str]) -> dict[str, str]:
-    """Findings shown, by key; slices have an entry of their own."""
-    out: dict[str, list[str]] = {}
-    for f in side.record.findings:
-        if f.verdict == "shown" and f.code != "tabular-slice":
-            key = waivers.key(dataclasses.replace(f, model=renamed.get(f.model, f.model)))
-            out.setdefault(key, []).append(f.id)
-    return {key: ", ".join(ids) for key, ids in out.items()}

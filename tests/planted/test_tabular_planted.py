@@ -351,7 +351,7 @@ def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float
         assert run.path is not None
         sides.append(tabular_compare.read(run.path))
     told = tabular_compare.compare(*sides)
-    paired = next(s for s in told.scores if s.name == "apparent_causal")
+    paired = next(r for r in told.rates if r.format.startswith("apparent causal score"))
     assert (paired.n_before, paired.only_before, paired.only_after) == (4000, truth, 0)
 
 
