@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.errors import BudgetExceeded
+from auditor.core.errors import BudgetExceeded, RunFolderError
 from auditor.core.record.rows import ColumnSet, RowPair, Score, Slice, Slices
 from auditor.core.shown import csv_text
 from auditor.core.types import Sampling
@@ -247,6 +247,22 @@ def save_votes(path: Path, evaluator: Evaluator, answers: Answers) -> None:
     labels = [x for x in np.unique(judged.labels[judged.possible]).tolist() if x != NOT_JUDGED]
     names = np.array([evaluator.label_name(x) for x in labels], dtype=np.str_)
     np.savez_compressed(path, codes=answers.codes, votes=judged.votes(labels).astype(np.int32), labels=names)
+
+
+def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    """The arrays of an .npz file by name; none where there is no file."""
+    import zipfile
+    import zlib
+
+    if not path.is_file():
+        return {}
+    try:
+        if zipfile.is_zipfile(path):  # numpy takes other files for pickles
+            with np.load(path, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        pass
+    raise RunFolderError(f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}")
 
 
 class _Cell(NamedTuple):

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import record as records
-from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
 from auditor.core.types import Estimate
 from auditor.measure import comparison
@@ -28,6 +27,7 @@ from auditor.measure.intervals import difference_of_rates
 from auditor.measure.p_values import mcnemar
 from auditor.measure.run_changes import Change, Comparison, RateChange, Tested
 from auditor.store.folder import RunFolder
+from auditor.tables.finds import arrays
 from auditor.tables.method_options import NOTE
 from auditor.tables.tabular_record import NAMES
 
@@ -61,22 +61,6 @@ def read(path: Path) -> Side:
             for place in places
         },
     )
-
-
-def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
-    """The arrays of an .npz file by name; none where there is no file."""
-    import zipfile
-    import zlib
-
-    if not path.is_file():
-        return {}
-    try:
-        if zipfile.is_zipfile(path):  # numpy takes other files for pickles
-            with np.load(path, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
-        pass
-    raise RunFolderError(f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}")
 
 
 def _verdicts(
