@@ -137,7 +137,7 @@ def load_profile(path: str | Path, schema: Schema) -> tuple[Schema, Profile]:
     """Read a profile, and the schema in which its rows are codes."""
     path = Path(path)
     if path.suffix not in (".yaml", ".yml"):
-        schema, rows = schema.given(read_table(path), where=str(path))
+        schema, rows = schema.with_rows(read_table(path), where=str(path))
         return schema, Profile(name=path.name, weights={}, rows=rows)
     value = reading.load_yaml(path)
     if not isinstance(value, dict) or not value:

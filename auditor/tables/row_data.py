@@ -349,7 +349,7 @@ def load_rows(plan: TabularPlan) -> tuple[Schema, Codes, NDArray[np.generic] | N
     whole = [c.source or c.name for c in schema.columns if c.protected and not c.may_lack]
     table = table.without_missing([name for name in (schema.target, *whole) if name in table])
     schema = replace(schema, notes=tuple(dict.fromkeys((*schema.notes, *table.notes))))
-    return *schema.given(table, where=plan.data), table.get(schema.target)
+    return *schema.with_rows(table, where=plan.data), table.get(schema.target)
 
 
 def _shipped(plan: TabularPlan) -> Path:

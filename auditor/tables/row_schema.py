@@ -174,7 +174,7 @@ class Schema:
             parts.append(code)
         return np.stack(parts, axis=1) if parts else np.empty((0, 0), dtype=np.int32)
 
-    def given(self, frame: Mapping[str, object], *, where: str = "the data") -> tuple[Schema, Codes]:
+    def with_rows(self, frame: Mapping[str, object], *, where: str = "the data") -> tuple[Schema, Codes]:
         """The rows of a table, each with its own values, and the schema in which they are codes."""
         codes, columns = self.encode(frame, where=where), list(self.columns)
         for j, column in enumerate(columns):

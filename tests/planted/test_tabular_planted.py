@@ -285,7 +285,7 @@ def test_a_protected_value_is_asked_as_it_is(customers: list[tuple[int, str, flo
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
-    schema, given = schema.given(table)
+    schema, given = schema.with_rows(table)
     asked: list[Any] = []
 
     def older(rows: Any) -> Any:
@@ -309,7 +309,7 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
     schema = replace(
         infer(table, "y", ["marital"]), constraints=(Constraint("balance > 7000 implies marital == married"),)
     )
-    schema, given = schema.given(table)
+    schema, given = schema.with_rows(table)
     possible = Evaluator(lambda rows: np.zeros(len(rows), int), schema).possible(given)
     rich = np.array([b > 7000 for b, _, _ in customers])
     assert possible.sum(axis=1).tolist() == np.where(rich, 1, 3).tolist()
@@ -374,7 +374,7 @@ def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, 
 
     table = read_table("people.csv")
     schema = infer(table, "y", ["age"])
-    schema, given = schema.given(table)
+    schema, given = schema.with_rows(table)
     retrain(Tree(max_depth=4), schema, given, table["y"], np.random.default_rng(3), sample=500, frame=True)
     own = {(float(b), a) for b, _, a in customers}
     assert len(fitted[0]) == 3000
