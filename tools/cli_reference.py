@@ -14,13 +14,14 @@ import sys
 
 from auditor.agent.session_settings import PlannerOptions
 from auditor.cli.main import COMMANDS, overview, run
+from auditor.cli.tool import LISTS
 from auditor.core.options import PlanModel
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 WIDTH = 100
 # Commands that decide by their first word themselves, so their help does not list what follows.
-FURTHER = {"plan": ("freeze", "freeze tabular", "show"), "tabular": ("schema", "resume")}
+FURTHER = {"plan": ("freeze", "freeze tabular", "show"), "tabular": ("schema", "resume"), "list": tuple(LISTS)}
 LISTED = re.compile(r"^Commands:\n((?:  .*\n?)+)", re.MULTILINE)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
@@ -54,10 +55,11 @@ def subcommands(name: str, text: str) -> list[str]:
 def commands() -> dict[str, str]:
     """Every command ("run", "plan freeze", …) with its help text."""
     found: dict[str, str] = {}
-    for name in COMMANDS:
-        found[name] = help_text(name)
-        for word in subcommands(name, found[name]):
-            found[f"{name} {word}"] = help_text(name, *word.split())
+    names = list(COMMANDS)
+    while names:
+        name = names.pop(0)
+        found[name] = help_text(*name.split())
+        names[:0] = [f"{name} {word}" for word in subcommands(name, found[name])]
     return found
 
 

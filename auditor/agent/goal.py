@@ -128,14 +128,14 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     people, rest = _people(plain, read, places)
     missing = _names(text, people, read, places)
     if missing:
-        assumed.append(f"{', '.join(missing)}: not among the names of the dictionary (audit dictionary list names)")
+        assumed.append(f"{', '.join(missing)}: not among the names of the dictionary (audit list dictionaries names)")
     attributes: tuple[str, ...] | None = tuple(sorted(people))
     known = ", ".join(sorted(known_words().attributes))
     unknown = _unknown(rest) or ("" if people else _strange(rest))
     if unknown and (not attributes or _of_named(unknown, rest, places)):
         raise ConfigError(
             f"No attribute covers {unknown!r}. There are {known}{_near(unknown)}; words of "
-            "your own go into a run by audit run --dictionary FILE (see: audit dictionary build). Ask about these "
+            "your own go into a run by audit run --dictionary FILE. Ask about these "
             f"attributes, or {'' if attributes else 'about bias in general '}without that word, for example: {EXAMPLE}"
         )
     if not attributes:
@@ -200,7 +200,7 @@ def _task(plain: str, read: list[str]) -> str:
     if any(_has(word, plain) for word in words_of.legal):
         raise ConfigError(
             f"Which legal task is meant: {', '.join(words_of.legal_tasks)}? Say so with --task, or give a task file of "
-            "your own. See: audit tasks list"
+            "your own. See: audit list tasks"
         )
     known = {word.rstrip("*"): name for name, words in words_of.tasks.items() for word in words}
     near = [

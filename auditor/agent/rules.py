@@ -149,7 +149,7 @@ class Rules:
             names = ", ".join(goal.attributes or ()) or "any attribute"
             raise ConfigError(
                 f"None of the {plural(named.texts, 'text')} names people by {names}. "
-                "Give texts about these people with --data, or ask about others. See: audit dictionary list"
+                "Give texts about these people with --data, or ask about others. See: audit list dictionaries"
             )
         return look("few texts name the attributes, and nothing else reaches them", plain)
 

@@ -1,9 +1,10 @@
-"""``audit show``, ``verify`` and ``replay``: what is behind the findings of a run."""
+"""``audit show`` and ``verify``: what is behind the findings of a run, asked again, and what codes mean."""
 
 from __future__ import annotations
 
 import sys
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,26 +14,59 @@ from auditor.cli import frame, run_folders
 from auditor.cli.frame import option
 from auditor.cli.run_folders import find_intact, find_run, find_text_run, with_waivers
 from auditor.cli.screen import print_as, say, screen
+from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.record import code_sha256, read
 from auditor.core.record import head as head_of
 from auditor.core.shown import plural, quoted
+from auditor.report.words import group as named_group
 from auditor.report.words import visible as clean
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case of RUN.")]
 AnyId = Annotated[
     str | None, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case; without: a list of findings.")
 ]
 
 
-def show(run: frame.RunArgument, id: AnyId = None, waivers: frame.WaiversFile = None) -> int:
-    """Show one finding, variant or case of RUN: its prompts, answers and edits, and what a judge said of them."""
+def show(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN|CODE",
+            help="A run folder, its name under reports/, or latest; or a code or word of a report (codes: all).",
+        ),
+    ],
+    id: AnyId = None,
+    again: Annotated[bool, typer.Option("--again", help="Ask the prompts of ID again; the cache is not used.")] = False,
+    replicates: Annotated[int, option("replicates", help="With --again: times each prompt is asked.")] = 5,
+    scores: Annotated[
+        str | None, typer.Option("--scores", help="An attribute: compare the mean scores of its groups in RUN.")
+    ] = None,
+    format: frame.Format = "terminal",
+    model: run_folders.Models = None,
+    base_url: run_folders.Address = None,
+    yes: run_folders.Yes = False,
+    waivers: frame.WaiversFile = None,
+) -> int:
+    """Show one finding, variant or case of RUN with prompts and answers, or ask it again; or explain a CODE."""
+    from auditor.core import explain
     from auditor.report.finding import list_findings, render_finding
     from auditor.run.free import opinion
     from auditor.run.result import load
 
+    if scores is not None:
+        return _scores(run, scores, model, format)
+    if again:
+        if id is None:
+            raise ConfigError(f"--again takes an ID. List them: audit show {quoted(run)}")
+        return _replay(run, id, replicates, format, {"yes": yes, "named": model or (), "base_url": base_url})
+    if format != "terminal":
+        raise ConfigError("--format json goes with --again or --scores. The whole run: audit report RUN --format json")
+    word = str(run)
+    if id is None and not run_folders.is_run(run) and (run.name == word or explain.every(word)):
+        sys.stdout.write(explain.overview() if word == "codes" else explain.explain(word))
+        return 0
     path = find_intact(run)
     record = with_waivers(RunFolder.open(path).record(), waivers)
     if id is None:
@@ -120,24 +154,15 @@ def _input(folder: RunFolder) -> list[str]:
     return [f"{file} is {'the' if same else 'NOT the'} file of outcomes that was read."]
 
 
-def replay(
-    run: frame.RunArgument,
-    id: Id,
-    replicates: Annotated[int, option("replicates", help="Times each prompt is asked.")] = 5,
-    format: frame.Format = "terminal",
-    model: run_folders.Models = None,
-    base_url: run_folders.Address = None,
-    yes: run_folders.Yes = False,
-) -> int:
-    """Ask the prompts of one finding of RUN again; the cache is not used."""
-    from auditor.run.result import replay as ask
+def _replay(run: Path, id: str, replicates: int, format: str, consented: run_folders.Consented) -> int:
+    """Ask the prompts of one finding of RUN again."""
+    from auditor.run.result import replay
 
     replicates = Plan(replicates=replicates).replicates or replicates
-    path = find_text_run(run, "replay")
+    path = find_text_run(run, "show --again")
     named = run_folders.Named.of((RunFolder.open(path).record().get("spec") or {}) | {"max_calls": replicates})
-    again = f"replay {quoted(path)} {quoted(id)}"
-    named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
-    answers = ask(path, id, replicates=replicates)
+    named.consent(path, again=f"show {quoted(path)} {quoted(id)} --again", **consented)
+    answers = replay(path, id, replicates=replicates)
     return print_as(format, answers, _again(answers, replicates))
 
 
@@ -149,4 +174,34 @@ def _again(replayed: dict[str, Any], replicates: int) -> list[str]:
         for when in ("before", "now"):
             labels = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"
             lines.append(f"{'':<10}{when:<8}{labels}")
+    return lines
+
+
+def _scores(run: Path, attribute: str, model: list[str] | None, format: str) -> int:
+    """Compare the mean scores of the groups in the sentences of RUN, of one model."""
+    from auditor.run.observed import group_report
+
+    with RunFolder.open(find_text_run(run, "show --scores")) as folder:
+        tables = group_report(folder, attribute=attribute, model=model[0] if model else None)
+    return print_as(format, tables, chain.from_iterable((*_group_lines(one), "") for one in tables), ordered=False)
+
+
+def _group_lines(one: Any) -> list[str]:
+    """The table of one label."""
+    lines = [f"{clean(one.score)}: {plural(len(one.groups), 'group')}"]
+    lines.append(f"  {'group':<34}{'n':>6}{'mean':>9}{'shrunken':>10}{'index':>8}{'q':>10}")
+    for g in sorted(one.groups, key=lambda g: (-g.mean, g.name)):
+        index = "–" if g.index is None else f"{g.index:+.1f}"
+        q = "–" if g.q is None else f"{g.q:.2g}"
+        mark = "▲" if g.stands_out else " "
+        lines.append(
+            f"{mark} {clean(named_group(g.name))[:33]:<34}{g.n:>6}{g.mean:>9.4f}{g.shrunken:>10.4f}{index:>8}{q:>10}"
+        )
+    if one.violating is None:
+        lines.append(f"  Index {one.reason}.")
+    else:
+        share = f"{one.violating} of {plural(len(one.groups), 'group')} ({one.violating / len(one.groups):.1%})"
+        lines.append(f"  {share} have an index beyond ±2, the published mark.")
+    out = plural(one.standing_out, "group")
+    lines.append(f"  ▲ {out} with q of 0.05 or less against the median group ({one.method['test']}).")
     return lines

@@ -157,7 +157,8 @@ def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
     if isinstance(target, Words):
         for word, function in target.functions.items():
             app.command(word)(function)
-        argv = argv or [target.default]
+        if not argv or (argv[0] not in target.functions and argv[0] not in ("--help", "-h")):
+            argv = [target.default, *argv]
     else:
         app.command(name.rpartition(" ")[2])(target)
     try:

@@ -1,4 +1,4 @@
-"""``audit grammar``: sample, measure the coverage of, and check grammars."""
+"""``audit list grammars``: sample, measure the coverage of, and check grammars."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ import typer
 
 from auditor.cli import frame
 from auditor.cli.frame import option
-from auditor.cli.run_folders import finish
+from auditor.cli.run_folders import find_text_run, finish
+from auditor.cli.screen import Draw
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import TabularPlan
@@ -52,6 +53,14 @@ def import_(
         list[str] | None, option("reference", help="ATTRIBUTE:GROUP that all others are compared with.")
     ] = None,
     delta: Annotated[float | None, option("delta")] = None,
+    generated: Annotated[
+        Path | None,
+        typer.Option(
+            "--generated",
+            help="The run of audit generate whose prompts FILE answers; lines of JSON: prompt_sha256 or variant_id, "
+            "replicate, output or error.",
+        ),
+    ] = None,
     task: Annotated[str | None, typer.Option("--name", help="What the run is called.")] = None,
     out: Annotated[Path, option("out")] = Path("reports"),
     format: frame.Format = "terminal",
@@ -60,8 +69,14 @@ def import_(
 ) -> int:
     """Make a run of recorded answers: claims, reports, comparison, without asking anything."""
     from auditor.contrib.imports import answer_files, import_run, inference, mapping
-    from auditor.run.result import load
+    from auditor.run.result import load, score
 
+    if generated is not None:
+        others = (map, write_map, rows, answer, join, kind, labels, favourable, reference, delta, task)
+        if len(files) != 1 or any(others):
+            raise ConfigError("--generated takes one FILE, and the plan of RUN says all else; leave other options out.")
+        judged = score(find_text_run(generated, "import --generated"), files[0], observe=Draw())
+        return finish(judged, format=format, fail_on=fail_on, full=full)
     settings: dict[str, object] = {}
     if kind is not None:
         settings["kind"] = mapping.kind_of(kind)

@@ -15,42 +15,43 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-COMMANDS = {  # module and function below `auditor.cli`, and one line of help
+COMMANDS = {  # module and function below `auditor.cli`, and one line of help; the first eight are those of --help
     "run": ("run:run", "Run an audit (the default command)."),
-    "generate": ("run:generate", "Write cases and prompts without calling a model."),
-    "score": ("run:score", "Judge recorded answers to generated prompts."),
-    "import": ("imports:import_", "Make a run of answers that somebody recorded."),
+    "doctor": ("tool:doctor", "Check whether a model can be audited, in a handful of calls."),
     "resume": ("run:resume", "Finish a run that was cut off; no answered call is repeated."),
-    "plan": ("freezing:command", "Freeze a plan before a run, or show a frozen one."),
+    "show": ("examine:show", "Show a finding with its prompts and answers, ask it again, or explain a code."),
     "report": ("report:report", "Render a run's report again, in any format, without calling the model."),
-    "compare": ("compare:compare", "Compare two runs: better, worse, new, gone."),
-    "watch": ("compare:watch", "Follow runs of one plan: figures by date, and whether the model changed."),
+    "compare": ("compare:compare", "Compare two runs, or follow runs of one plan over time."),
+    "import": ("imports:import_", "Make a run of recorded answers."),
+    "list": ("tool:command", "List models, tasks, dictionaries, grammars, plug-ins, the cache; check files of yours."),
+    "generate": ("run:generate", "Write cases and prompts without calling a model."),
     "mitigate": ("trials:mitigate", "Ask the texts of a run under changed prompts, and say what that does."),
     "choose": ("trials:choose", "Which of several candidates: pairs in both orders, or rankings."),
-    "show": ("examine:show", "Show one finding, variant or case: its prompts and answers."),
-    "explain": ("tool:explain", "Explain a code of a report in plain words."),
-    "replay": ("examine:replay", "Ask the prompts of one finding again."),
-    "augment": ("trials:augment", "Write retraining data from the violations of a run."),
-    "groups": ("compare:groups", "Compare the mean scores of groups in a run."),
-    "verify": ("examine:verify", "Check a run folder's hash chains."),
-    "tasks": ("material:TASKS", "List the tasks, or start a task file of your own."),
-    "grammar": ("grammar:GRAMMAR", "Sample, measure the coverage of, or check a grammar."),
-    "dictionary": ("material:DICTIONARY", "List or check dictionaries."),
-    "ll144": ("ll144:ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
     "tabular": ("tabular:command", "Search table rows whose label changes with protected columns."),
+    "ll144": ("ll144:ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
     "agent": ("agent:agent", "Plan and run audits for a goal in plain words, within one budget."),
     "mcp": ("agent:mcp", "Let a client of the Model Context Protocol plan and read audits, within one budget."),
-    "models": ("tool:models", "List the kinds of models and what each needs."),
-    "plugins": ("tool:plugins", "List the plugins of every kind and where they come from."),
-    "doctor": ("tool:doctor", "Check whether a model can be audited, in a handful of calls."),
-    "cache": ("tool:CACHE", "Show or clear the response cache."),
+    "plan": ("freezing:command", "Freeze a plan before a run, or show a frozen one."),
+    "verify": ("examine:verify", "Check a run folder's hash chains."),
+    "augment": ("trials:augment", "Write retraining data from the violations of a run."),
 }
+FIRST = 8
 REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to use instead
+    "score": "use audit import ANSWERS --generated RUN",
+    "replay": "use audit show RUN ID --again",
+    "explain": "use audit show CODE",
+    "watch": "use audit compare DIR",
+    "groups": "use audit show RUN --scores ATTRIBUTE",
+    "models": "use audit list models",
+    "plugins": "use audit list plugins",
+    "tasks": "use audit list tasks",
+    "dictionary": "use audit list dictionaries",
+    "grammar": "use audit list grammars",
+    "cache": "use audit list cache",
     "validity": "read variants in audit report RUN --format answers",
     "--insertions": "use --suite grammar or texts that name the attribute",
     "--generation bandit": "use --generation prob",
     "--generation uniform": "use --generation rand",
-    "dictionary build": "write the file by hand",
     "--strategy": "use --suite joint-first",
     "--scope": "every edit changes all words of a group in a text",
     "--format every-eval-ever": "use --format json",
@@ -107,7 +108,7 @@ def run(argv: list[str]) -> int:
         print(f"audit {__version__}")
         return 0
     if argv and argv[0] in ("-h", "--help", "help"):
-        print(overview())
+        print(overview(whole=argv[0] == "help"))
         return 0
     if not argv and not Path(SETTINGS).exists():
         complain(
@@ -150,7 +151,8 @@ def _removed(argv: Sequence[str]) -> str:
     """Return the first key of `REMOVED` that a command line asks for, or ""."""
     words = [part for word in argv for part in word.split("=", 1)]
     values = (f"{option} {value}" for option, word in pairwise(words) for value in word.split(","))
-    return next((name for name in (argv[0], *words[1:], *values) if name in REMOVED), "")
+    options = (word for word in words[1:] if word.startswith("--"))
+    return next((name for name in (argv[0], *options, *values) if name in REMOVED), "")
 
 
 def _crashed(error: BaseException, message: str) -> int:
@@ -177,7 +179,7 @@ def command(name: str) -> Callable[[list[str]], int]:
     from auditor.core.errors import UnknownPlugin
 
     if name not in COMMANDS:
-        raise UnknownPlugin("command", name, COMMANDS, "See: audit --help")
+        raise UnknownPlugin("command", name, COMMANDS, "See: audit help")
     module, _, function = COMMANDS[name][0].partition(":")
     target: Callable[..., int] = getattr(importlib.import_module(f"auditor.cli.{module}"), function)
     if function == "command":  # decides by its first word itself
@@ -187,8 +189,9 @@ def command(name: str) -> Callable[[list[str]], int]:
     return lambda argv: frame.invoke(target, name, argv)
 
 
-def overview() -> str:
-    """The text of ``audit --help``."""
+def overview(*, whole: bool = False) -> str:
+    """Return the text of ``audit --help``, or with all commands that of ``audit help``."""
+    named = list(COMMANDS.items())[: None if whole else FIRST]
     lines = [
         "Usage: audit [run] --task NAME|FILE [--model SPEC…] [options]",
         f"       audit                     # what {SETTINGS} in this folder says",
@@ -197,7 +200,8 @@ def overview() -> str:
         "Asks a model the same thing about different people and measures whether the answer changes.",
         "",
         "Commands:",
-        *(f"  {name:<12}{text}" for name, (_, text) in COMMANDS.items()),
+        *(f"  {name:<12}{text}" for name, (_, text) in named),
+        *([] if whole else ["more: audit help"]),
         "",
         "First steps:",
         "  audit --task sentiment                               # the embedded models, offline",

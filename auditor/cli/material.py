@@ -1,4 +1,4 @@
-"""``audit tasks`` and ``audit dictionary``: what comes with the tool, and files of your own."""
+"""``audit list tasks`` and ``audit list dictionaries``: what comes with the tool, and files of your own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _tasks(tasks: Iterable[Task]) -> Iterator[str]:
             f"{task.name:<14}{task.kind.name:<16}{_answers(task)}; formats: {', '.join(task.formats)}; "
             f"{plural(_embedded(task), 'embedded text')}"
         )
-    yield "Your own: audit tasks new NAME, edit the file, then audit --task FILE --data TEXTS"
+    yield "Your own: audit list tasks new NAME, edit the file, then audit --task FILE --data TEXTS"
 
 
 def _embedded(task: Task) -> int:

@@ -1,4 +1,4 @@
-"""``audit run``, ``generate``, ``score`` and ``resume``: one audit from texts to report."""
+"""``audit run``, ``generate`` and ``resume``: one audit from texts to report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import takes
-from auditor.cli.run_folders import find_run, find_text_run, finish, with_waivers
+from auditor.cli.run_folders import find_run, finish, with_waivers
 from auditor.cli.screen import Draw, complain, fitted, say
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group
@@ -150,7 +150,7 @@ def _spent(row: ExpectedModel | ExpectedJudge) -> str:
 
 @takes("generate", Plan)
 def generate(format: frame.Format = "terminal", config: frame.Config = None, **options: object) -> int:
-    """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit score`."""
+    """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit import`."""
     from auditor.run.result import generate as make
 
     path = make(resolve(options, config), observe=Draw())
@@ -163,7 +163,7 @@ def generate(format: frame.Format = "terminal", config: frame.Config = None, **o
         f"  {', '.join(f'{n:,} {name}' for name, n in counts.items())}",
         "  cases.jsonl    originals and variants, discarded ones with the reason",
         '  prompts.jsonl  what to ask; answer each line as {"prompt_sha256": …, "replicate": 0, "output": …}',
-        f"Then: audit score {quoted(path)} --responses FILE",
+        f"Then: audit import FILE --generated {quoted(path)}",
     )
     return 0
 
@@ -183,22 +183,6 @@ def _counts(path: Path) -> dict[str, int]:
             variants += not is_beside(variant)
             valid += kept and not is_beside(variant)
     return {"texts": len(texts), "variants": variants, "valid": valid, "placebos": placebos}
-
-
-def score(
-    run: frame.RunArgument,
-    responses: Annotated[
-        Path, typer.Option("--responses", help="JSON lines: prompt_sha256 or variant_id, replicate, output or error.")
-    ],
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    fail_on: frame.FailOn = None,
-) -> int:
-    """Judge recorded answers to the prompts of RUN."""
-    from auditor.run.result import score as judge
-
-    judged = judge(find_text_run(run, "score"), responses, observe=Draw())
-    return finish(judged, format=format, fail_on=fail_on, full=full)
 
 
 @takes("resume", Plan)

@@ -40,6 +40,11 @@ Yes = Annotated[
 ]
 
 
+def is_run(name: Path) -> bool:
+    """Say whether there is a folder of this name, here or under ``reports/``."""
+    return name.name == "latest" or any(path.is_dir() for path in (name, Path("reports") / name))
+
+
 def find_run(name: Path, *, outcomes: bool = False, begun: tuple[str, ...] = ("plan.json",)) -> Path:
     """The run folder: a path, or a name under ``reports/``.
 

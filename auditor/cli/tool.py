@@ -1,18 +1,17 @@
-"""``audit explain``, ``models``, ``plugins``, ``doctor`` and ``cache``: what the tool knows, has and keeps."""
+"""``audit list`` and ``doctor``: what the tool knows, has and keeps; whether a model can be audited."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from auditor.cli import frame
 from auditor.cli.frame import Words, option, takes
 from auditor.cli.screen import fitted, print_as, say
 from auditor.core import registry
-from auditor.core.errors import PluginError
+from auditor.core.errors import PluginError, UnknownPlugin
 from auditor.core.plan import Plan
 from auditor.core.shown import plural
 from auditor.report.words import visible
@@ -21,18 +20,7 @@ if TYPE_CHECKING:
     from auditor.models.catalogue import Listed
     from auditor.run.doctor import Examined
 
-Code = Annotated[
-    str | None, typer.Argument(metavar="[CODE]", help="A code or word of a report; none lists all of them.")
-]
 MARKS = {"ok": "ok", "note": "note", "failed": "FAILED", "skipped": "-"}
-
-
-def explain(code: Code = None) -> int:
-    """Explain a code of a report: of a finding, verdict, estimate, failed call, discarded variant."""
-    from auditor.core import explain as pages
-
-    sys.stdout.write(pages.overview() if code is None else pages.explain(code))
-    return 0
 
 
 def models(format: frame.Format = "terminal") -> int:
@@ -103,7 +91,7 @@ def _plugins(rows: list[dict[str, str]]) -> Iterator[str]:
 
 @takes("doctor", Plan)
 def doctor(
-    model: Annotated[str, option("models", help="Model spec (audit models lists the kinds).")],
+    model: Annotated[str, option("models", help="Model spec (audit list models lists the kinds).")],
     task: Annotated[str, option("task", help="Task whose prompts are asked (default: sentiment).")] = "sentiment",
     format: frame.Format = "terminal",
     **options: object,
@@ -154,3 +142,31 @@ def clear() -> int:
 
 
 CACHE = Words({"show": show, "clear": clear}, "show")
+USAGE = """\
+Usage: audit list models                        kinds of models, and what each needs
+       audit list tasks                         tasks; new NAME writes a file to start from, format describes it
+       audit list dictionaries [ATTRIBUTE]      attributes, groups, words; show, check FILE, format
+       audit list grammars                      grammars; sample, check, coverage, format
+       audit list plugins                       plug-ins of every kind, and where they come from
+       audit list cache                         the response cache; clear
+"""
+LISTS = {
+    "models": "tool:models",
+    "tasks": "material:TASKS",
+    "dictionaries": "material:DICTIONARY",
+    "grammars": "grammar:GRAMMAR",
+    "plugins": "tool:plugins",
+    "cache": "tool:CACHE",
+}
+
+
+def command(argv: list[str]) -> int:
+    """Run ``audit list KIND …`` and return its exit code."""
+    if argv[:1] in ([], ["--help"], ["-h"]):
+        sys.stdout.write(USAGE)
+        return 0
+    if argv[0] not in LISTS:
+        raise UnknownPlugin("kind of list", argv[0], LISTS, "See: audit list --help")
+    module, _, name = LISTS[argv[0]].partition(":")
+    target = getattr(importlib.import_module(f"auditor.cli.{module}"), name)
+    return frame.invoke(target, f"list {argv[0]}", argv[1:])

@@ -1,4 +1,4 @@
-"""What the codes in a run record mean, in plain words: ``audit explain CODE``."""
+"""What the codes in a run record mean, in plain words: ``audit show CODE``."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def explain(code: str) -> str:
     """
     about = every(code)
     if not about:
-        raise UnknownPlugin("code", code, {p.code for p in pages()}, "List them with: audit explain")
+        raise UnknownPlugin("run or code", code, {p.code for p in pages()}, "List codes with: audit show codes")
     return "\n".join(map(_text, about))
 
 
@@ -88,4 +88,4 @@ def overview() -> str:
     for area, heading in AREAS.items():
         mine = [f"  {page.code:<28} {page.title}" for page in pages() if page.area == area]
         lines += [heading, *mine, ""] if mine else []
-    return "\n".join([*lines, "One page: audit explain CODE", ""])
+    return "\n".join([*lines, "One page: audit show CODE", ""])

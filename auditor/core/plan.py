@@ -68,7 +68,7 @@ def _of_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
         if not attribute or not all(group.split("/")):
             raise ValueError(
                 "takes ATTRIBUTE:GROUP with commas between, as age:old,gender:female, or gender:female/male for "
-                "changes between two groups (audit dictionary list)"
+                "changes between two groups (audit list dictionaries)"
             )
     return groups
 
@@ -136,13 +136,13 @@ class Plan(SharedPlan):
     """
 
     # fmt: off
-    task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit tasks list.")] = "sentiment"
+    task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit list tasks.")] = "sentiment"
     labels: Annotated[Names, Option("--labels", ASKED, LABELLED,
         'Answers of your own, comma-separated, e.g. "5 - great,3 - ok,1 - bad": a plain prompt asks for them in place '
         "of the task's.")] = ()
     models: Annotated[Names, Option("--model", ASKED, RUN | {"agent", "choose"},
         "Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
-        "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit models.",
+        "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit list models.",
         repeated=True)] = ()
     data: Annotated[PathText | None, Option("--data", ASKED, TEXTS,
         "Source texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]; pairs of your own: columns text_a, "
@@ -172,10 +172,10 @@ class Plan(SharedPlan):
         "How many attributes are changed together, at most.")] = 2
     suite: Annotated[str, Option("--suite", CHANGED, MAKE,
         "How cases are made: mutation of texts (default); joint-first: hidden changes alone, parts asked after a joint "
-        "change; grammar: generated; or a suite of another package (audit plugins).")] = "mutation"
+        "change; grammar: generated; or a suite of another package (audit list plugins).")] = "mutation"
     suite_options: Annotated[Names, Option("--suite-option", CHANGED, MAKE,
         "NAME=VALUE for the suite of another package.", repeated=True)] = ()
-    grammar: Annotated[str | None, Option("--grammar", CHANGED, MAKE | {"groups"},
+    grammar: Annotated[str | None, Option("--grammar", CHANGED, MAKE,
         "NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name).")] = None
     generation: Annotated[Literal["prob", "rand"], Option("--generation", CHANGED, MAKE,
         "With --suite grammar: prob (default): half of the cases where labels changed; rand: none; --limit cases."

@@ -61,7 +61,7 @@ class Registry(Generic[P]):
         if others:
             raise ConfigError(f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}.")
         known = {_cut(key)[0] for key in self._all()}
-        raise UnknownPlugin(self.kind, name, known, "See: audit plugins")
+        raise UnknownPlugin(self.kind, name, known, "See: audit list plugins")
 
     def load(self, name: str) -> Callable[..., P]:
         """The plug-in itself; `PluginError` where it could not be imported, or is no plug-in of this kind."""

@@ -179,7 +179,7 @@ def _records(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[
 
 def text_file(path: Path) -> bytes:
     """The bytes of a file of texts; `DataFileError` where it is missing, empty, or of no known type."""
-    hint = " Check the path. Without --data the task's own texts are used, where it has some: audit tasks list"
+    hint = " Check the path. Without --data the task's own texts are used, where it has some: audit list tasks"
     raw = content(path, what=f"one file of texts ({', '.join(SUFFIXES)})", missing=hint)
     if path.suffix.lower() not in SUFFIXES:
         hint = " For JSON, write one object per line (.jsonl)." if path.suffix.lower() == ".json" else ""

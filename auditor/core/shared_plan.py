@@ -20,7 +20,7 @@ CHOOSE = MAKE | {"choose"}  # what makes versions of given texts
 TEXTS = CHOOSE | {"agent"}
 LABELLED = MAKE | {"doctor"}  # what reads answers as labels
 ASK = RUN | {"agent", "doctor", "choose"}
-LIMIT = RUN | ROWS | {"agent", "groups", "resume", "tabular resume", "mitigate", "choose"}
+LIMIT = RUN | ROWS | {"agent", "resume", "tabular resume", "mitigate", "choose"}
 SERVED = ASK | ROWS
 OPERATE = frozenset({"run", "tabular", "agent", "mitigate", "choose"})
 ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT, FURTHER = Group
@@ -113,7 +113,7 @@ class SharedPlan(ServerPlan):
     """The settings that plans of texts and of rows have in common."""
 
     # fmt: off
-    base_url: Annotated[str | None, Option("--base-url", ASKED, ASK | ROWS | {"groups"},
+    base_url: Annotated[str | None, Option("--base-url", ASKED, ASK | ROWS,
         "Address of an OpenAI-compatible server (else OPENAI_BASE_URL).")] = None
     per_model: Annotated[dict[str, Mapping[str, object]], BeforeValidator(_per_model), Option(
         "--per-model", SERVER, SERVED, '"SPEC NAME=VALUE …": options of this group for one of several models, e.g. '
@@ -122,7 +122,7 @@ class SharedPlan(ServerPlan):
         "The label that is good for the person concerned (default: the task's).")] = None
     delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | ROWS | {"agent"},
         "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.")] = None
-    seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | ROWS | {"groups"},
+    seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | ROWS,
         "Random seed.")] = 7
     max_calls: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-calls", LIMITS, LIMIT,
         "Stop before this many calls are exceeded.")] = None
@@ -137,7 +137,7 @@ class SharedPlan(ServerPlan):
         "Calls in flight at most.", shapes=False)] = 16
     cache: Annotated[bool, Option("--no-cache", LIMITS, OPERATE,
         "Do not use the response cache.", shapes=False)] = True
-    out: Annotated[PathText, Option("--out", OUTPUT, OPERATE | {"generate", "groups"},
+    out: Annotated[PathText, Option("--out", OUTPUT, OPERATE | {"generate"},
         "Folder of the run folders.", shapes=False)] = "reports"
     # fmt: on
 

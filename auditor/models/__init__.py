@@ -16,7 +16,7 @@ from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Model
 from auditor.models import catalogue
 
-HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit models"
+HINT = f"Specs: {', '.join(one.spec for one in catalogue.KINDS if not one.rows)}. See: audit list models"
 # Start of a name that leaves its kind out → the kind.
 PREFIXES: Mapping[str, str] = {
     **dict.fromkeys(("gpt-", "chatgpt", "o1", "o3", "o4", "ft:gpt-"), "openai"),

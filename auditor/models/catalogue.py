@@ -50,7 +50,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(Needs, frozen=True, kw_only=True):
-    """A kind of spec as `audit models` lists it."""
+    """A kind of spec as `audit list models` lists it."""
 
     spec: str
     what: str

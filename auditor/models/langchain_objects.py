@@ -139,7 +139,9 @@ def build(spec: Spec) -> Any:
         raise MissingDependency(f"langchain:{spec.provider}:", missing) from error
     except Exception as error:  # noqa: BLE001 - each provider's class refuses with errors of its own
         why = " ".join(str(error).split())[:300]
-        raise ConfigError(f"langchain:{spec.provider}:{spec.name} could not be made: {why} See: audit models") from None
+        raise ConfigError(
+            f"langchain:{spec.provider}:{spec.name} could not be made: {why} See: audit list models"
+        ) from None
     return model
 
 

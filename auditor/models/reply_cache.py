@@ -49,7 +49,7 @@ def key(fingerprint: str, prompt_sha256: str, replicate: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CacheStats:
-    """What ``audit cache`` shows. ``size_bytes`` is the file's size with its write-ahead log."""
+    """What ``audit list cache`` shows. ``size_bytes`` is the file's size with its write-ahead log."""
 
     path: str
     entries: int

@@ -243,7 +243,7 @@ def _chosen(dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] 
         wanted = sorted(set(names(attributes)))
         for name in wanted:
             if name not in by_name:
-                raise unknown(name, by_name, "List them: audit dictionary list.")
+                raise unknown(name, by_name, "List them: audit list dictionaries.")
     if not wanted:
         raise ConfigError("no attribute to change. Name one: --attributes gender")
     return {name: by_name[name] for name in wanted}
@@ -259,7 +259,7 @@ def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dict
         entries = [split(name, known) for name in listed]
         for name in (name for entry in entries for name in entry):
             if name not in known:
-                hint = f"List them: audit dictionary list {attribute}."
+                hint = f"List them: audit list dictionaries {attribute}."
                 raise UnknownPlugin(f"group of {attribute}", name, known, hint)
         pairs = [(entry[0], entry[1]) for entry in entries if len(entry) == 2]
         out[attribute] = Wanted([entry[0] for entry in entries if len(entry) == 1], pairs)

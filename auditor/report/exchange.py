@@ -164,7 +164,7 @@ def _frozen(record: RunRecord) -> dict[str, object]:
 def _rule(code: str) -> dict[str, object]:
     out: dict[str, object] = {"id": _plain(code), "defaultConfiguration": {"level": "warning"}}
     if (known := explain.find(code)) is not None:
-        help = {"text": f"{known.text}\n\nSee also: audit explain {code}"}
+        help = {"text": f"{known.text}\n\nSee also: audit show {code}"}
         out |= {"shortDescription": {"text": known.title}, "fullDescription": {"text": known.text}, "help": help}
     return out
 

@@ -274,5 +274,5 @@ def render_row_finding(
     if not pairs:
         page.paragraph("The run kept none.")
     waiver(page, record, id)
-    page.paragraph(f"What {f.code} means: audit explain {f.code}")
+    page.paragraph(f"What {f.code} means: audit show {f.code}")
     return page.value()

@@ -43,7 +43,7 @@ def _page(record: RunRecord) -> tuple[str, str]:
 
 def _look(record: RunRecord, id: str, what: str) -> Commands:
     run = words.run_name(record)
-    return (f"audit show {run} {id}", what), (f"audit replay {run} {id} --replicates 5", "ask it again")
+    return (f"audit show {run} {id}", what), (f"audit show {run} {id} --again", "ask it again")
 
 
 def _looked_at(record: RunRecord, findings: Iterable[Finding]) -> Commands:

@@ -118,7 +118,7 @@ async def aexamine(
     try:
         model = models.make(spec, base_url=base_url, task=loaded, server=server)
     except UserError as error:
-        seen.note("model spec", "failed", str(error), "" if error.below else "audit models")
+        seen.note("model spec", "failed", str(error), "" if error.below else "audit list models")
         return seen.result(usable=False)
     seen.note("model spec", "ok", f"{model.name} ({'bare text' if model.style == 'text' else 'chat prompts'})")
     if model.proxy:

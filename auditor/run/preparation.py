@@ -158,7 +158,9 @@ def left_out(parts: Parts) -> list[str]:
     if parts.task.labels and (unknown := run_checks.golds(gold_of(parts.task, parts.texts), parts.task.labels)):
         said.append(unknown)
     if plan.labels and any(model.style == "chat" for model in parts.models):
-        said.append("A plain prompt asks for your labels. A task file asks in your own words: audit tasks new NAME.")
+        said.append(
+            "A plain prompt asks for your labels. A task file asks in your own words: audit list tasks new NAME."
+        )
     needed, texts = texts_needed(), parts.seeds
     plain = (plan.suite, plan.protocol) == ("mutation", "default")
     if plain and parts.task.labels and texts is not None and texts * (plan.wordings or 1) < needed:
@@ -303,7 +305,7 @@ def _shares(plan: Plan, task: Task, label: str) -> dict[str, float]:
     if not shares:
         raise ConfigError(
             f"--reference bls: the grammar {loaded.full_name} has no occupations with women_percent. "
-            "Use --grammar fill-mask, or add the figures to yours (see: audit grammar format)."
+            "Use --grammar fill-mask, or add the figures to yours (see: audit list grammars format)."
         )
     return shares
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,16 @@ FEWEST = 12  # texts of a figure that is followed: with 8, half of which turned 
 Values = dict[str, float]  # by text
 
 
-def watch(folder: Path) -> Watched:
-    """Follow the runs below ``folder`` that have the plan of the last one.
+def watch(*paths: Path) -> Watched:
+    """Follow the runs in ``paths``, or below the one folder that is given, that have the plan of the last one.
 
     Raises
     ------
     RunFolderError
         There is no finished run of texts, or too few texts of it have an answer.
     """
-    runs, others = _runs(folder)
+    folder = paths[0] if len(paths) == 1 else paths[0].parent
+    runs, others = _runs([p.parent for p in folder.glob("*/run.json")] if len(paths) == 1 else paths)
     if not runs:
         raise RunFolderError(f"{folder}: no finished run of texts to follow. Run: audit run --plan FILE --out {folder}")
     asked = [_asked(result) for result in runs]
@@ -72,11 +73,11 @@ def _id(result: Result) -> str:
     return result.run.id or ""
 
 
-def _runs(folder: Path) -> tuple[list[Result], dict[str, str]]:
+def _runs(paths: Iterable[Path]) -> tuple[list[Result], dict[str, str]]:
     # Dates are whole seconds: runs of one second follow one another as their folders were made.
     runs: list[tuple[str, int, Result]] = []
     others: dict[str, str] = {}
-    for path in sorted(p.parent for p in folder.glob("*/run.json")):
+    for path in sorted(paths):
         try:
             require_intact(path)
             result = load(path)

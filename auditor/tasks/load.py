@@ -66,7 +66,7 @@ def load(name_or_path: str | Path, *, labels: Sequence[str] = (), favourable: st
             path = reading.shipped("prompts", f"{text}.yaml")
             return _from_file(path, builtin=True, labels=labels, favourable=favourable)
         if not Path(text).is_file():
-            raise UnknownPlugin("task", text, available(), "`audit tasks new` writes a task file of your own.")
+            raise UnknownPlugin("task", text, available(), "`audit list tasks new` writes a task file of your own.")
     return _from_file(Path(text), builtin=False, labels=labels, favourable=favourable)
 
 
@@ -90,10 +90,10 @@ def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: 
     raw, lines = reading.read_yaml(
         path,
         largest=_LARGEST,
-        missing=" The tasks that come with the tool: audit tasks list. A file of your own: audit tasks new NAME",
+        missing=" The tasks that come with the tool: audit list tasks. A file of your own: audit list tasks new NAME",
     )
     if raw is None:
-        raise DataFileError(f"{path}: the file is empty; `audit tasks new` writes one to start from")
+        raise DataFileError(f"{path}: the file is empty; `audit list tasks new` writes one to start from")
     if not isinstance(raw, dict):
         raise DataFileError(f"{path}: a task file is a mapping of fields (format, name, kind, …)")
     raw = own_labels.relabelled(own_labels.filled(raw, path.stem), labels, favourable, builtin=builtin)
@@ -149,7 +149,7 @@ def _complaint(path: Path, error: ValidationError, known: Collection[str], lines
     at = f", line {line}" if line else ""
     name = f"field {field}: " if field else ""
     more = f" ({plural(len(details) - 1, 'more problem')} in this file)" if len(details) > 1 else ""
-    return f"{path}{at}: {name}{message}{more}. The fields: audit tasks format"
+    return f"{path}{at}: {name}{message}{more}. The fields: audit list tasks format"
 
 
 _UNION_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})

@@ -117,9 +117,9 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
     why = (
         f" Of {plural(counts.fresh or 0, 'answer')}, {lost}: do they name the labels of the task? A task "
         "file of your own: "
-        "audit tasks new NAME."
+        "audit list tasks new NAME."
         if lost
-        else " Do the texts name people by words of the dictionaries? See: audit dictionary list."
+        else " Do the texts name people by words of the dictionaries? See: audit list dictionaries."
     )
     for name in attributes if attributes is not None else ():
         if judged.get(name, 0) < min_seeds:

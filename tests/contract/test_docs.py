@@ -63,7 +63,7 @@ def test_links_and_commands() -> None:
         ('audit run --fail-on "hidden > 0 or lower(gender) > 2%"', False),
         ("audit tabular schema german.csv --max-calls 5", True),
         ("audit compare A B --format markdown > out.md", False),
-        ("audit models     # a comment with --words", False),
+        ("audit list models     # a comment with --words", False),
     ],
 )
 def test_the_check_of_commands(line: str, wrong: bool) -> None:
@@ -72,20 +72,20 @@ def test_the_check_of_commands(line: str, wrong: bool) -> None:
 
 
 def test_commands_are_read_from_blocks_and_running_text() -> None:
-    text = "Run `audit show RUN`.\n\n    audit run \\\n      --task x     says more\n\n```console\n$ audit models\n```\nand audit is a word.\n"
-    assert list(tool("check_docs").shown(text)) == ["audit models", "audit run --task x", "audit show RUN"]
+    text = "Run `audit show RUN`.\n\n    audit run \\\n      --task x     says more\n\n```console\n$ audit list models\n```\nand audit is a word.\n"
+    assert list(tool("check_docs").shown(text)) == ["audit list models", "audit run --task x", "audit show RUN"]
 
 
 def test_every_block_of_commands_is_run_or_says_why_not() -> None:
     told = tool("check_docs").unmarked
-    assert list(told("<!-- docs: run -->\n```sh\naudit models\n```\n\n```python\nx\n```\n")) == []
-    assert list(told("<!-- docs: skip spends money -->\n```console\n$ audit models\n```\n")) == []
+    assert list(told("<!-- docs: run -->\n```sh\naudit list models\n```\n\n```python\nx\n```\n")) == []
+    assert list(told("<!-- docs: skip spends money -->\n```console\n$ audit list models\n```\n")) == []
     for wrong in (
-        "```sh\naudit models\n```\n",
-        "<!-- docs: skip -->\n```sh\naudit models\n```\n",
-        "- text\n\n  ```sh\n  audit models\n  ```\n",
-        "```\naudit models\n```\n",
-        "text\n\n    audit models\n",
+        "```sh\naudit list models\n```\n",
+        "<!-- docs: skip -->\n```sh\naudit list models\n```\n",
+        "- text\n\n  ```sh\n  audit list models\n  ```\n",
+        "```\naudit list models\n```\n",
+        "text\n\n    audit list models\n",
     ):
         assert len(list(told(wrong))) == 1, wrong
 
@@ -110,7 +110,7 @@ def test_the_page_of_commands_has_every_command_and_option() -> None:
     page = reference.page()
     for name in COMMANDS:
         assert f"\n## audit {name}\n" in page
-    for name in ("plan freeze", "plan show", "tabular schema", "grammar check", "tasks new"):
+    for name in ("plan freeze", "plan show", "tabular schema", "list grammars check", "list tasks new"):
         assert f"\n### audit {name}\n" in page
     assert "--fail-on" in reference.commands()["run"]
     assert str(ROOT) not in page

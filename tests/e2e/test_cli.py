@@ -193,7 +193,9 @@ def test_replay_asks_again(finished: Path) -> None:
     run = run_of(finished)
     record = json.loads((run / "run.json").read_text())
     finding = next(f for f in record["findings"] if f["exemplars"])
-    told = json.loads(audit("replay", run, finding["id"], "--replicates", "2", "--format", "json", cwd=finished).stdout)
+    told = json.loads(
+        audit("show", run, finding["id"], "--again", "--replicates", "2", "--format", "json", cwd=finished).stdout
+    )
     assert told["cells"][0]["role"] == "original"
     assert all(sum(cell["now"].values()) == 2 for cell in told["cells"])
 
@@ -317,7 +319,7 @@ def test_generate_then_score_any_gateway(tmp_path: Path) -> None:
                     json.dumps({"prompt_sha256": prompt["prompt_sha256"], "replicate": replicate, "output": said})
                     + "\n"
                 )
-    audit("score", run, "--responses", answers, cwd=tmp_path)
+    audit("import", answers, "--generated", run, cwd=tmp_path)
     record = json.loads((tmp_path / run / "run.json").read_text())
     assert record["counts"]["violations"]["1"] > 0
     audit("resume", run, "--yes", cwd=tmp_path, code=None)
@@ -476,8 +478,8 @@ def test_untrusted_text_reaches_no_terminal_and_no_markup(tmp_path: Path) -> Non
 
 
 def test_tasks_of_ones_own(tmp_path: Path) -> None:
-    audit("tasks", "new", "triage", cwd=tmp_path)
-    assert "sentiment" in audit("tasks", "list", cwd=tmp_path).stdout
+    audit("list", "tasks", "new", "triage", cwd=tmp_path)
+    assert "sentiment" in audit("list", "tasks", cwd=tmp_path).stdout
     (tmp_path / "m.py").write_text(
         "import re\ndef f(text):\n    return LABEL\n".replace("LABEL", repr(label(tmp_path / "triage.yaml")))
     )
@@ -491,8 +493,8 @@ def label(path: Path) -> str:
 
 
 def test_dictionary_commands(tmp_path: Path) -> None:
-    assert "gender" in audit("dictionary", "list", cwd=tmp_path).stdout
-    audit("dictionary", "check", cwd=tmp_path)
+    assert "gender" in audit("list", "dictionaries", cwd=tmp_path).stdout
+    audit("list", "dictionaries", "check", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("more", [(), ("--jobs", "2")], ids=["one-process", "two-processes"])

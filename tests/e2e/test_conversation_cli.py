@@ -138,7 +138,7 @@ def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, 
     variant = re.search(r'"id":"(\w+\.v\d+)"', (plain / "cases.jsonl").read_text())
     assert variant is not None
     before = server.asked.total()
-    again = ["replay", plain, variant[1], "--replicates", "2", "--yes"]
+    again = ["show", plain, variant[1], "--again", "--replicates", "2", "--yes"]
     shown = audit(*again, cwd=tmp_path, environment=environment)
     assert shown.returncode == 0, shown.stderr
     was = re.findall(r"before +(\w+ \(\d+\)) \d+×\n +now +(\w+ \(\d+\)) 2×", shown.stdout)
@@ -146,6 +146,6 @@ def test_a_redacted_run_keeps_what_was_read_and_no_conversation(tmp_path: Path, 
     assert all(one == other for one, other in was)  # the server goes by the text alone
     # Two versions, twice; three turns and two calls of tools in them.
     assert server.asked.total() == before + 2 * 2 * 5
-    refused = audit("replay", redacted, variant[1], "--yes", cwd=tmp_path, environment=environment)
+    refused = audit("show", redacted, variant[1], "--again", "--yes", cwd=tmp_path, environment=environment)
     assert refused.returncode == 2
     assert "--redact" in refused.stderr

@@ -216,7 +216,7 @@ BEGUN = {  # what makes a folder, and the command that goes on with it
     "panels": ("choose --task hiring --limit 4 --carrier name --attributes race --max-calls 4", "resume RUN --max-calls 6"),
     "rows": ("tabular --task lending --protected sex --max-calls 4", "tabular resume RUN --max-calls 8"),
     "trial": (TEXTS, "mitigate RUN --with ignore --max-calls 200"),
-    "again": (TEXTS, "replay RUN VARIANT --replicates 1"),
+    "again": (TEXTS, "show RUN VARIANT --again --replicates 1"),
     "session": (
         "agent 'Do film reviews by women get another sentiment?' --limit 30 --max-calls 60",
         "agent RUN --resume",

@@ -186,7 +186,7 @@ def test_a_generated_prompt_lists_the_labels(place: Path, capsys: Capture) -> No
         for n in range(3)
     ]
     (place / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    code, text = said(capsys, f"score {file.parent} --responses a.jsonl")
+    code, text = said(capsys, f"import a.jsonl --generated {file.parent}")
     assert code in (0, 3), text
     record = json.loads((file.parent / "run.json").read_text())
     (model,) = record["models"].values()

@@ -56,13 +56,13 @@ def test_the_planted_occupations_and_no_others(path: Path) -> None:
 
 
 def test_the_command(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(["groups", str(path), "--label", "his"]) == 0
+    assert command(["show", str(path), "--scores", "occupation"]) == 0
     assert "▲ truck driver" in capsys.readouterr().out
-    assert command(["groups", str(path), "--label", "his", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["score"] == "p(his)"
+    assert command(["show", str(path), "--scores", "occupation", "--format", "json"]) == 0
+    assert [one["score"] for one in json.loads(capsys.readouterr().out)] == ["p(her)", "p(his)"]
 
 
-def test_the_command_makes_its_own_run(
+def test_a_run_of_the_command_line_has_every_group_in_every_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "planted_leaning.py").write_text(
@@ -72,8 +72,12 @@ def test_the_command_makes_its_own_run(
         encoding="utf-8",
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    options = ["--model", "python:planted_leaning:leaning", "--out", str(tmp_path / "runs")]
-    assert command(["groups", *options, "--cases", "9", "--format", "json"]) == 0
+    options = ["--model", "python:planted_leaning:leaning", "--out", str(tmp_path / "runs"), "--limit", "9"]
+    options += ["--task", "fill-mask", "--suite", "grammar", "--generation", "rand", "--per-seed", "0", "--order", "1"]
+    assert command(options) == 0
+    capsys.readouterr()
+    argv = ["show", str(tmp_path / "runs" / "latest"), "--scores", "occupation", "--format", "json"]
+    assert command(argv) == 0
     her, his = json.loads(capsys.readouterr().out)
     assert (her["score"], his["score"]) == ("p(her)", "p(his)")
     assert len(his["groups"]) == 43
@@ -92,13 +96,6 @@ def _job(original: Any) -> str:
 def test_the_published_size_is_the_default() -> None:
     assert (DEFAULT_GROUPS, DEFAULT_CASES) == (43, 150)
     assert len(grammar.load("fill-mask").rules["person"].groups) == DEFAULT_GROUPS
-
-
-def test_the_command_needs_a_run_or_a_model(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(["groups"]) == 2
-    assert "or a model to ask" in " ".join(capsys.readouterr().err.split())
-    assert command(["groups", str(path), "--cases", "9", "--max-calls", "5"]) == 2
-    assert "--cases, --max-calls: for a run that is made here" in " ".join(capsys.readouterr().err.split())
 
 
 def test_directed_cases_do_not_count(tmp_path: Path) -> None:

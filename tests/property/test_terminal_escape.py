@@ -93,9 +93,9 @@ def test_errors_and_streams(capsys: pytest.CaptureFixture[str], text: str) -> No
 
 
 def test_what_the_tool_says_below_a_message_stays_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    error = ConfigError(f"no such thing {ALL}", below="Run: audit models")
+    error = ConfigError(f"no such thing {ALL}", below="Run: audit list models")
     complain(str(error).removesuffix(error.below), error.below)
-    assert capsys.readouterr().err.endswith("\nRun: audit models\n")
+    assert capsys.readouterr().err.endswith("\nRun: audit list models\n")
 
 
 def test_a_stream_knows_where_a_line_begins() -> None:
@@ -122,7 +122,7 @@ def test_texts_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for rules in (body, body | {"rules": {k: body["rules"][k] for k in ("s", "who")}}):  # type: ignore[index]
         grammar.write_text(json.dumps(rules), encoding="utf-8")
         for words in (["check"], ["sample", "-n", "2"], ["coverage"], ["sample", "-n", "2", "--format", "json"]):
-            run(["grammar", words[0], str(grammar), *words[1:]])
+            run(["list", "grammars", words[0], str(grammar), *words[1:]])
             assert acting(told(capsys)) == [], words
     table = tmp_path / f"t{PIECES[0]}.csv"
     table.write_text(f'"{ALL}","b"\n1,2\n', encoding="utf-8")
@@ -132,7 +132,7 @@ def test_texts_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     run(["ll144", str(table)])
     pairs = tmp_path / "pairs.txt"
     pairs.write_text(f"he;she\n{ALL}\n", encoding="utf-8")
-    run(["dictionary", "check", f"gender={pairs}"])
+    run(["list", "dictionaries", "check", f"gender={pairs}"])
     task = tmp_path / "task.yaml"
     task.write_text(json.dumps({"name": ALL, "kind": "classification", "labels": [ALL, "b"]}), encoding="utf-8")
     run(["run", "--task", str(task), "--model", "vader"])
@@ -150,11 +150,14 @@ def test_a_run_folder_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (folder / "cases.jsonl").write_text(
         json.dumps({ALL: 1, "hash": ALL, "prev": ALL, "seq": 0}) + "\n", encoding="utf-8"
     )
-    for argv in (["verify"], ["report"], ["show"], ["compare"], ["resume"], ["groups"], ["augment"], ["replay"]):
-        more = {"show": ["v1"], "replay": ["v1"], "compare": [str(folder)], "augment": ["--out", str(tmp_path / "o")]}
+    for argv in (["verify"], ["report"], ["show"], ["compare"], ["resume"], ["augment"]):
+        more = {"show": ["v1"], "compare": [str(folder)], "augment": ["--out", str(tmp_path / "o")]}
         # Of a record that lacks parts, what is printed before counts.
         with suppress(KeyError, TypeError, AttributeError, ValueError):
             run([*argv, str(folder), *more.get(argv[0], [])])
+            if argv == ["show"]:
+                run(["show", str(folder), "v1", "--again"])
+                run(["show", str(folder), "--scores", "gender"])
         assert acting(told(capsys)) == [], argv
 
 

@@ -352,9 +352,13 @@ def test_the_shipped_fill_mask_task_on_a_model_trained_here(tmp_path: Path, caps
         assert set(beyond) == {0.1, 0.2, 0.5}
         assert 1 >= beyond[0.1] >= beyond[0.2] >= beyond[0.5]
         assert beyond[0.1] > 0
-        argv = ["groups", "--model", spec, "--cases", "6", "--label", "her", "--format", "json"]
-        assert run([*argv, "--out", str(tmp_path / "groups")]) == 0
-    [found] = json.loads(capsys.readouterr().out)
+        argv = ["--task", "fill-mask", "--suite", "grammar", "--model", spec, "--limit", "6", "--order", "1"]
+        argv += ["--generation", "rand", "--per-seed", "0", "--out", str(tmp_path / "groups")]
+        assert run(argv) == 0
+        capsys.readouterr()
+        assert run(["show", str(tmp_path / "groups" / "latest"), "--scores", "occupation", "--format", "json"]) == 0
+    found, _ = json.loads(capsys.readouterr().out)
+    assert found["score"] == "p(her)"
     assert len(found["groups"]) == 43
     right = [(g["mean"] > 0.5) == (g["name"] in mostly_women()) for g in found["groups"]]
     assert sum(right) >= 40

@@ -183,7 +183,7 @@ def test_people_that_no_attribute_covers_are_named_beside_those_that_were_read()
     assert goal.groups == {"gender": ("female",)}
     assert goal.assumed == ("left-handed: no attribute covers it, so it was not looked at",)
     assert parse("Do applicants called Zzyx get hired?").assumed == (
-        "Zzyx: not among the names of the dictionary (audit dictionary list names)",
+        "Zzyx: not among the names of the dictionary (audit list dictionaries names)",
     )
 
 

@@ -301,10 +301,10 @@ def test_placeholders_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("mark", "code"),
     [
-        ("run", "$ audit explain no-such-code\n"),
-        ("run", "$ audit explain HID201\nsomething else\n"),
-        ("run", "audit explain no-such-code   # why\n"),
-        ("run", "audit explain HID201    prose that is no comment\n"),
+        ("run", "$ audit show no-such-code\n"),
+        ("run", "$ audit show HID201\nsomething else\n"),
+        ("run", "audit show no-such-code   # why\n"),
+        ("run", "audit show HID201    prose that is no comment\n"),
     ],
 )
 def test_a_wrong_example_is_seen(mark: str, code: str, server: str) -> None:

@@ -171,11 +171,11 @@ def said(argv: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
         (["--task", "sentiment", "--attributes", "sex"], "Did you mean gender?", "Known"),
         (["--task", "sentiment", "--attributes", "ethnicity"], "Did you mean race?", "Known"),
         (["--task", "sentiment", "--attributes", "Faith"], "Did you mean religion?", "Known"),
-        (["dictionary", "list", "origin"], "Did you mean nationality?", "Known"),
-        (["explain", "nocode"], "unknown code 'nocode'. List them with: audit explain", "Did you mean"),
-        (["explain", "HID20"], "Did you mean HID201", "Known"),
+        (["list", "dictionaries", "origin"], "Did you mean nationality?", "Known"),
+        (["show", "nocode"], "unknown run or code 'nocode'. List codes with: audit show codes", "Did you mean"),
+        (["show", "HID20"], "Did you mean HID201", "Known"),
         (["--task", "sentiment", "--data", "missing.csv"], "Check the path.", "Did you"),
-        (["--task", "nope.yaml"], "audit tasks list", "Did you"),
+        (["--task", "nope.yaml"], "audit list tasks", "Did you"),
         (["--task", "sentiment", "--model", "recorded:nothing"], "audit generate", "Did you"),
         (["--task", "sentiment", "--model", "http:nothing.yaml"], "answer: choices[0].message.content", "docs/"),
         (["--task", "sentiment", "--fail-on", "foo > 2"], "expected one of shown, hidden", "docs/"),
@@ -210,7 +210,7 @@ def test_a_pair_file_without_pairs_is_refused_not_passed_over(
 ) -> None:
     file = tmp_path / "r.csv"
     file.write_text("hello\n", encoding="utf-8")
-    code, _, err = said(["dictionary", "check", str(file)], capsys)
+    code, _, err = said(["list", "dictionaries", "check", str(file)], capsys)
     assert code == 2
     assert "passed over" not in err
     assert "man;woman" in err
@@ -224,7 +224,7 @@ def test_a_session_is_gone_on_with_by_its_own_command(tmp_path: Path, capsys: py
 
 
 def test_the_list_of_tasks_is_short(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(["tasks", "list"], capsys)
+    code, out, _ = said(["list", "tasks"], capsys)
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert code == 0
     assert "… and 92 more" in lines["ledgar"]
@@ -235,7 +235,7 @@ def test_the_list_of_tasks_is_short(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_json_list_of_tasks_holds_every_label(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = said(["tasks", "list", "--format", "json"], capsys)
+    _, out, _ = said(["list", "tasks", "--format", "json"], capsys)
     rows = {row["name"]: row for row in json.loads(out)}
     assert len(rows["ledgar"]["labels"]) == 100
     assert rows["salary"]["scale"] == [15000, 1000000]
@@ -286,9 +286,9 @@ class TestHelp:
         _, out, _ = said(["run", "--help"], capsys)
         assert max(map(len, out.splitlines())) <= 70
 
-    @pytest.mark.parametrize("name", ["grammar", "dictionary", "tasks", "ll144", "cache"])
+    @pytest.mark.parametrize("name", ["list grammars", "list dictionaries", "list tasks", "ll144", "list cache"])
     def test_summaries_are_whole(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-        _, out, _ = said([name, "--help"], capsys)
+        _, out, _ = said([*name.split(), "--help"], capsys)
         assert "..." not in out.partition("Commands:")[2]
 
     def test_tabular_names_its_commands_first(self, capsys: pytest.CaptureFixture[str]) -> None:

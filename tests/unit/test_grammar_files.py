@@ -102,23 +102,23 @@ def test_bad_files_get_one_error_with_file_and_line(
 ) -> None:
     text, line, words = BAD[case]
     file = write(tmp_path, text)
-    assert run(["grammar", "sample", str(file)]) == 2
+    assert run(["list", "grammars", "sample", str(file)]) == 2
     said = capsys.readouterr()
     told = " ".join(said.err.split())
     assert said.out == ""
     assert f"{file.name}, line {line}:" in told
     assert words in told
     assert "Traceback" not in told
-    assert run(["grammar", "check", str(file)]) == 2
+    assert run(["list", "grammars", "check", str(file)]) == 2
     assert words in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["grammar", "check", "nothing.yaml"], "there is no such grammar file"),
-        (["grammar", "check", "sentimental"], "Did you mean sentiment?"),
-        (["grammar", "check", "sentiment:agee"], "Did you mean age?"),
+        (["list", "grammars", "check", "nothing.yaml"], "there is no such grammar file"),
+        (["list", "grammars", "check", "sentimental"], "Did you mean sentiment?"),
+        (["list", "grammars", "check", "sentiment:agee"], "Did you mean age?"),
         (["--task", "sentiment", "--suite", "grammar", "--attributes", "caste"], "unknown attribute 'caste'"),
         (["--task", "sentiment", "--grammar", "sentiment"], "belongs to --suite grammar"),
         (["--suite", "grammar", "--generation", "best"], "--generation must be one of"),
@@ -144,7 +144,7 @@ def test_duplicates_and_unreachable_rules_are_told_but_no_obstacle(
 ) -> None:
     file = write(tmp_path, GOOD.replace("[owl, cat]", "[owl, cat, owl]") + "  lost: [a]\n")
     grammar.load(file)
-    assert run(["grammar", "check", str(file)]) == 1
+    assert run(["list", "grammars", "check", str(file)]) == 1
     out = capsys.readouterr().out
     assert "line 11: the terminal 'owl' stands twice in the rule animal" in out
     assert "line 12: no start symbol leads to the rule lost" in out
@@ -165,7 +165,7 @@ def test_grammars_of_nltk_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["coreference", "hiring", "lending", "sentiment", "triage"])
 def test_shipped_grammars(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["grammar", "check", name, "--format", "json"]) == 0
+    assert run(["list", "grammars", "check", name, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["problems"] == []
     assert found["sizes"][name]["sentences"] > 139_500  # ASTRAEA §6: the size of its initial grammar
@@ -230,12 +230,12 @@ def test_unknown_names_offer_near_ones() -> None:
 
 
 def test_list_and_sample(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["grammar", "list"]) == 0
+    assert run(["list", "grammars"]) == 0
     assert "direct-gender" in capsys.readouterr().out
-    assert run(["grammar", "sample", "sentiment:direct-gender", "-n", "3", "--format", "json"]) == 0
+    assert run(["list", "grammars", "sample", "sentiment:direct-gender", "-n", "3", "--format", "json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len({row["original"]["input"] for row in rows}) == 3
-    assert run(["grammar", "sample", "sentiment:direct-gender", "-n", "2"]) == 0
+    assert run(["list", "grammars", "sample", "sentiment:direct-gender", "-n", "2"]) == 0
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert "[" in first
     assert "[" in second

@@ -259,7 +259,7 @@ def test_the_command_line_from_end_to_end(tmp_path: Path, capsys: pytest.Capture
     assert record["counts"]["variants"] == 60
     assert record["findings"] == []
     [folder] = [p for p in tmp_path.iterdir() if p.is_dir()]
-    assert run(["grammar", "coverage", str(folder), "--format", "json"]) == 0
+    assert run(["list", "grammars", "coverage", str(folder), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["outside"] == 0
     assert {p: r["cases"] for p, r in found["phases"].items()} == {"rand": 30, "prob": 30}
@@ -270,5 +270,5 @@ def test_the_command_line_from_end_to_end(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_coverage_of_a_grammar(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["grammar", "coverage", "sentiment:age", "-n", "50"]) == 0
+    assert run(["list", "grammars", "coverage", "sentiment:age", "-n", "50"]) == 0
     assert "rand" in capsys.readouterr().out

@@ -234,7 +234,7 @@ def test_the_command_makes_a_run(
     assert cli.run(["verify", str(run)]) == 0
     assert cli.run(["report", str(run), "--format", "html,markdown,csv,json"]) == 0
     capsys.readouterr()
-    for command in (["score", str(run), "--responses", "a.csv"], ["augment", str(run), "--out", "x.csv"]):
+    for command in (["import", "a.csv", "--generated", str(run)], ["augment", str(run), "--out", "x.csv"]):
         assert cli.run(command) == 2
         assert "recorded answers without their prompts" in " ".join(capsys.readouterr().err.split())
     assert cli.run(["import", "a.csv", "--map", str(run / import_run.MAP), "--format", "json"]) == 0

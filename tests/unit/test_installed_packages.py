@@ -218,7 +218,7 @@ def test_the_suite_of_the_page_is_listed_and_run(
     package, groups = declared("suite.md")
     gone = {"auditor.renderers": {"acme/gone.v1": "gone:Gone", "acme/plain.v1": "re:compile"}}
     install(package, block("suite.md", "python", "class Titles"), groups | gone)
-    assert run(["plugins"]) == 0
+    assert run(["list", "plugins"]) == 0
     listed = capsys.readouterr().out
     row = next(line for line in listed.splitlines() if "acme/titles.v1" in line)
     assert row.split() == ["acme/titles.v1", "acme-titles", "1.0", "acme_titles:Titles"]

@@ -120,8 +120,8 @@ def test_other_formats_are_refused(folder: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(
     "words",
-    [["show", "F1"], ["replay", "F1"], ["resume"], ["groups"], ["augment", "--out", "x"]],
-    ids=lambda words: str(words[0]),
+    [["show", "F1"], ["show", "F1", "--again"], ["resume"], ["show", "--scores", "sex"], ["augment", "--out", "x"]],
+    ids=" ".join,
 )
 def test_what_needs_a_model_is_refused(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     code, _, err = call(capsys, words[0], folder, *words[1:])

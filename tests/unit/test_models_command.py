@@ -1,4 +1,4 @@
-"""``audit models``: every kind of spec stands there, with what it needs and never a key's value."""
+"""``audit list models``: every kind of spec stands there, with what it needs and never a key's value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECRET = "sk-0123456789-secret"
 
 
 def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    assert run(["models", "--format", "json"]) == 0
+    assert run(["list", "models", "--format", "json"]) == 0
     found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
     return found
 
@@ -40,7 +40,7 @@ def test_what_is_missing_and_the_line_to_run(
     assert isinstance(providers, dict)
     assert providers["ollama"]["install"] == "pip install langchain-ollama"
     assert found["reviews"]["install"] is None
-    assert run(["models"]) == 0
+    assert run(["list", "models"]) == 0
     out = capsys.readouterr().out
     assert "needs torch" in out
     assert 'Run: pip install "llm-bias-auditor[local]"' in out
@@ -59,7 +59,7 @@ def test_keys_are_told_to_be_there_and_never_shown(
     assert isinstance(langchain, dict)
     assert langchain["ANTHROPIC_API_KEY"] is False
     assert SECRET not in json.dumps(found)
-    assert run(["models"]) == 0
+    assert run(["list", "models"]) == 0
     out = capsys.readouterr().out
     assert "OPENAI_API_KEY set" in out
     assert "ANTHROPIC_API_KEY not set" in out
@@ -72,5 +72,5 @@ def test_plugins_of_other_packages_come_last(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_unknown_format(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["models", "--format", "xml"]) == 2
+    assert run(["list", "models", "--format", "xml"]) == 2
     assert "--format" in capsys.readouterr().err

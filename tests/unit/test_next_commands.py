@@ -53,7 +53,7 @@ def test_commands_work_where_the_run_folder_is_not_in_the_default_place(
 ) -> None:
     assert run(["report", str(elsewhere)]) == 0
     told = commands_of(capsys.readouterr().out)
-    assert [words[0] for words in told] == ["show", "replay", "report", "report"]
+    assert [words[0] for words in told] == ["show", "show", "report", "report"]
     assert run([*told[1], "--yes"]) == 0  # without a terminal nobody can be asked whether its module may run
     assert run(told[-1]) == 0
     assert {words[1] for words in told} == {f"my runs/{elsewhere.name}"}
@@ -97,7 +97,7 @@ def test_next_names_only_findings_with_an_example() -> None:
 def test_what_next_proposes_can_be_run(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     for finding in record["findings"]:
-        code = run(["replay", str(elsewhere), finding["id"], "--replicates", "1", "--yes"])
+        code = run(["show", str(elsewhere), finding["id"], "--again", "--replicates", "1", "--yes"])
         told = capsys.readouterr()
         assert code == (0 if finding["exemplars"] else 2)
         if not finding["exemplars"]:
@@ -128,9 +128,9 @@ def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
     ("argv", "code", "told"),
     [
         ("run --task sentiment --model vader --data 'my texts.txt' --max-calls 1 --out 'my runs'", 3, "audit resume"),
-        ("generate --task sentiment --data 'my texts.txt' --out 'my runs'", 0, "audit score"),
+        ("generate --task sentiment --data 'my texts.txt' --out 'my runs'", 0, "audit import"),
         ("plan freeze --task sentiment --model vader --limit 2 --output 'my plan.toml'", 0, "audit run --plan"),
-        ("tasks new mine --out 'my task.yaml'", 0, "audit --task"),
+        ("list tasks new mine --out 'my task.yaml'", 0, "audit --task"),
         ("ll144 --write-map 'my map.yaml'", 0, "audit ll144 --map"),
         ("resume 'my session'", 2, "audit agent"),
     ],
@@ -233,7 +233,7 @@ def test_latest_is_the_run_that_was_begun_last(
     for words in (["show", "latest", finding], ["report", "latest"], ["resume", "latest"], ["verify", "latest"]):
         assert run(words) == 0, words
     assert run(["compare", str(made[0]), "latest"]) == 0
-    assert run(["replay", "latest", finding, "--replicates", "1"]) == 0
+    assert run(["show", "latest", finding, "--again", "--replicates", "1"]) == 0
     assert finding in capsys.readouterr().out
 
 

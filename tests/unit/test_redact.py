@@ -238,8 +238,8 @@ def test_no_text_and_no_answer_is_in_any_output(command: Any, tmp_path: Path) ->
         assert "Traceback" not in said
         told += said
     for argv in (
-        ["groups", str(run), "--attribute", "gender"],
-        ["replay", str(run), ids[1]],
+        ["show", str(run), "--scores", "gender"],
+        ["show", str(run), ids[1], "--again"],
         ["augment", str(run), "--out", "x.jsonl"],
     ):
         code, said = command(*argv)

@@ -305,7 +305,7 @@ def test_one_finding_is_shown_and_commands_for_texts_refuse_rows(capsys: pytest.
     assert "sex: 0 → 1" in text
     assert audit(["show", run, "T99"]) == 2
     assert "unknown finding 'T99'" in capsys.readouterr().err
-    for argv in (["groups", run], ["replay", run, "T1"]):
+    for argv in (["show", run, "--scores", "sex"], ["show", run, "T1", "--again"]):
         assert audit(argv) == 2
         assert "is a search over rows of a table" in " ".join(capsys.readouterr().err.split())
 

@@ -131,8 +131,8 @@ def test_the_report_is_covered(place: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     "argv",
     [
-        ["report", "RUN"], ["compare", "RUN", "RUN"], ["resume", "RUN"], ["replay", "RUN", "F1"], ["show", "RUN", "F1"],
-        ["augment", "RUN", "--out", "x.csv"], ["groups", "RUN"], ["mitigate", "RUN", "--dry-run"],
+        ["report", "RUN"], ["compare", "RUN", "RUN"], ["resume", "RUN"], ["show", "RUN", "F1", "--again"], ["show", "RUN", "F1"],
+        ["augment", "RUN", "--out", "x.csv"], ["show", "RUN", "--scores", "gender"], ["mitigate", "RUN", "--dry-run"],
     ],
 )  # fmt: skip
 def test_commands_check_the_chain_first(argv: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +148,7 @@ def test_commands_check_the_chain_first(argv: list[str], place: Path, capsys: py
 
 @pytest.mark.parametrize("times", ["-1", "0", "1001", "1000000000000"])
 @pytest.mark.parametrize(
-    "command", [["replay", "RUN", "F1", "--replicates"], ["choose", "--task", "hiring", "--repeats"]]
+    "command", [["show", "RUN", "F1", "--again", "--replicates"], ["choose", "--task", "hiring", "--repeats"]]
 )
 def test_how_often_a_prompt_is_asked_is_checked_first(
     command: list[str], times: str, place: Path, capsys: pytest.CaptureFixture[str]
@@ -159,13 +159,17 @@ def test_how_often_a_prompt_is_asked_is_checked_first(
     assert re.search("at (least|most) 1|(greater|less) than or equal to 1", told)
 
 
-@pytest.mark.parametrize("command", ["resume", "replay"])
+@pytest.mark.parametrize("command", ["resume", "show"])
 def test_a_program_that_a_folder_names_runs_only_with_consent(
     command: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
     variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
-    argv = [command, str(path), *([variant, "--replicates", "1"] if command == "replay" else ["--max-calls", "900"])]
+    argv = [
+        command,
+        str(path),
+        *([variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "900"]),
+    ]
     (place / "ran").unlink()
     code, told = said(capsys, *argv)
     assert code == 2
@@ -196,7 +200,7 @@ class Listener(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.mark.parametrize("command", ["resume", "replay"])
+@pytest.mark.parametrize("command", ["resume", "show"])
 @pytest.mark.parametrize("kind", ["base_url", "http"])
 def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
     command: str, kind: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -220,7 +224,11 @@ def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
         path = made(place, "--max-calls", "8", "--yes", *more, model=model)
         assert f" {' '.join(named)}" in " ".join(capsys.readouterr().err.split())  # how to go on
         variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
-        argv = [command, str(path), *([variant, "--replicates", "1"] if command == "replay" else ["--max-calls", "20"])]
+        argv = [
+            command,
+            str(path),
+            *([variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "20"]),
+        ]
         Listener.asked.clear()
         for extra in ([], wrong):
             code, told = said(capsys, *argv, *extra)

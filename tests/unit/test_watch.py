@@ -114,11 +114,11 @@ def test_the_command_follows_runs_of_one_plan(tmp_path: Path, capsys: pytest.Cap
     rng.shuffle(things)
     data = [f"She liked the {thing} about the sea." for thing in things]
     series = tmp_path / "series"
-    assert cli.run(["watch", str(series)]) == 2
+    assert cli.run(["compare", str(series)]) == 2
     assert "no finished run of texts" in " ".join(capsys.readouterr().err.split())
     for day in range(3):
         run(series, day, changed=False, data=data)
-    assert cli.run(["watch", str(series), "--fail-on", "changed"]) == 0
+    assert cli.run(["compare", str(series), "--fail-on", "changed"]) == 0
     told = capsys.readouterr()
     assert "no change shown at the last run" in " ".join(told.out.split())
     assert "--fail-on: changed: does not hold" in told.err
@@ -126,10 +126,10 @@ def test_the_command_follows_runs_of_one_plan(tmp_path: Path, capsys: pytest.Cap
     codes = []
     for day in (3, 4, 5):
         run(series, day, changed=True, data=data)
-        codes.append(cli.run(["watch", str(series), "--fail-on", "changed"]))
+        codes.append(cli.run(["compare", str(series), "--fail-on", "changed"]))
     assert 1 in codes
     assert "--fail-on: changed: holds" in capsys.readouterr().err
-    assert cli.run(["watch", str(series), "--format", "json"]) == 0
+    assert cli.run(["compare", str(series), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["runs"]) == 6
     assert list(found["others"].values()) == ["another plan"]
@@ -139,7 +139,7 @@ def test_the_command_follows_runs_of_one_plan(tmp_path: Path, capsys: pytest.Cap
     assert found["moved"]
     assert all("She liked" in one["text"] for one in found["moved"])
     page = tmp_path / "history.html"
-    assert cli.run(["watch", str(series), "--format", "html", "--out", str(page), "--fail-on", "never"]) == 0
+    assert cli.run(["compare", str(series), "--format", "html", "--out", str(page), "--fail-on", "never"]) == 0
     assert "▲ changed" in page.read_text(encoding="utf-8")
 
 
@@ -162,7 +162,7 @@ def test_a_run_in_which_something_was_changed_is_left_out_and_named(
     first = min(tmp_path.glob("2*"))
     journal = first / "responses.jsonl"
     journal.write_text(journal.read_text().replace('"positive"', '"negative"', 5))
-    assert cli.run(["watch", str(tmp_path), "--format", "json"]) == 0
+    assert cli.run(["compare", str(tmp_path), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["runs"]) == 1
     assert "is not as it was written" in found["others"][first.name]
@@ -172,7 +172,7 @@ def test_a_run_in_which_something_was_changed_is_left_out_and_named(
 def test_too_few_texts_cannot_tell(runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for day in range(runs):
         run(tmp_path, day, changed=day > 1, data=["She liked the film.", "She liked the song.", "She liked the play."])
-    assert cli.run(["watch", str(tmp_path), "--fail-on", "changed"]) == 2
+    assert cli.run(["compare", str(tmp_path), "--fail-on", "changed"]) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert "it cannot be told whether anything changed" in told
     assert "from 12 texts with an answer on, and of 3 texts fewer have one" in told

@@ -220,7 +220,7 @@ class _Reader:
                 self.fail(key, "is missing")
 
     def fail(self, where: str, what: str) -> NoReturn:
-        raise DataFileError(f"{self.path}, field {where}: {what}. The format: audit dictionary format")
+        raise DataFileError(f"{self.path}, field {where}: {what}. The format: audit list dictionaries format")
 
     def mapping(self, value: object, where: str) -> Mapping[str, object]:
         if not isinstance(value, dict):

@@ -108,7 +108,7 @@ def load(path_or_name: str | Path) -> Dictionary:
 
 @lru_cache(maxsize=32)
 def _load_yaml(path: Path, stamp: int) -> Dictionary:
-    text = reading.read_text(path, missing=" What there is: audit dictionary list")
+    text = reading.read_text(path, missing=" What there is: audit list dictionaries")
     return parse_dictionary(text, path, load)
 
 

@@ -57,7 +57,7 @@ def _chosen(space: Space, wanted: str | Sequence[str] | None) -> tuple[str, ...]
     known, grammar = space.attributes, space.grammar.full_name
     if not known:
         raise ConfigError(
-            f"The grammar {grammar} has no sensitive rule: nothing can be changed. See: audit grammar format"
+            f"The grammar {grammar} has no sensitive rule: nothing can be changed. See: audit list grammars format"
         )
     if wanted is None:
         return known

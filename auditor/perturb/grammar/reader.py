@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Fields = dict[str, tuple[Node, Node]]  # name -> its node and that of the value
 
-HELP = "The format: audit grammar format"
+HELP = "The format: audit list grammars format"
 MOST_TERMINALS = 200_000
 DEEPEST = 20  # nested fields
 NAME = re.compile(r"[A-Za-z_][\w-]*\Z")
@@ -77,7 +77,7 @@ def parse(name_or_path: str | Path) -> Grammar:
 def focus(grammar: Grammar, view: str) -> Grammar:
     """The part of ``grammar`` that one of its views names."""
     if view not in grammar.views:
-        raise UnknownPlugin("view", view, grammar.views, f"Views of {grammar.name}: see audit grammar check.")
+        raise UnknownPlugin("view", view, grammar.views, f"Views of {grammar.name}: see audit list grammars check.")
     chosen = grammar.views[view]
     rules = dict(grammar.rules)
     for name, symbols in chosen.only.items():

@@ -62,7 +62,7 @@ class Kind:
     options : frozenset of str
         Options of the plan that belong to this kind and not to every other.
     template : str
-        The kind in ``embedded/task_templates.yaml`` that ``audit tasks new`` begins with.
+        The kind in ``embedded/task_templates.yaml`` that ``audit list tasks new`` begins with.
     grammar : bool
         Whether its texts come from a grammar that has the name of the kind.
     """
