@@ -166,7 +166,7 @@ def command(argv: list[str]) -> int:
         sys.stdout.write(USAGE)
         return 0
     if argv[0] not in LISTS:
-        raise UnknownPlugin("kind of list", argv[0], LISTS, "See: audit list --help")
+        raise UnknownPlugin("list", argv[0], LISTS, "See: audit list --help")
     module, _, name = LISTS[argv[0]].partition(":")
     target = getattr(importlib.import_module(f"auditor.cli.{module}"), name)
     return frame.invoke(target, f"list {argv[0]}", argv[1:])
