@@ -14,7 +14,7 @@ from auditor._version import __version__
 if TYPE_CHECKING:
     from auditor.core.errors import AuditError, CallError, UserError
     from auditor.core.plan import Plan
-    from auditor.core.protocols import Gate, Model, Oracle, Renderer, Reply, ReportSection, Suite
+    from auditor.core.protocols import Gate, Model, Oracle, Renderer, Reply, Suite
     from auditor.core.types import Case, Edit, Estimate, Finding, SourceText, Variant, Verdict
     from auditor.run.front import aaudit, audit
     from auditor.run.result import Result, load, resume
@@ -27,7 +27,6 @@ _HOME = {
     "Gate": "auditor.core.protocols",
     "Model": "auditor.core.protocols",
     "Renderer": "auditor.core.protocols",
-    "ReportSection": "auditor.core.protocols",
     "Oracle": "auditor.core.protocols",
     "Reply": "auditor.core.protocols",
     "Suite": "auditor.core.protocols",
@@ -58,7 +57,6 @@ __all__ = [
     "Plan",
     "Renderer",
     "Reply",
-    "ReportSection",
     "Result",
     "SourceText",
     "Suite",

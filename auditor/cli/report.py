@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated
@@ -50,10 +49,6 @@ def report(
         str | None, option("out", "--output", help="Write the one file format here instead; - prints it.")
     ] = None,
     full: frame.Full = False,
-    section: Annotated[
-        list[str] | None,
-        typer.Option("--section", help="A further section, of another package; may be given several times."),
-    ] = None,
     fill: Annotated[
         Path | None, typer.Option("--fill", help="TOML with what only the people responsible can say, for legal pages.")
     ] = None,
@@ -73,11 +68,11 @@ def report(
         raise ConfigError("--out takes one file format: --format html --out report.html")
     if write_fill is not None:
         return _write_fill(RunFolder.open(path).record(), write_fill)
-    record, result = _shown(path, waivers, fill, section or ()), None
+    record, result = _shown(path, waivers, fill), None
     kind = Spec.of(record).kind
     if kind not in ("ll144", "tabular"):
         result = load(path)
-        result.record |= {name: record[name] for name in ("waivers", "responsible", "sections") if name in record}
+        result.record |= {name: record[name] for name in ("waivers", "responsible") if name in record}
         record = result.record
     if fail_on is not None and kind == "ll144":
         raise ConfigError(
@@ -162,17 +157,13 @@ def _write_fill(record: dict[str, object], target: str) -> int:
     return 0
 
 
-def _shown(path: Path, waivers: Path | None, fill: Path | None, sections: Sequence[str]) -> dict[str, object]:
+def _shown(path: Path, waivers: Path | None, fill: Path | None) -> dict[str, object]:
     """The record with what is laid over it when it is shown."""
-    from auditor.core.registry import SECTIONS
-
     record = with_waivers(RunFolder.open(path).record(), waivers)
     if fill is not None:
         from auditor.report import compliance_fill
 
         record["responsible"] = compliance_fill.load(fill, _own_fields())
-    if sections:
-        record["sections"] = [SECTIONS.resolve(name) for name in sections]
     return record
 
 
@@ -193,7 +184,7 @@ def _rendered(
         if name in TABLES:
             table = result.answers()
             return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
-        options = {"verdicts": result.verdicts} if RENDERERS.resolve(name) == "parquet.v1" else {}
+        options = {"verdicts": result.verdicts} if name == "parquet" else {}
         evidence = result.evidence
     elif outcome_folder.is_outcomes(record):
         if name == "csv":

@@ -85,8 +85,7 @@ def _plugins(rows: list[dict[str, str]]) -> Iterator[str]:
                 yield from [f"      {row['problem']}"] if row["problem"] else []
         yield ""
     yield "A suite of another package is chosen by its name: audit --suite NAME. A package offers plugins as entry"
-    yield "points; names end in a version, and a name without one means the newest. PACKAGE:NAME is how a plug-in is"
-    yield "chosen whose name another one has: none takes the place of another."
+    yield "points. PACKAGE:NAME chooses a plug-in whose name another one has."
 
 
 @takes("doctor", Plan)

@@ -1,8 +1,7 @@
 """The places to extend: one base class for each kind of plug-in; what has a default need not be written.
 
 A package offers its classes as entry points, one group for each kind: ``auditor.suites``, ``auditor.checks``,
-``auditor.models``, ``auditor.oracles``, ``auditor.renderers``, ``auditor.sections``. Names end in a version
-(``org/name.v1``); a change of behaviour is a new version.
+``auditor.models``, ``auditor.oracles``, ``auditor.renderers``.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class Suite(ABC):
     Attributes
     ----------
     name : str
-        Ends in a version.
+        Stands in the records of its cases.
     checks : mapping of str to Check, or None
         The suite's own check of each of its variants, by id; None leaves them to the gate of the plan.
     brings_placebos : bool
@@ -297,16 +296,6 @@ class Renderer(ABC):
     @abstractmethod
     def render(self, record: Mapping[str, object], evidence: Any = None) -> str | bytes:
         """``record`` is run.json as plain data; ``evidence`` reads cases, prompts, answers by id."""
-
-
-class ReportSection(ABC):
-    """A further section of the reports of a run, for every format (``audit report RUN --section NAME``)."""
-
-    name: str
-
-    @abstractmethod
-    def build(self, record: Mapping[str, object], evidence: Any) -> Any:
-        """An `auditor.report.document.Section`, or None where the run has nothing for it."""
 
 
 class Observer(Protocol):

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from auditor.core import reading
 from auditor.core.errors import ConfigError, PluginError, UnknownPlugin
-from auditor.core.protocols import Gate, Model, Oracle, Renderer, ReportSection, Suite
+from auditor.core.protocols import Gate, Model, Oracle, Renderer, Suite
 
 PACKAGE = "llm-bias-auditor"
 P = TypeVar("P")
@@ -30,9 +30,8 @@ class Offer(NamedTuple):
 class Registry(Generic[P]):
     """Plug-ins of one kind: classes that take their options as keywords and derive from ``base``.
 
-    Names end in a version; a name without one means the newest of one package. What this project offers keeps its
-    name: a plug-in of another package that has it too, or one that two packages offer, is reached by
-    ``package:name`` alone. The entry-point group is ``auditor.{kind}s``.
+    What this project offers keeps its name: a plug-in of another package that has it too, or one that two packages
+    offer, is reached by ``package:name`` alone. The entry-point group is ``auditor.{kind}s``.
     """
 
     def __init__(self, kind: str, base: type[P]) -> None:
@@ -45,23 +44,19 @@ class Registry(Generic[P]):
         return f"auditor.{self.kind}s"
 
     def names(self) -> list[str]:
-        """All names by which a plug-in can be reached, versions included, sorted."""
+        """All names by which a plug-in can be reached, sorted."""
         return sorted(self._all())
 
     def resolve(self, name: str) -> str:
-        """The whole name for ``name``, of a built-in plug-in where there is one.
+        """``name``, where it reaches one plug-in.
 
         Raises `UnknownPlugin` with near misses, or `ConfigError` where several packages offer it.
         """
-        if key := _newest(name, self._own()) or _newest(name, self._all()):
-            return key
-        others = sorted(
-            k for k, o in self._all().items() if o.package and name in (_cut(o.entry.name)[0], o.entry.name)
-        )
-        if others:
+        if name in self._all():
+            return name
+        if others := sorted(key for key, offer in self._all().items() if offer.entry.name == name):
             raise ConfigError(f"{self.kind} {name!r} is not this project's alone; give one of {', '.join(others)}.")
-        known = {_cut(key)[0] for key in self._all()}
-        raise UnknownPlugin(self.kind, name, known, "See: audit list plugins")
+        raise UnknownPlugin(self.kind, name, self._all(), "See: audit list plugins")
 
     def load(self, name: str) -> Callable[..., P]:
         """The plug-in itself; `PluginError` where it could not be imported, or is no plug-in of this kind."""
@@ -91,7 +86,7 @@ class Registry(Generic[P]):
 
     def is_own(self, name: str) -> bool:
         """Whether ``name`` is one of this project's."""
-        return _newest(name, self._own()) is not None
+        return name in self._own()
 
     def origin(self, name: str) -> str:
         """Package and version that ``name`` comes from; "built in" for this project's own."""
@@ -123,9 +118,9 @@ class Registry(Generic[P]):
             ]
             owners: dict[str, set[str]] = defaultdict(set)
             for offer in (*own.values(), *others):
-                owners[_cut(offer.entry.name)[0]].add(offer.package)
+                owners[offer.entry.name].add(offer.package)
             for offer in others:
-                free = len(owners[_cut(offer.entry.name)[0]]) == 1
+                free = len(owners[offer.entry.name]) == 1
                 own[offer.entry.name if free else f"{offer.package}:{offer.entry.name}"] = offer
             self._offers = own
         return self._offers
@@ -146,23 +141,10 @@ def _declared() -> tuple[EntryPoint, ...]:
     return tuple(distribution(PACKAGE).entry_points)
 
 
-def _cut(name: str) -> tuple[str, int]:
-    """A name without its version, and the version; 0 where it has none."""
-    stem, _, number = name.rpartition(".v")
-    return (stem, int(number)) if number.isdigit() else (name, 0)
-
-
-def _newest(name: str, offers: Mapping[str, Offer]) -> str | None:
-    """The key of ``name``, which may lack its version; None where there is none."""
-    keys = [key for key in offers if _cut(key)[0] == name]
-    return name if name in offers else max(keys, key=lambda key: _cut(key)[1], default=None)
-
-
 SUITES = Registry("suite", Suite)
 CHECKS = Registry("check", Gate)
 ORACLES = Registry("oracle", Oracle)
 MODELS = Registry("model", Model)
 RENDERERS = Registry("renderer", Renderer)
-SECTIONS = Registry("section", ReportSection)
-KINDS = (SUITES, CHECKS, ORACLES, MODELS, RENDERERS, SECTIONS)
+KINDS = (SUITES, CHECKS, ORACLES, MODELS, RENDERERS)
 PAGES = tuple(sorted(path.stem for path in reading.shipped("embedded", "frameworks").glob("*.yaml")))

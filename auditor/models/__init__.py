@@ -116,7 +116,7 @@ def find(spec: str) -> Callable[..., Model]:
     try:
         return MODELS.load(kind)
     except UnknownPlugin as error:
-        known = {name.rpartition(".v")[0] or name for name in MODELS.names()} | set(catalogue.BY_NAME)
+        known = {*MODELS.names(), *catalogue.BY_NAME}
         name = spec.strip()
         prefix = next((kind for start, kind in PREFIXES.items() if name.casefold().startswith(start)), None)
         if prefix is None:

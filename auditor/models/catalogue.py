@@ -102,7 +102,7 @@ def _plugins() -> list[Listed]:
     """Models that other packages bring."""
     from auditor.core.registry import MODELS
 
-    names = sorted({name.rpartition(".v")[0] or name for name in MODELS.names() if not MODELS.is_own(name)})
+    names = [name for name in MODELS.names() if not MODELS.is_own(name)]
     return [
         Listed(
             spec=name,

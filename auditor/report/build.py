@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.core import waivers
-from auditor.core.errors import PluginError
 from auditor.core.record import Plain, RunRecord, head, read
 from auditor.core.record.base import GroupAnswers
 from auditor.core.types import SHOWN
@@ -62,7 +61,7 @@ def document(record: Plain | RunRecord, evidence: object = None) -> Document:
         made = ll144_report.build(record)
     else:
         made = _texts(record, evidence)
-    return replace(made, sections=(*made.sections, *measured(record), *chosen(record, evidence), *_filled(record)))
+    return replace(made, sections=(*made.sections, *measured(record), *_filled(record)))
 
 
 # -- runs over texts -------------------------------------------------------------------------------------
@@ -340,24 +339,6 @@ def measured(record: RunRecord) -> Iterator[Section]:
         means = table("Mean over cases, each of which counts once", columns, lines)
         title = f"What the suite {record.spec.suite} measures"
         yield section("figures", title, meaning.values(), means, short="Suite", brief=True)
-
-
-def chosen(record: RunRecord, evidence: object) -> Iterator[Section]:
-    """The sections that ``audit report --section`` names.
-
-    Raises
-    ------
-    PluginError
-        A plug-in built something else than a section.
-    """
-    from auditor.core.registry import SECTIONS
-
-    for name in record.sections:
-        made = SECTIONS.create(name).build(record.raw, evidence)
-        if made is not None and not isinstance(made, Section):
-            raise PluginError(f"section {name!r} built a {type(made).__name__} and no Section")
-        if made is not None:
-            yield made
 
 
 def _filled(record: RunRecord) -> Iterator[Section]:

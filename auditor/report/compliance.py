@@ -75,7 +75,7 @@ class LegalPage(Renderer):
 class Ll144Summary(Renderer):
     """``--format ll144-summary``: one HTML page to print or to publish, with fields for what was not given."""
 
-    name, suffix = "ll144-summary.v1", ".ll144-summary.html"
+    name, suffix = "ll144-summary", ".ll144-summary.html"
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the page.
@@ -90,7 +90,7 @@ class Ll144Summary(Renderer):
 
 @cache
 def _kind(framework: str, form: str) -> type[LegalPage]:
-    own = {"name": f"{framework}{form}.v1", "suffix": f".{framework}{FORMS[form]}", "__doc__": LegalPage.__doc__}
+    own = {"name": f"{framework}{form}", "suffix": f".{framework}{FORMS[form]}", "__doc__": LegalPage.__doc__}
     return type("LegalPage", (LegalPage,), {"framework": framework, "form": form, **own})
 
 

@@ -32,7 +32,7 @@ class CsvReport(Renderer):
     acting characters are made visible.
     """
 
-    name = "csv.v1"
+    name = "csv"
     suffix = ".csv"
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
@@ -111,7 +111,7 @@ class ParquetReport(Renderer):
         Those of the run.
     """
 
-    name = "parquet.v1"
+    name = "parquet"
     suffix = ".parquet"
 
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:

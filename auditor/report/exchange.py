@@ -34,7 +34,7 @@ class JunitReport(Renderer):
     bounded is a case without failure. A partial run is an error of its own.
     """
 
-    name = "junit.v1"
+    name = "junit"
     suffix = ".xml"
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
@@ -125,7 +125,7 @@ class SarifReport(Renderer):
     Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard, 2020, §3.27.
     """
 
-    name = "sarif.v1"
+    name = "sarif"
     suffix = ".sarif"
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
@@ -264,7 +264,7 @@ class JsonReport(Renderer):
     }
     """
 
-    name = "json.v1"
+    name = "json"
     suffix = ".json"
 
     def render(self, record: Mapping[str, object], evidence: Any = None) -> str:

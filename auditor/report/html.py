@@ -31,7 +31,7 @@ class HtmlReport(Renderer):
     forbids all requests and every script but the page's own, by its hash.
     """
 
-    name = "html.v1"
+    name = "html"
     suffix = ".html"
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:

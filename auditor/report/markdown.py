@@ -29,7 +29,7 @@ class MarkdownReport(Renderer):
         Whether all parts stand in it; else the answer, and what is brief.
     """
 
-    name = "markdown.v1"
+    name = "markdown"
     suffix = ".md"
 
     def __init__(self, *, full: bool = True) -> None:
@@ -49,7 +49,7 @@ CUT = "\n\nThe rest was cut off: GitHub shows 1 MiB. Everything stands in the ot
 class GithubSummary(Renderer):
     """The job summary (``$GITHUB_STEP_SUMMARY``); `exchange.workflow_commands` gives the lines for stdout."""
 
-    name = "github.v1"
+    name = "github"
     suffix = ".md"
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:

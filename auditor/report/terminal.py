@@ -48,7 +48,7 @@ class TerminalReport(Renderer):
         Everything that was measured, below the answer.
     """
 
-    name = "terminal.v1"
+    name = "terminal"
     suffix = ".txt"
 
     def __init__(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> None:

@@ -21,7 +21,6 @@ P = TypeVar("P")
 WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
 # What a suite of another package is given, where its signature names it.
 OFFERED = ("seeds", "dictionaries", "attributes", "order", "per_seed", "parser", "limit_chars", "seed", "task")
-PARTS_OF_PROTOCOL = {"hinter": "--protocol hinter"}  # built in, but not chosen by --suite
 
 
 class Stages(NamedTuple):
@@ -239,7 +238,7 @@ def _grammar(plan: Plan, task: Task, facts: dict[str, Any]) -> Stages:
 
 
 def require(plan: Plan) -> str:
-    """The versioned name of a suite of another package.
+    """The name of a suite of another package.
 
     Raises
     ------
@@ -249,11 +248,8 @@ def require(plan: Plan) -> str:
         The plan asks for what such a suite cannot do.
     """
     name = SUITES.resolve(plan.suite)
-    plain = name.rpartition(".v")[0]
-    if plain in PARTS_OF_PROTOCOL:
-        raise ConfigError(f"--suite {plan.suite} is chosen by {PARTS_OF_PROTOCOL[plain]}.")
-    if plain in OWN:
-        raise ConfigError(f"--suite {plan.suite}: write --suite {plain}; the run records its version.")
+    if name == "hinter":
+        raise ConfigError("--suite hinter is chosen by --protocol hinter.")
     if plan.protocol != "default":
         raise ConfigError(f"--protocol {plan.protocol} brings its own cases; leave --suite {plan.suite} out.")
     if plan.jobs > 1 or plan.engine != "local":

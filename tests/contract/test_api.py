@@ -70,10 +70,8 @@ PLUGINS = [(kind, name) for kind in (*registry.KINDS, KINDS) for name in kind.na
 
 
 @pytest.mark.parametrize(("kind", "name"), PLUGINS, ids=[f"{k.kind}:{n}" for k, n in PLUGINS])
-def test_every_plugin_loads_is_documented_and_named_with_a_version(kind: registry.Registry[object], name: str) -> None:
+def test_every_plugin_loads_and_is_documented(kind: registry.Registry[object], name: str) -> None:
     plugin = kind.load(name)
-    assert name.rpartition(".v")[2].isdigit()
-    assert kind.load(name.rpartition(".v")[0]) is plugin
     assert inspect.getdoc(plugin)
     assert callable(plugin)
 

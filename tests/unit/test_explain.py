@@ -65,7 +65,7 @@ REASONS = {
 }
 
 
-OWN = {name for name in CHECKS.names() if CHECKS.is_own(name)}
+OWN = {vars(CHECKS.load(name))["name"] for name in CHECKS.names() if CHECKS.is_own(name)}
 
 
 @pytest.mark.parametrize("code", sorted(LITERALS | CODES | SCORES | call_codes() | OWN))

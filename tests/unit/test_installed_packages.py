@@ -60,19 +60,6 @@ class Guesser(Hasty):
         wanted = {"stereotype": item["biased"], "against": other, "right": item["right"]}
         return "abc"[wanted.get(self.word, item["people"].index(None))]
 '''
-SECTION = '''
-from auditor import ReportSection
-from auditor.report.document import Section, Text
-
-
-class Contact(ReportSection):
-    """Whom to ask about a run."""
-
-    name = "acme/contact.v1"
-
-    def build(self, record, evidence):
-        return Section(id="contact", title="Contact", short="Contact", blocks=(Text("Ask Sato <b>."),))
-'''
 
 
 def block(page: str, language: str, begins: str = "") -> str:
@@ -124,7 +111,7 @@ def bbq(install: Install, tmp_path: Path) -> list[str]:
     assert len(code.splitlines()) <= 80
     name, groups = declared("measure.md")
     install(name, code, groups)
-    offered = {f"{one.lower()}.v1": f"acme_model:{one}" for one in ("Hasty", "Far", "Guesser")}
+    offered = {f"{one.lower()}": f"acme_model:{one}" for one in ("Hasty", "Far", "Guesser")}
     install("acme-model", MODEL, {"auditor.models": offered})
     (tmp_path / "choice.yaml").write_text(block("measure.md", "yaml"), encoding="utf-8")
     (tmp_path / "items.jsonl").write_text(block("measure.md", "json"), encoding="utf-8")
@@ -156,7 +143,7 @@ def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
     found = {row["figure"]: row["value"] for row in record["figures"]}  # type: ignore[attr-defined]
     assert (found["accuracy, ambiguous"], found["bias, ambiguous"]) == ambiguous
     assert (found["accuracy, clear"], found["bias, clear"]) == clear
-    assert record["provenance"]["plugin"] == {"suite": "acme/bbq.v1", "from": "acme-choice 1.0"}  # type: ignore[index]
+    assert record["provenance"]["plugin"] == {"suite": "acme/bbq", "from": "acme-choice 1.0"}  # type: ignore[index]
     assert record["counts"]["calls"] == 8  # type: ignore[index]
     (path,) = (tmp_path / "reports").glob("*/run.json")
     assert run(["verify", str(path.parent)]) == 0
@@ -199,7 +186,7 @@ def test_a_kind_of_task_reads_what_no_other_does(
     install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(declared("task.md")[0], block("task.md", "python", "StarReader"), declared("task.md")[1])
-    install("acme-model", MODEL, {"auditor.models": {"hasty.v1": "acme_model:Hasty"}})
+    install("acme-model", MODEL, {"auditor.models": {"hasty": "acme_model:Hasty"}})
     (tmp_path / "rate.yaml").write_text(template("rate", "stars"), encoding="utf-8")
     (tmp_path / "texts.txt").write_text("She came late.\nHe paid for his lamp.\n", encoding="utf-8")
     words = ["--task", "rate.yaml", "--data", "texts.txt", "--no-cache", "--model"]
@@ -216,13 +203,13 @@ def test_the_suite_of_the_page_is_listed_and_run(
     install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     package, groups = declared("suite.md")
-    gone = {"auditor.renderers": {"acme/gone.v1": "gone:Gone", "acme/plain.v1": "re:compile"}}
+    gone = {"auditor.renderers": {"acme/gone": "gone:Gone", "acme/plain": "re:compile"}}
     install(package, block("suite.md", "python", "class Titles"), groups | gone)
     assert run(["list", "plugins"]) == 0
     listed = capsys.readouterr().out
-    row = next(line for line in listed.splitlines() if "acme/titles.v1" in line)
-    assert row.split() == ["acme/titles.v1", "acme-titles", "1.0", "acme_titles:Titles"]
-    assert "renderer 'acme/gone.v1' (gone:Gone) did not load" in listed
+    row = next(line for line in listed.splitlines() if "acme/titles" in line)
+    assert row.split() == ["acme/titles", "acme-titles", "1.0", "acme_titles:Titles"]
+    assert "renderer 'acme/gone' (gone:Gone) did not load" in listed
     assert "does not derive from auditor.Renderer" in listed
     assert run(["--task", "sentiment", "--suite", "acme/titles", "--limit", "20", "--model", "reviews"]) == 0
     assert capsys.readouterr().out.startswith("sentiment · reviews · 20 texts")
@@ -231,54 +218,38 @@ def test_the_suite_of_the_page_is_listed_and_run(
     assert ["title"] in [e["attributes"] for e in record["estimates"]]  # type: ignore[attr-defined]
 
 
-def test_formats_and_sections_are_chosen_by_name(
-    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_formats_are_chosen_by_name(install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--task", "sentiment", "--limit", "8", "--model", "vader"]) == 0
     (path,) = (tmp_path / "reports").glob("*/run.json")
     install(
-        "outline",
-        block("format.md", "python", "class Outline"),
-        {"auditor.renderers": {"outline.v1": "outline:Outline"}},
+        "outline", block("format.md", "python", "class Outline"), {"auditor.renderers": {"outline": "outline:Outline"}}
     )
-    install("acme-contact", SECTION, {"auditor.sections": {"acme/contact.v1": "acme_contact:Contact"}})
     capsys.readouterr()
-    assert run(["report", str(path.parent), "--format", "outline", "--section", "acme/contact", "--out", "-"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "  Contact"
-    assert run(["report", str(path.parent), "--format", "html", "--section", "acme/contact", "--out", "-"]) == 0
-    assert "Ask Sato &lt;b&gt;." in capsys.readouterr().out
-    assert run(["report", str(path.parent), "--section", "acme/contract"]) == 2
-    assert "Did you mean acme/contact?" in capsys.readouterr().err
+    assert run(["report", str(path.parent), "--format", "outline", "--out", "-"]) == 0
+    assert "\n  " in capsys.readouterr().out
+    assert run(["report", str(path.parent), "--format", "outlin"]) == 2
+    assert "Did you mean outline?" in capsys.readouterr().err
 
 
 def test_no_package_takes_the_place_of_another(install: Install) -> None:
-    names = {
-        "vader": "acme_model:Hasty",
-        "vader.v9": "acme_model:Hasty",
-        "own.v1": "acme_model:Far",
-        "own.v2": "acme_model:Hasty",
-    }
-    install("acme-model", MODEL, {"auditor.models": names})
+    install("acme-model", MODEL, {"auditor.models": {"vader": "acme_model:Hasty", "own": "acme_model:Hasty"}})
     assert registry.MODELS.load("vader").__name__ == "Vader"
-    assert registry.MODELS.resolve("own") == "own.v2"
-    with pytest.raises(ConfigError, match=r"give one of acme-model:vader.v9"):
-        registry.MODELS.load("vader.v9")
-    assert registry.MODELS.load("acme-model:vader.v9").__name__ == "Hasty"
+    assert registry.MODELS.load("own").__name__ == "Hasty"
+    assert registry.MODELS.load("acme-model:vader").__name__ == "Hasty"
     from auditor.models import make
 
     assert make("acme-model:vader:second").word == "second"  # type: ignore[attr-defined]
-    install("other-model", MODEL, {"auditor.models": {"own.v3": "other_model:Hasty"}})
-    with pytest.raises(ConfigError, match=r"give one of acme-model:own.v1, acme-model:own.v2, other-model:own.v3"):
+    install("other-model", MODEL, {"auditor.models": {"own": "other_model:Hasty"}})
+    with pytest.raises(ConfigError, match=r"give one of acme-model:own, other-model:own"):
         registry.MODELS.resolve("own")
-    assert registry.MODELS.resolve("other-model:own") == "other-model:own.v3"
-    install("third", "", {"auditor.models": {"lost.v1": "third:Lost"}})
+    assert registry.MODELS.resolve("other-model:own") == "other-model:own"
+    install("third", "", {"auditor.models": {"lost": "third:Lost"}})
     with pytest.raises(PluginError, match="did not load"):
         registry.MODELS.load("lost")
 
 
 def test_what_is_built_in_is_declared_like_the_rest() -> None:
-    forms = {f"{page}{form}.v1" for page in registry.PAGES for form in ("", "-md")}
+    forms = {f"{page}{form}" for page in registry.PAGES for form in ("", "-md")}
     assert forms <= set(registry.RENDERERS.names())
     for kind in registry.KINDS:
         for name in kind.names():

@@ -34,14 +34,14 @@ def case(i: int, **changes: Any) -> Case:
     text = f"This man saw film {i}."
     original = Variant(id=f"c{i}.o", input=text, groups={"title": "male"})
     variant = Variant(id=f"c{i}.v0", input="This woman" + text[8:], groups={"title": "female"}, edits=(EDIT,))
-    made = Case(id=f"c{i}", suite="acme/plain.v1", original=original, variants=(variant,))
+    made = Case(id=f"c{i}", suite="acme/plain", original=original, variants=(variant,))
     return dataclasses.replace(made, **changes)
 
 
 class Plain(Suite):
     """Makes its own texts; the dependency invariant judges them."""
 
-    name = "acme/plain.v1"
+    name = "acme/plain"
 
     def __init__(self, *, seed: int) -> None:
         self.seed = seed
@@ -91,7 +91,7 @@ def test_a_suite_gets_what_its_signature_names() -> None:
     parts = pipeline.prepare(Plan(task="sentiment", suite="acme/plain", seed=3), need_models=False)
     assert parts.suite.seed == 3
     assert parts.texts == []
-    assert parts.facts["seeds"]["source"] == "made by the suite acme/plain.v1"
+    assert parts.facts["seeds"]["source"] == "made by the suite acme/plain"
 
 
 def test_a_run_without_texts_of_its_own() -> None:
@@ -107,8 +107,8 @@ def test_a_run_without_texts_of_its_own() -> None:
         if e["name"] == "violation_rate" and e["attributes"] == ["title"] and not (e["directions"] or e["kind"])
     )
     assert rate["value"] == 1.0
-    assert result.record["provenance"]["plugin"]["suite"] == "acme/plain.v1"
-    assert "made by the suite acme/plain.v1" in result.to_html()
+    assert result.record["provenance"]["plugin"]["suite"] == "acme/plain"
+    assert "made by the suite acme/plain" in result.to_html()
 
 
 def test_a_suite_that_forgets_a_check_is_told() -> None:
@@ -122,7 +122,7 @@ def test_a_suite_that_forgets_a_check_is_told() -> None:
         ({"data": "texts.csv"}, "makes its own texts; leave --data out"),
         ({"jobs": 2}, "leave --jobs and --engine out"),
         ({"protocol": "hinter"}, "brings its own cases"),
-        ({"suite": "mutation.v1"}, "write --suite mutation"),
+        ({"suite": "hinter"}, "chosen by --protocol hinter"),
     ],
 )
 def test_what_such_a_suite_cannot_do(changes: dict[str, Any], told: str) -> None:
@@ -137,10 +137,10 @@ def test_an_unknown_suite_gets_near_misses() -> None:
 
 SEEDS = tasks.load("sentiment").seeds()[:25]
 OPTIONS: dict[str, dict[str, Any]] = {
-    "mutation.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
-    "hinter.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
-    "joint-first.v1": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
-    "grammar.v1": {"grammar": "sentiment", "cases": 40},
+    "mutation": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
+    "hinter": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
+    "joint-first": {"seeds": SEEDS, "dictionaries": [load(name) for name in builtin()]},
+    "grammar": {"grammar": "sentiment", "cases": 40},
 }
 
 
@@ -206,6 +206,5 @@ def test_a_suite_that_wanders_is_found() -> None:
             self._left = [*self._left[self.made :], case(11)]
 
     problems = {f.problem for f in check_suite(Wandering)}
-    assert "the name does not end in a version, as acme/titles.v1" in problems
     assert "two suites with the same options and seed make other cases" in problems
     assert "two cases have this id" in problems

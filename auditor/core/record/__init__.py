@@ -106,7 +106,6 @@ class RunRecord(Part, frozen=True, kw_only=True):
     # laid over the record when it is shown
     waivers: Waivers = Waivers()
     responsible: Responsible | None = None
-    sections: tuple[str, ...] = ()
     raw: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property

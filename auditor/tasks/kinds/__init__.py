@@ -120,7 +120,7 @@ def of(name: str) -> Kind:
 
 def plain_names() -> list[str]:
     """The names that task files may write."""
-    return [name.rpartition(".v")[0] for name in KINDS.names()]
+    return KINDS.names()
 
 
 def template(name: str, kind: str = "classification") -> str:
