@@ -23,7 +23,7 @@ def rows(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 def test_every_kind_of_spec_is_listed() -> None:
     known = set(MODELS.names()) - {"planted"}
     assert known <= {row.spec.partition(":")[0] for row in catalogue.kinds()}
-    assert {"models", "doctor"} <= set(COMMANDS)
+    assert {"list", "doctor"} <= set(COMMANDS)
 
 
 def test_what_is_missing_and_the_line_to_run(

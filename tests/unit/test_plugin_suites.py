@@ -55,7 +55,7 @@ class Plain(Suite):
 class Forgetful(Plain):
     """Brings checks, but none of its variants."""
 
-    name = "acme/forgetful.v1"
+    name = "acme/forgetful"
 
     def __init__(self) -> None:
         super().__init__(seed=7)
@@ -65,7 +65,7 @@ class Forgetful(Plain):
 class Greedy(Plain):
     """Takes the texts."""
 
-    name = "acme/greedy.v1"
+    name = "acme/greedy"
 
     def __init__(self, *, seeds: Sequence[SourceText], order: int, task: Any) -> None:
         super().__init__(seed=7)
@@ -112,7 +112,7 @@ def test_a_run_without_texts_of_its_own() -> None:
 
 
 def test_a_suite_that_forgets_a_check_is_told() -> None:
-    with pytest.raises(PluginError, match=r"acme/forgetful.v1' made c0.v0 without a check"):
+    with pytest.raises(PluginError, match=r"acme/forgetful' made c0.v0 without a check"):
         audit("sentiment", model="vader", suite="acme/forgetful", out=None)
 
 
