@@ -7,7 +7,6 @@ Usage::
 - ``sentiment``: the embedded subjects on the embedded film reviews; the two pictures show it;
 - ``german-credit``: a logistic regression on the German credit data (Hofmann 1994), sex and age band of
   ``personal_status`` protected;
-- ``rankings-gpt-3.5-turbo``: recorded rankings of résumés that differ in the name alone. Labelled test data;
 - ``care-summaries``: recorded summaries of care notes about women and men (``docs/museum.md``).
 
 What needs data that are not there is left out, and said.
@@ -106,12 +105,6 @@ def german(work: Path, data: Path) -> None:
     shutil.copy(newest(work) / "report.html", OUT / "german-credit.html")
 
 
-def rankings(work: Path, data: Path) -> None:
-    """Selection rates of recorded rankings."""
-    run("ll144", "--rankings", str(data), "--out", str(work / "rankings.html"))
-    shutil.copy(work / "rankings.html", OUT / "rankings-gpt-3.5-turbo.html")
-
-
 def care(work: Path, data: Path) -> None:
     """Words of health in recorded summaries, by the mapping of the museum."""
     roles = ROOT / "examples" / "museum" / "health.toml"
@@ -130,7 +123,6 @@ def main() -> None:
         for name, make, needed in (
             ("german", german, data / "german" / "german_raw.csv"),
             ("care", care, data / "recorded_llm" / "care_summaries.csv.gz"),
-            ("rankings", rankings, data / "hiring_recorded" / "gpt-3.5-turbo-0613_rankings.jsonl.gz"),
         ):
             if not needed.exists():
                 print(f"{name}: left out, {needed.name} is not there", file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,8 +47,6 @@ class OutcomeOptions(PlanModel):
     data: Annotated[Path | None, Plan.flags()["data"].meaning(LL144, "CSV with one applicant a line.")] = None
     counts: Annotated[Path | None, Option("--counts", FURTHER, LL144,
         "CSV with sex, race, n, and selected or above_median, or selection_rate or scoring_rate; * is all.")] = None
-    rankings: Annotated[Path | None, Option("--rankings", FURTHER, LL144,
-        "Recorded rankings (JSON lines, a provider's JSON, or a folder): test data, never an audit.")] = None
     published: Annotated[str | None, Option("--published", FURTHER, LL144,
         "Column of --counts with published ratios: does each come out?")] = None
     sex: Annotated[str | None, Option("--sex", FURTHER, LL144, "Column of the sex.")] = None
@@ -77,10 +75,6 @@ class OutcomeOptions(PlanModel):
         "Why no historical data were used.")] = None
     test_data_generation: Annotated[str | None, Option("--test-data-generation", FURTHER, LL144,
         "How the test data were made and obtained.")] = None
-    leave_out: Annotated[str | None, Option("--leave-out", FURTHER, LL144,
-        "Leave out rankings whose run id contains this text.")] = None
-    model: Annotated[str | None, Plan.flags()["models"].meaning(LL144,
-        "Of rankings by several models, those of this one.")] = None
     map: Annotated[Path | None, Option("--map", FURTHER, LL144, "YAML with your own category values.")] = None
     write_map: Annotated[Path | None, Option("--write-map", FURTHER, LL144,
         "Write the category map to edit, and stop.")] = None
@@ -113,14 +107,14 @@ def ll144(
     from auditor.run import outcome_folder
 
     options = OutcomeOptions.model_validate(typed)
-    inputs = (options.data, options.counts, options.rankings)
+    inputs = (options.data, options.counts)
     if options.write_map is not None:
         return _write_map(options.write_map)
     if sum(f is not None for f in inputs) != 1:
-        raise ConfigError("give one of --data FILE, --counts FILE and --rankings FILE. See: audit ll144 --help")
+        raise ConfigError("give one of --data FILE and --counts FILE. See: audit ll144 --help")
     if out is not None and out.suffix and out.suffix not in (".html", ".json") and not out.is_dir():
         raise ConfigError(f"--out writes a .html or a .json file, or run folders below a folder; got {out}")
-    if options.data_kind is None and options.rankings is None:
+    if options.data_kind is None:
         options = options.but(data_kind=_ask_kind())
     started = datetime.datetime.now(datetime.UTC)
     own = {field.name: getattr(options, field.name) for field in fields(Settings)}
@@ -128,7 +122,7 @@ def ll144(
     record = _record(options, settings)
     if out is None or out.suffix in (".html", ".json"):
         return _show(record, format, out, full)
-    further = ("map", "leave_out", "model", "published")
+    further = ("map", "published")
     chosen = options.columns() | {name: getattr(options, name) for name in further}
     plan = {
         "data": str(next(filter(None, inputs))),
@@ -142,27 +136,14 @@ def ll144(
 
 def _record(options: OutcomeOptions, settings: Settings) -> dict[str, object]:
     """The record of the input that was named; options that go with another are refused."""
-    from auditor.contrib.ll144 import draft, rankings
-
     if options.data is None:
         _refuse(options.columns() | {"unknown_in_median": options.unknown_in_median}, "--data")
     if options.counts is None:
         _refuse({"published": options.published}, "--counts")
-    if options.rankings is None:
-        _refuse({"leave_out": options.leave_out, "model": options.model}, "--rankings")
     if options.data is not None:
         return _from_data(options.data, options.columns(), settings, options.map)
-    if options.counts is not None:
-        return _from_counts(options.counts, settings, options.map, options.published)
-    assert options.rankings is not None
-    if options.map or replace(settings, source=None) != type(settings)():
-        raise ConfigError(
-            "--rankings takes --source, --leave-out, --model, --format and --out only: rankings of made-up "
-            "applicants are test data"
-        )
-    return draft.from_rankings(
-        rankings.read(options.rankings, leave_out=options.leave_out, model=options.model), settings
-    )
+    assert options.counts is not None
+    return _from_counts(options.counts, settings, options.map, options.published)
 
 
 def _ask_kind() -> str | None:

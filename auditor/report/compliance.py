@@ -125,7 +125,7 @@ def people(record: RunRecord, evidence: object, format: str) -> RunRecord:
     if outcomes.kind == "ranking":
         raise ConfigError(
             "these outcomes are recorded rankings of made-up applications: test data that can never become tables "
-            "under Local Law 144. See them with: audit ll144 --rankings FILE --out FILE.html"
+            "under Local Law 144. See them with: audit report RUN --format html"
         )
     return outcomes if record.responsible is None else structs.replace(outcomes, responsible=record.responsible)
 

@@ -43,7 +43,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
 
 
 def still_there(record: Mapping[str, Any], file: Path) -> bool | None:
-    """Whether the file (or folder) of outcomes is the one that was read; None where it is not at hand."""
-    from auditor.contrib.ll144.rankings import sha256
+    """Whether the file of outcomes is the one that was read; None where it is not at hand."""
+    from auditor.core.reading import sha256
 
-    return sha256(file) == str(record["provenance"]["outcomes"]["sha256"]) if file.exists() else None
+    return sha256(file) == str(record["provenance"]["outcomes"]["sha256"]) if file.is_file() else None

@@ -6,76 +6,62 @@ Published with the study: first places by race and sex in 1,000 rankings a job, 
 from __future__ import annotations
 
 import csv
-import json
-import shlex
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from auditor.cli import main
-from auditor.contrib.ll144 import draft, rankings
-from auditor.contrib.ll144.rankings import RACE_CODES, SEX_CODES
+from auditor.contrib.imports import answer_files, mapping, observe
+from auditor.measure.families import claims
+from auditor.measure.impact import Count, table
 
 ROOT = Path(__file__).resolve().parents[2]
+MUSEUM = ROOT / "examples" / "museum"
 FOLDER = ROOT.parent / "shared" / "data" / "hiring_recorded"
 FILE = FOLDER / "gpt-3.5-turbo-0613_rankings.jsonl.gz"
+PAGE = (ROOT / "docs" / "museum.md").read_text(encoding="utf-8")
 pytestmark = [
     pytest.mark.paper,
     pytest.mark.skipif(not FILE.is_file(), reason="the recorded rankings are not in ../shared/data"),
 ]
 
 
-def test_all_published_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main.run(["ll144", "--rankings", str(FILE), "--leave-out", "/oversampled/", "--format", "json"])
-    assert code == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["kind"] == "ranking"
-    assert found["ll144"]["data_kind"] == "test"
-    assert found["data"]["rankings"] == 3000
-    assert found["data"]["left_out"] == 115
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the script of the museum writes."""
+    out = tmp_path_factory.mktemp("rankings") / "rows.csv"
+    with out.open("wb") as file:
+        subprocess.run([sys.executable, str(MUSEUM / "rankings.py"), str(FILE)], stdout=file, check=True)
+    return out
+
+
+def test_all_published_figures(rows: Path) -> None:
+    shown, first = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    with rows.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if "/oversampled/" not in row["ranking"]:
+                shown[row["job"], row["group"]] += 1
+                first[row["job"], row["group"]] += row["first"] == "yes"
     with (FOLDER / "published_figures.csv").open(encoding="utf-8", newline="") as file:
         published = list(csv.DictReader(file))
     assert len(published) == 24
-    groups = {g["group"]: g["tables"]["intersectional"] for g in found["ll144"]["groups"]}
-    for line in published:
-        race, sex = line["demo"].split("_")
-        name = f"{RACE_CODES[race]} / {SEX_CODES[sex]}"
-        row = next(r for r in groups[line["job"]] if r["category"] == name)
-        assert (row["x"], row["n"]) == (int(line["top"]), 1000)
-        assert row["rate"] == pytest.approx(float(line["selection_rate"]), abs=1e-12)
-        assert row["impact_ratio"] == pytest.approx(float(line["disparate_impact_ratio"]), abs=1e-12)
+    for job in {line["job"] for line in published}:
+        made = table([Count(group, n, first[job, group]) for (where, group), n in shown.items() if where == job])
+        ours = {row.count.category: row for row in made.rows}
+        for line in (line for line in published if line["job"] == job):
+            row = ours[line["demo"]]
+            assert (row.count.x, row.count.n) == (int(line["top"]), 1000)
+            assert row.ratio is not None
+            assert float(row.count.x / row.count.n) == pytest.approx(float(line["selection_rate"]), abs=1e-12)
+            assert float(row.ratio) == pytest.approx(float(line["disparate_impact_ratio"]), abs=1e-12)
 
 
-def test_the_exhibit_of_the_museum_is_this_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = (ROOT / "examples" / "museum" / "rankings.sh").read_text(encoding="utf-8")
-    command = shlex.split(line.replace("$DATA", str(FOLDER.parent)))
-    assert command[0] == "audit"
-    assert main.run(command[1:]) == 0
-    told = capsys.readouterr().out
-    for job, ratio in (("HR", "0.53"), ("retail", "0.74")):
-        assert ratio in told, job
-
-
-def test_every_group_was_shown_first_equally_often() -> None:
-    file = rankings.read(FILE, leave_out="/oversampled/")
-    for found in file.rankings.values():
-        first = [r.groups[0] for r in found]
-        assert {first.count(group) for group in set(first)} == {125}
-
-
-def test_answers_that_misspell_a_name_are_counted() -> None:
-    found = draft.from_rankings(rankings.read(FILE, leave_out="/oversampled/"), draft.Settings())
-    assert found["data"]["unread"] == 0
-    assert 20 <= found["data"]["unlisted"] <= 30
-    assert any("misspelt" in w for w in found["warnings"])
-
-
-def test_without_leaving_out_the_figures_are_others() -> None:
-    file = rankings.read(FILE)
-    assert {job: len(found) for (_, job), found in file.rankings.items()} == {
-        "HR specialist": 1036,
-        "retail": 1044,
-        "software engineer": 1035,
-    }
+def test_the_import_says_who_comes_first_less_often(rows: Path) -> None:
+    found = observe.observe(answer_files.read([rows]), mapping.load(MUSEUM / "rankings.toml"))
+    (claim,) = [c for c in claims(found.table, found.question) if c.family == "net" and set(c.groups) == {"M", "W"}]
+    assert claim.estimate is not None
+    assert 100 * abs(claim.estimate) == pytest.approx(2.4, abs=0.05)
+    assert "2.4 points less often" in PAGE
+    assert "3,115 rankings" in PAGE

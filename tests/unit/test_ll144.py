@@ -183,7 +183,6 @@ def test_exclusion_is_a_recorded_decision(capsys: pytest.CaptureFixture[str], tm
         (("--selected", "ok", "--exclude-below-2-percent", "Asian="), "CATEGORY=JUSTIFICATION"),
         (("--selected", "ok", "--exclude-below-2-percent", "Asian=few"), "is 33.33 % of the known records"),
         (("--selected", "ok", "--exclude-below-2-percent", "Elves=few"), "unknown category 'Elves'"),
-        (("--selected", "ok", "--leave-out", "x"), "only with --rankings"),
         (("--selected", "ok", "--out", "x.pdf"), ".html or a .json"),
         (("--selected", "ok", "--format", "xml"), "terminal or json"),
         (("--selected", "ok", "--map", "nowhere.yaml"), "nowhere.yaml: there is no such file"),
@@ -400,113 +399,6 @@ def test_ethnicity_comes_first() -> None:
 def test_no_synonym_stands_in_two_categories() -> None:
     assert categories.load().sex["m"] == "Male"
     assert set(categories.load().race_ethnicity.values()) == set(categories.RACES)
-
-
-RANKING = {"job": "cook", "default_order": ["Ann O'Lee", "Bo Diaz"], "demo_order": ["A_W", "H_M"], "run": "r1"}
-
-
-def test_rankings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    answers = ["1. bo diaz\n2. Ann O'Lee", "1. ANN O'LEE", "1. An Lee\n2. Bo Diaz", "none of them"]
-    path.write_text("\n".join(json.dumps(RANKING | {"response": a}) for a in answers), encoding="utf-8")
-    found = computed(capsys, "--rankings", path)
-    assert found["kind"] == "ranking"
-    assert found["ll144"]["tables"] is None
-    assert found["ll144"]["data_kind"] == "test"
-    assert (found["data"]["unread"], found["data"]["unlisted"]) == (1, 1)
-    table = {r["category"]: (r["x"], r["n"]) for r in found["ll144"]["groups"][0]["tables"]["sex"]}
-    assert table == {"Male": (2, 4), "Female": (1, 4)}
-    _, text, _ = run(capsys, "--rankings", path)
-    assert "not a bias audit under Local Law 144" in " ".join(text.split())
-    assert "Draft of the published summary" not in text
-
-
-def test_rankings_by_several_models_are_never_pooled(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    lines = [RANKING | {"model": "one", "response": "1. Bo Diaz"}] * 3
-    lines += [RANKING | {"model": "two", "response": "1. Ann O'Lee"}, RANKING | {"response": "1. Bo Diaz"}]
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    found = computed(capsys, "--rankings", path)
-    counted = {
-        g["group"]: {r["category"]: (r["x"], r["n"]) for r in g["tables"]["sex"]} for g in found["ll144"]["groups"]
-    }
-    assert counted == {
-        "model not stated: cook": {"Male": (1, 1), "Female": (0, 1)},
-        "one: cook": {"Male": (3, 3), "Female": (0, 3)},
-        "two: cook": {"Male": (0, 1), "Female": (1, 1)},
-    }
-    assert any("rankings by 3 models" in w and "--model NAME" in w for w in found["warnings"])
-    alone = computed(capsys, "--rankings", path, "--model", "two")
-    assert [g["group"] for g in alone["ll144"]["groups"]] == ["cook"]
-    assert (alone["data"]["models"], alone["data"]["rankings"]) == (["two"], 1)
-    code, _, err = run(capsys, "--rankings", path, "--model", "three")
-    assert (code, "Models: model not stated, one, two." in flat(err)) == (2, True)
-
-
-def test_rankings_as_a_provider_sent_them_and_folders_of_them(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    shown = {k: RANKING[k] for k in ("job", "default_order", "demo_order")}
-    folder = tmp_path / "answers"
-    (folder / "cook" / "extra").mkdir(parents=True)
-    (folder / ".checkpoints").mkdir()
-
-    def chat(text: str) -> dict[str, Any]:
-        return {"model": "one", "choices": [{"message": {"content": text}}], "context": shown}
-
-    for name, value in {
-        "cook/run_0.json": chat("1. Bo Diaz"),
-        "cook/run_1.json": {"model": "one", "content": [{"type": "text", "text": "1. Bo Diaz"}], "context": shown},
-        "cook/extra/run_2.json": chat("1. Ann O'Lee"),
-        ".checkpoints/run_0.json": chat("1. Bo Diaz"),
-    }.items():
-        (folder / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
-    found = computed(capsys, "--rankings", folder)
-    assert (found["data"]["rankings"], found["data"]["models"]) == (3, ["one"])
-    table = {r["category"]: r["x"] for r in found["ll144"]["groups"][0]["tables"]["sex"]}
-    assert table == {"Male": 2, "Female": 1}
-    assert computed(capsys, "--rankings", folder, "--leave-out", "/extra/")["data"]["left_out"] == 1
-    one = computed(capsys, "--rankings", folder / "cook" / "run_0.json")
-    assert one["data"]["rankings"] == 1
-    run(capsys, "--rankings", folder, "--out", tmp_path / "runs")
-    (made,) = (tmp_path / "runs").glob("2*")
-    assert main.run(["verify", str(made)]) == 0
-    assert "answers is the file of outcomes that was read" in capsys.readouterr().out
-    (folder / "cook" / "run_0.json").write_text(json.dumps(chat("1. Bo Diaz") | {"context": None}), "utf-8")
-    code, _, err = run(capsys, "--rankings", folder)
-    assert (code, "run_0.json: the field job is missing" in flat(err)) == (2, True)
-    bare = tmp_path / "bare.json"
-    bare.write_text(json.dumps({"model": "one", "choices": []}), encoding="utf-8")
-    assert 'add "context"' in flat(run(capsys, "--rankings", bare)[2])
-    assert "this is JSON, not CSV" in flat(run(capsys, "--counts", bare)[2])
-    (tmp_path / "empty").mkdir()
-    assert "no rankings in this folder" in flat(run(capsys, "--rankings", tmp_path / "empty")[2])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "line 1: no JSON"),
-        ('{"job": "x"}', "line 1: the field default_order is missing"),
-        (json.dumps(RANKING | {"response": "", "demo_order": ["Q_W", "H_M"]}), "'Q_W' is no group"),
-        (json.dumps(RANKING | {"response": "", "demo_order": ["A_W"]}), "as many entries"),
-    ],
-)
-def test_bad_rankings(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_text(text, encoding="utf-8")
-    code, _, err = run(capsys, "--rankings", path)
-    assert code == 2
-    assert message in " ".join(err.split())
-
-
-def test_rankings_take_no_audit_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_text(json.dumps(RANKING | {"response": "1. Bo Diaz"}), encoding="utf-8")
-    assert run(capsys, "--rankings", path, "--audit-date", "2026-01-01")[0] == 2
-    assert run(capsys, "--rankings", path, "--data-kind", "historical")[0] == 2
-    assert run(capsys, "--rankings", path, "--leave-out", "r1")[0] == 2
-    assert run(capsys, "--rankings", path)[0] == 0
 
 
 PUBLISHED = """sex;race;n;selected;printed

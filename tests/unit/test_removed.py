@@ -31,6 +31,7 @@ from auditor.cli.main import run
         (["tabular", "--mode", "population"], "--mode", "--theta"),
         (["tabular", "--columns=sex"], "--columns", "--protected"),
         (["tabular", "--seed-source", "data"], "--seed-source", "clusters"),
+        (["ll144", "--rankings", "r.jsonl"], "--rankings", "audit import"),
         (["report", "latest", "--section", "acme/contact"], "--section", "--format json"),
         (["report", "latest", "--format", "inspect"], "--format inspect", "--format answers"),
     ],

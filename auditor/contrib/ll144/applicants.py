@@ -240,8 +240,7 @@ def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int,
     text = row_files.decode(path, raw)
     if text.lstrip()[:1] in ("{", "["):
         raise DataFileError(
-            f"{path}: this is JSON, not CSV. Rankings that a model gave, as JSON lines, as a provider sent them, or a "
-            "folder of either: --rankings. Outcomes of people: a CSV file"
+            f"{path}: this is JSON, not CSV. Give outcomes of people as CSV; answers of a model go to audit import"
         )
     table = row_files.parse(path, text, wanted=tuple(wanted.values()))
     for option, name in wanted.items():

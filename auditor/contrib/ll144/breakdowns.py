@@ -64,20 +64,16 @@ def tally(people: Iterable[Person], x: Iterable[bool]) -> list[Cell]:
 
 
 def breakdown(
-    cells: Sequence[Cell],
-    *,
-    excluded: Mapping[str, str] | None = None,
-    partly_known: bool = False,
-    one_per_run: bool = False,
+    cells: Sequence[Cell], *, excluded: Mapping[str, str] | None = None, partly_known: bool = False
 ) -> Breakdown:
     """Compute the three tables from people by sex and race.
 
     Totals (`ALL`) take the place of sums of cells in the table they belong to. With ``partly_known`` somebody with one
     unknown attribute counts in the table of the other; otherwise such people are in no table, as the rule's example has
-    it. ``excluded`` and ``one_per_run`` are as for `auditor.measure.impact.table`.
+    it. ``excluded`` is as for `auditor.measure.impact.table`.
     """
     counts = {name: _counts(cells, name, partly_known) for name in NAMES}
-    tables = {n: table(c, excluded=excluded, one_per_run=one_per_run) for n, c in counts.items()}
+    tables = {n: table(c, excluded=excluded) for n, c in counts.items()}
     unknown = [c for c in cells if None in (c.sex, c.race)]
     bounds, reason = _bounds(cells, tables, counts, partly_known)
     return Breakdown(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import compress
 from typing import Any
@@ -13,10 +13,7 @@ from auditor._version import __version__
 from auditor.contrib.ll144 import other_tables
 from auditor.contrib.ll144.applicants import Cell, Person, Source
 from auditor.contrib.ll144.breakdowns import Breakdown, breakdown, tally
-from auditor.contrib.ll144.rankings import NOT_STATED, RankingFile
-from auditor.contrib.ll144.rankings import cells as ranking_cells
 from auditor.core.errors import ConfigError
-from auditor.core.shown import plural
 from auditor.measure.impact import ImpactTable, MedianRule, median_rule, ratio_text, round_half_up
 
 SCHEMA_VERSION = "1.0"
@@ -117,42 +114,6 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
         record["warnings"].append(
             "Counts above the median were given, not scores: the median itself and ties at it cannot be checked."
         )
-    return record
-
-
-def from_rankings(file: RankingFile, settings: Settings) -> dict[str, Any]:
-    """Compute first places by group from recorded rankings: test data, for each model and job, never an LL144 audit."""
-    groups, warnings = [], []
-    for (model, job), several in file.rankings.items():
-        title = f"{model}: {job}" if len(file.models) > 1 else job
-        part = _group(title, breakdown(ranking_cells(several), one_per_run=True))
-        groups.append(part | {"model": model, "job": job})
-    record = _record("selection", file.source, replace(settings, data_kind="test"), None, groups)
-    record["kind"] = "ranking"
-    n = sum(len(several) for several in file.rankings.values())
-    record["data"] |= {
-        "rankings": n,
-        "left_out": file.left_out,
-        "unread": file.unread,
-        "unlisted": file.unlisted,
-        "models": list(file.models),
-    }
-    if len(file.models) > 1:
-        warnings.append(
-            f"The file holds rankings by {len(file.models)} models: {', '.join(file.models)}. They are never "
-            "added up: each model has tables of its own for each job (--model NAME for one of them)."
-        )
-    if NOT_STATED in file.models:
-        warnings.append("Some lines or all do not name the model that answered.")
-    if file.unlisted:
-        warnings.append(
-            f"In {file.unlisted:,} of {plural(n, 'answer')} the first shown name that stands in the answer letter "
-            "for letter is not in the first place of the list: the model misspelt, invented or shortened a "
-            "name. The name found counts as first."
-        )
-    if file.unread:
-        warnings.append(f"{file.unread:,} of {plural(n, 'answer')} name nobody who was shown; nobody counts as first.")
-    record["warnings"] = warnings
     return record
 
 
