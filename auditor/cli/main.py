@@ -37,7 +37,7 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help; t
 }
 FIRST = 8
 REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to use instead
-    "score": "use audit import ANSWERS --generated RUN",
+    "score": "use audit import --generated RUN ANSWERS",
     "replay": "use audit show RUN ID --again",
     "explain": "use audit show CODE",
     "watch": "use audit compare DIR",
@@ -52,7 +52,7 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--insertions": "use --suite grammar or texts that name the attribute",
     "--generation bandit": "use --generation prob",
     "--generation uniform": "use --generation rand",
-    "--rankings": "use audit import with a mapping (docs/museum.md)",
+    "--rankings": "use audit import --map, with one row for each person of a ranking",
     "--section": "print the figures from audit report RUN --format json",
     "--strategy": "use --suite joint-first",
     "--scope": "every edit changes all words of a group in a text",

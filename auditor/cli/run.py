@@ -163,7 +163,7 @@ def generate(format: frame.Format = "terminal", config: frame.Config = None, **o
         f"  {', '.join(f'{n:,} {name}' for name, n in counts.items())}",
         "  cases.jsonl    originals and variants, discarded ones with the reason",
         '  prompts.jsonl  what to ask; answer each line as {"prompt_sha256": …, "replicate": 0, "output": …}',
-        f"Then: audit import FILE --generated {quoted(path)}",
+        f"Then: audit import --generated {quoted(path)} FILE",
     )
     return 0
 

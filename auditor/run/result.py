@@ -266,7 +266,7 @@ def resume(path: Path, *, observe: Observer = silent, limits: Mapping[str, Any] 
                 )
         if not plan.models:
             raise ConfigError(
-                f"{path} was generated without a model. Judge answers with: audit import FILE --generated {path}"
+                f"{path} was generated without a model. Judge answers with: audit import --generated {path} FILE"
             )
         texts = path / TEXTS
         parts = prepare(plan, seeds=read_texts(texts) if texts.is_file() else None)

@@ -241,9 +241,9 @@ def test_the_json_list_of_tasks_holds_every_label(capsys: pytest.CaptureFixture[
     assert rows["salary"]["scale"] == [15000, 1000000]
 
 
-@pytest.mark.parametrize(("group", "told"), [("grammar", "alternatives"), ("tasks", "favourable")])
+@pytest.mark.parametrize(("group", "told"), [("grammars", "alternatives"), ("tasks", "favourable")])
 def test_formats_are_described_by_a_command(group: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said([group, "format"], capsys)
+    code, out, _ = said(["list", group, "format"], capsys)
     assert code == 0
     assert told in out
 

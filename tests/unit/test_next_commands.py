@@ -128,7 +128,7 @@ def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
     ("argv", "code", "told"),
     [
         ("run --task sentiment --model vader --data 'my texts.txt' --max-calls 1 --out 'my runs'", 3, "audit resume"),
-        ("generate --task sentiment --data 'my texts.txt' --out 'my runs'", 0, "audit import"),
+        ("generate --task sentiment --data 'my texts.txt' --out 'my runs'", 0, "audit import --generated"),
         ("plan freeze --task sentiment --model vader --limit 2 --output 'my plan.toml'", 0, "audit run --plan"),
         ("list tasks new mine --out 'my task.yaml'", 0, "audit --task"),
         ("ll144 --write-map 'my map.yaml'", 0, "audit ll144 --map"),

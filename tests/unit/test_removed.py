@@ -18,7 +18,7 @@ from auditor.cli.main import run
         (["--suite", "grammar", "--generation", "uniform"], "--generation uniform", "--generation rand"),
         (["--suite=grammar", "--generation=bandit"], "--generation bandit", "--generation prob"),
         (["dictionary", "check", "x.yaml"], "dictionary", "audit list dictionaries"),
-        (["score", "run", "--responses", "x.jsonl"], "score", "audit import ANSWERS --generated RUN"),
+        (["score", "run", "--responses", "x.jsonl"], "score", "audit import --generated RUN ANSWERS"),
         (["replay", "latest", "F001"], "replay", "audit show RUN ID --again"),
         (["explain", "HID201"], "explain", "audit show CODE"),
         (["watch", "series"], "watch", "audit compare DIR"),
