@@ -52,7 +52,7 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--insertions": "use --suite grammar or texts that name the attribute",
     "--generation bandit": "use --generation prob",
     "--generation uniform": "use --generation rand",
-    "--rankings": "use audit import --map, with one row for each person of a ranking",
+    "--rankings": "use audit import --map",
     "--section": "print the figures from audit report RUN --format json",
     "--strategy": "use --suite joint-first",
     "--scope": "every edit changes all words of a group in a text",
