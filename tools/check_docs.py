@@ -93,7 +93,8 @@ def problems() -> list[str]:
                 continue
             if not (path.parent / target).exists() and target != "cli.md":
                 found.append(f"{name}: link to {target}, which does not exist")
-        told = (command_problem(line, known) for line in shown(text))
+        history = path.name == "CHANGELOG.md"  # it names commands that are gone
+        told = (command_problem(line, known) for line in shown("" if history else text))
         found += [f"{name}: {problem}" for problem in dict.fromkeys([*told, *unmarked(text)]) if problem]
     return found
 
