@@ -21,7 +21,7 @@ from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 WIDTH = 100
 # Commands that decide by their first word themselves, so their help does not list what follows.
-FURTHER = {"plan": ("freeze", "freeze tabular", "show"), "tabular": ("schema", "resume"), "list": tuple(LISTS)}
+FURTHER = {"plan": ("freeze", "freeze tabular", "show"), "tabular": ("schema",), "list": tuple(LISTS)}
 LISTED = re.compile(r"^Commands:\n((?:  .*\n?)+)", re.MULTILINE)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 

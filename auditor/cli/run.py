@@ -198,7 +198,7 @@ def resume(
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.agent.session_folder import SESSION
-    from auditor.cli import trials
+    from auditor.cli import tabular, trials
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
@@ -214,9 +214,9 @@ def resume(
     if (path / TRIAL).is_file():
         return trials.resume_trial(path, limits, consented, format)
     folder = RunFolder.open(path)
-    if folder.plan.get("kind") == "tabular":
-        raise ConfigError(f"{path} is a tabular run.", below=f"Go on with: audit tabular resume {quoted(path)}")
     require_intact(path)
+    if folder.plan.get("kind") == "tabular":
+        return tabular.go_on(path, limits, consented, format, fail_on, full=full)
     panels = "panels" in folder.plan
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")

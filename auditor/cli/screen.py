@@ -91,7 +91,7 @@ def interrupted() -> None:
     except (OSError, ValueError, AttributeError):
         rows = False
     only = " A run of rows goes on only with --task or an http: model; run others again." if rows else ""
-    way = "audit tabular resume {}" if rows else GOES_ON.get(name, "audit resume {}")
+    way = GOES_ON.get(name, "audit resume {}")
     return complain(f"Interrupted. What was answered is on disk.{only}", f"Go on with: {way.format(quoted(str(home)))}")
 
 

@@ -47,9 +47,8 @@ def tabular(
     """Search for rows whose label changes when only protected columns change.
 
     \b
-    Two more commands (each has --help):
+    Another command (it has --help):
       audit tabular schema DATA   write a schema to edit
-      audit tabular resume RUN    go on with a run of --task or an http: model
     """  # noqa: D301 - the mark is click's own: lines below it are not joined
     from auditor.tables.tabular_run import audit_table, load_frozen, with_flags
 
@@ -169,7 +168,7 @@ def _finish(run: TabularRun, format: str, fail_on: str | None, *, full: bool) ->
             named = run_folders.Named.of({**typed.raw["spec"], "max_calls": 0}).options()
             more = proposed.raised(typed)
             reason += ". A higher limit is for the whole run" if more else ""
-            further = f"Go on with: audit tabular resume {quoted(run.path)}{named}{more}"
+            further = f"Go on with: audit resume {quoted(run.path)}{named}{more}"
         complain(f"The search is incomplete: {reason}.", further)
     return run_folders.judge(record, fail_on, partial=not run.complete)
 
@@ -196,32 +195,26 @@ def schema(
     return 0
 
 
-@takes("tabular resume", TabularPlan)
-def resume(
-    run: frame.RunArgument,
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    fail_on: frame.FailOn = None,
-    model: run_folders.Models = None,
-    base_url: run_folders.Address = None,
-    yes: run_folders.Yes = False,
-    **limits: object,
+def go_on(
+    path: Path,
+    limits: Mapping[str, object],
+    consented: run_folders.Consented,
+    format: str,
+    fail_on: str | None,
+    *,
+    full: bool,
 ) -> int:
-    """Finish RUN, a run with --task or an http: model. New limits may be given; they are for the whole run."""
+    """Finish a run with --task or an http: model; see `auditor.cli.run.resume`."""
     from auditor.store.folder import RunFolder
     from auditor.tables import resume_table
 
-    path = run_folders.find_intact(run)
-    plan, again = RunFolder.open(path).plan, f"tabular resume {quoted(path)}"
-    named = run_folders.Named.of(plan | limits)
-    named.consent(path, again=again, yes=yes, named=model or (), base_url=base_url)
+    named = run_folders.Named.of(RunFolder.open(path).plan | dict(limits))
+    named.consent(path, again=f"resume {quoted(path)}", **consented)
     return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on, full=full)
 
 
 def command(argv: list[str]) -> int:
     """Run the command and return its exit code."""
-    if argv[:1] == ["resume"]:
-        return invoke(resume, "tabular resume", argv[1:])
     if argv[:1] == ["schema"]:
         return invoke(schema, "tabular schema", argv[1:])
     return invoke(tabular, "tabular", argv)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
@@ -91,56 +91,15 @@ class RowDecision:
         return Answer(status="ok", value=output)
 
 
-class Book:
-    """Every row that was asked, and every answer to it; in a run folder they are journaled too.
-
-    The answers in the folder of a run that goes on are `known`, and not asked again.
-    """
-
-    def __init__(self, suite: str = "", sampling: Sampling = "iid", folder: RunFolder | None = None) -> None:
-        self.suite, self.sampling, self.folder = suite, sampling, folder
-        self.rows: dict[str, Mapping[str, object]] = {}
-        self.answers: dict[str, dict[int, Response]] = defaultdict(dict)
-        self.known: dict[Key, Response] = {}
-        for response in folder.responses() if folder is not None else ():
-            if definitive(response):
-                self.known[response.prompt_sha256, response.replicate] = response
-                self.answers[response.prompt_sha256][response.replicate] = response
-
-    def row(self, variant: Variant, prompt: Prompt) -> None:
-        """Take note of a row before it is asked: the row as an input without edits."""
-        assert not isinstance(variant.input, str)
-        self.rows[prompt.sha256] = variant.input
-        if self.folder is not None:
-            name = variant.id.partition(".")[0]
-            case = Case(id=name, suite=self.suite, original=variant, variants=(), sampling=self.sampling)
-            self.folder.add_case(case, {})
-            self.folder.add_prompt(variant.id, prompt)
-
-    def response(self, response: Response) -> None:
-        """Take note of an answer."""
-        self.answers[response.prompt_sha256][response.replicate] = response
-        if self.folder is not None:
-            self.folder.add_response(response)
-
-    def used(self) -> dict[str, int]:
-        """Return tokens and cached answers of the whole run, also where an earlier process began it."""
-        answers = [answer for row in self.answers.values() for answer in row.values()]
-        paid = [answer.usage for answer in answers if answer.usage is not None and not answer.cached]
-        return {
-            "cached": sum(answer.cached for answer in answers),
-            "tokens_in": sum(usage.tokens_in for usage in paid),
-            "tokens_out": sum(usage.tokens_out for usage in paid),
-        }
-
-
 class RowClient:
     """Asks a model about rows through a task's prompts.
 
-    Answers that are in ``book`` are charged to ``budget`` at once, so that a resumed run keeps the limits of the whole
+    Each row is journaled in ``folder`` as an input without edits, with its answers. The answers of a folder that goes
+    on are not asked again; they are charged to ``budget`` at once, so that a resumed run keeps the limits of the whole
     run. ``per_case`` is how many rows one case needs: a limit that leaves fewer is reached. A row's label is the
     answer of more than half of its replicates. ``rows`` counts rows by what came of them (`STATUSES`; divided:
-    replicates without a majority); all but ok are not judged.
+    replicates without a majority); all but ok are not judged. ``answers`` and ``asked`` hold every answer and every
+    row, by prompt.
 
     Raises
     ------
@@ -155,7 +114,9 @@ class RowClient:
         columns: Sequence[str],
         *,
         budget: Budget,
-        book: Book | None = None,
+        suite: str = "",
+        sampling: Sampling = "iid",
+        folder: RunFolder | None = None,
         per_case: int = 1,
         cache: Cache | None = None,
         format: str | None = None,
@@ -171,22 +132,24 @@ class RowClient:
             )
         if format is not None and format not in task.formats:
             raise ConfigError(f"task {task.name!r} has no prompt format {format!r}; formats: {', '.join(task.formats)}")
-        if replicates < 1:
-            raise ConfigError(f"--replicates must be at least 1, got {replicates}")
         self.model, self.task, self.columns = model, task, tuple(columns)
-        self.budget, self.replicates, self.book = budget, replicates, book or Book()
+        self.budget, self.replicates, self.folder = budget, replicates, folder
         self.format = BARE if model.style == "text" else format or task.default_format
         self.rows: Counter[str] = Counter()
         self.reported: set[str] = set()
+        self.asked: dict[str, Mapping[str, object]] = {}
+        self._suite, self._sampling = suite, sampling
         self._per_case, self._spell, self._observe = per_case, spell, observe or (lambda event: None)
+        known = [] if folder is None else [r for r in folder.responses() if definitive(r)]
+        self.answers: dict[Key, Response] = {(r.prompt_sha256, r.replicate): r for r in known}
+        self._known = {key for key, r in self.answers.items() if not r.cached}
         self._used = set[Key]()
-        paid = [r for r in self.book.known.values() if not r.cached]
-        self._paid, self._lost = len(paid), 0
-        budget.charge(calls=self._paid, usd=sum(r.cost_usd or 0.0 for r in paid))
+        self._paid, self._lost = len(self._known), 0
+        budget.charge(calls=self._paid, usd=sum(self.answers[key].cost_usd or 0.0 for key in self._known))
         # The limit that the run began with: `left` says what it said then, until that limit is reached, so that the
         # search takes the same way again.
         self._first: int | None = None
-        if (folder := self.book.folder) is not None:
+        if folder is not None:
             self._first = folder.plan.get("max_calls")
             budget.keep(folder.path / BOOK)
             self._lost = budget.calls - self._paid  # calls of an earlier process without an answer in the journal
@@ -195,8 +158,9 @@ class RowClient:
             cache=cache,
             budget=budget,
             concurrency=concurrency,
-            answered=self.book.known,
+            answered=self.answers,
             on_response=self._heard,
+            remember=False,
             keep=lambda text, format: self.read(text, format).status == "ok",
             give_up=bool(task.sha256),
         )
@@ -207,23 +171,33 @@ class RowClient:
 
     def journal(self, folder: RunFolder) -> None:
         """Keep rows, answers and what is spent in the folder of a new run."""
-        self.book.folder = folder
+        self.folder = folder
         self.budget.keep(folder.path / BOOK)
 
     def _heard(self, response: Response) -> None:
-        self.book.response(response)
+        self.answers[response.prompt_sha256, response.replicate] = response
+        if self.folder is not None:
+            self.folder.add_response(response)
         counts = self.client.counts
-        done = counts.answered + counts.cached + counts.replayed + counts.failed
         self._observe(
             Progress(
                 phase="ask",
                 model=self.model.name,
-                done=done,
+                done=counts.answered + counts.cached + counts.replayed + counts.failed,
                 cached=counts.cached,
                 failed=self.rows["failed"],
                 cost_usd=self.budget.spent_usd or None,
             )
         )
+
+    def used(self) -> dict[str, int]:
+        """Return tokens and cached answers of the whole run, also where an earlier process began it."""
+        paid = [answer.usage for answer in self.answers.values() if answer.usage is not None and not answer.cached]
+        return {
+            "cached": sum(answer.cached for answer in self.answers.values()),
+            "tokens_in": sum(usage.tokens_in for usage in paid),
+            "tokens_out": sum(usage.tokens_out for usage in paid),
+        }
 
     def read(self, output: str, format: str) -> Answer:
         """What an answer says."""
@@ -249,17 +223,24 @@ class RowClient:
         BudgetExceeded, UserError
             Not all rows were answered: a limit, or the server was lost. It answered nothing at all.
         """
-        requests: list[Request] = []
+        cases, prompts = list[Case](), list[tuple[str, Prompt]]()
         for row in rows.tolist():
             text = self._spell(self.columns, row)
             prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
-            name = f"{id_of('r', text)}.o"
-            values = {c: scalar(v) for c, v in zip(self.columns, row, strict=True)}
-            self.book.row(Variant(id=name, input=values), prompt)
-            requests += [Request(prompt=prompt, replicate=k, variant_id=name) for k in range(self.replicates)]
-        for key in {(r.prompt.sha256, r.replicate) for r in requests} & self.book.known.keys():
-            if not self.book.known[key].cached:  # counted as used, once
-                self._used.add(key)
+            case, values = id_of("r", text), {c: scalar(v) for c, v in zip(self.columns, row, strict=True)}
+            original = Variant(id=f"{case}.o", input=values)
+            cases.append(Case(id=case, suite=self._suite, original=original, variants=(), sampling=self._sampling))
+            prompts.append((original.id, prompt))
+            self.asked[prompt.sha256] = values
+        if self.folder is not None:
+            self.folder.add_cases((case, {}, None) for case in cases)
+            self.folder.add_prompts(prompts)
+        requests = [
+            Request(prompt=prompt, replicate=k, variant_id=name)
+            for name, prompt in prompts
+            for k in range(self.replicates)
+        ]
+        self._used |= {(r.prompt.sha256, r.replicate) for r in requests} & self._known  # counted as used, once
         responses = self._do(self.client.ask(requests))
         stopped = self.client.stopped
         if stopped is not None and any(r.output is None for r in responses):

@@ -17,7 +17,7 @@ from auditor.measure.p_values import holm
 from auditor.tables.row_schema import Schema
 
 if TYPE_CHECKING:
-    from auditor.tables.row_client import Book, RowClient
+    from auditor.tables.row_client import RowClient
 
 
 LEVEL = 0.05
@@ -76,7 +76,7 @@ class Dealt(NamedTuple):
 
 
 def measure(
-    book: Book, asked: RowClient, schema: Schema, sets: Iterable[tuple[str, ...]], seed: int, *, complete: bool = True
+    asked: RowClient, schema: Schema, sets: Iterable[tuple[str, ...]], seed: int, *, complete: bool = True
 ) -> Noise:
     """The noise of repeated answers, and the tests of labels against it; nothing with one answer a row.
 
@@ -88,7 +88,9 @@ def measure(
     if k < 2:
         return Noise(same_row=None)
     names: dict[str, int] = {}
-    read = [(row, [_label(book.answers[sha].get(i), asked, names) for i in range(k)]) for sha, row in book.rows.items()]
+    read = [
+        (row, [_label(asked.answers.get((sha, i)), asked, names) for i in range(k)]) for sha, row in asked.asked.items()
+    ]
     unlike: dict[tuple[object, ...], list[bool]] = defaultdict(list)
     for row, labels in read:
         if min(labels) >= 0:

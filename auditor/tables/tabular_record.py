@@ -93,7 +93,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
         lost = asked.statuses()
         answered = {
             **asked.budget.as_record([asked.model]),
-            "cached": asked.book.used()["cached"],
+            "cached": asked.used()["cached"],
             "rows_asked": sum(lost.values()),
             **{name: lost[name] for name in ("failed", "filtered", "refused", "unparsed")},
             "not_judged": evaluator.not_judged,
@@ -159,7 +159,7 @@ def _section(outcome: Outcome) -> dict[str, object]:
             "replicates": asked.replicates,
             "rows": asked.statuses(),
             "calls": asked.budget.calls,
-            "cached": asked.book.used()["cached"],
+            "cached": asked.used()["cached"],
         }
     if noise is not None:
         section["noise"] = noise.to_record(schema.protected)
@@ -173,7 +173,7 @@ def _asked(asked: RowClient) -> dict[str, object]:
     return {
         "counts": {
             "calls": asked.budget.calls,
-            **asked.book.used(),
+            **asked.used(),
             **{name: getattr(counts, name) for name in ("replayed", "retries")},
             "rows": asked.statuses(),
         },

@@ -209,7 +209,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         noise = None
         if asked is not None and not asked.model.deterministic:
             sets = [columns_of(finding, schema.protected) for finding in findings]
-            noise = measure(asked.book, asked, schema, sets, plan.seed, complete=result.whole_cases)
+            noise = measure(asked, schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
         record = record_of(Outcome(opened, result, findings, subgroups, retrained, noise), started, folder)
         if folder is None:
@@ -265,7 +265,7 @@ def _client(
     from auditor.models.http import HttpTemplate
     from auditor.models.reply_cache import Cache
     from auditor.run.preparation import require_server, tell_proxies
-    from auditor.tables.row_client import Book, RowClient, RowDecision, predict_from_client, row_json, row_text
+    from auditor.tables.row_client import RowClient, RowDecision, predict_from_client, row_json, row_text
 
     require_server(plan, [plan.model])
     task = RowDecision() if plan.task is None else load_task(plan.task)
@@ -284,7 +284,9 @@ def _client(
         task,
         schema.names,
         budget=Budget(**{name: getattr(plan, name) for name in limits}),
-        book=Book(f"tabular.{plan.method}", "iid" if plan.method == "themis" else "directed", folder),
+        suite=f"tabular.{plan.method}",
+        sampling="iid" if plan.method == "themis" else "directed",
+        folder=folder,
         per_case=len(schema.combos),
         cache=cache,
         format=plan.prompt_format,

@@ -136,13 +136,10 @@ def test_a_limit_is_never_exceeded(server: Server, capsys: pytest.CaptureFixture
     assert 115 <= sum(server.asked.values()) <= 121
     assert record["counts"]["discriminatory"] > 0
     assert "the limit of 121 calls (--max-calls) was reached" in " ".join(captured.err.split())
-    assert "audit tabular resume" in " ".join(captured.err.split())
+    assert "audit resume" in " ".join(captured.err.split())
     (folder,) = Path("reports").glob("2*")
     before = Counter(server.asked)
-    assert (
-        audit(["tabular", "resume", str(folder), "--base-url", server.url, "--max-calls", "200", "--format", "json"])
-        == 3
-    )
+    assert audit(["resume", str(folder), "--base-url", server.url, "--max-calls", "200", "--format", "json"]) == 3
     record = json.loads(capsys.readouterr().out)
     assert 190 <= sum(server.asked.values()) <= 200
     assert record["counts"]["calls"] == sum(server.asked.values())

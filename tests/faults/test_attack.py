@@ -214,7 +214,7 @@ TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 12"
 BEGUN = {  # what makes a folder, and the command that goes on with it
     "texts": (TEXTS, "resume RUN --max-calls 14"),
     "panels": ("choose --task hiring --limit 4 --carrier name --attributes race --max-calls 4", "resume RUN --max-calls 6"),
-    "rows": ("tabular --task lending --protected sex --max-calls 4", "tabular resume RUN --max-calls 8"),
+    "rows": ("tabular --task lending --protected sex --max-calls 4", "resume RUN --max-calls 8"),
     "trial": (TEXTS, "mitigate RUN --with ignore --max-calls 200"),
     "again": (TEXTS, "show RUN VARIANT --again --replicates 1"),
     "session": (

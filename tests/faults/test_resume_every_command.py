@@ -121,12 +121,12 @@ CASES = {
         "tabular --task lending " + SERVED + LIMITS + "--method themis --protected sex --confidence 0.9 "
         "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --slices 3 --delta 2 "
         "--seed 3 --distance exact --max-evaluations 900",
-        "tabular resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
+        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
     ),
     "rows of a server": (
         "tabular --data rows.csv --target label --protected sex --schema rows.yaml --model http:rows-server.yaml "
         "--method aequitas --set global-n=40 --set local_n=20 --no-cache --max-calls 5000 --out runs",
-        "tabular resume RUN",
+        "resume RUN",
     ),
 }  # fmt: skip
 FIRST = {  # what a case needs

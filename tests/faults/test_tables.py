@@ -347,7 +347,7 @@ def test_a_resumed_run_counts_the_tokens_and_cost_of_all_its_parts(
         for limit in (40, 1000):
             assert code == 3
             (path,) = place.glob("runs/2*/run.json")
-            code, text = said(capsys, f"tabular resume {path.parent} --max-calls {limit} --yes")
+            code, text = said(capsys, f"resume {path.parent} --max-calls {limit} --yes")
         assert code == 0, text
         server.shutdown()
         thread.join()

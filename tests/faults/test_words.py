@@ -311,5 +311,5 @@ def test_rows_of_which_none_was_read_did_not_get_a_label(
     code, text = said(capsys, "tabular", "--task", "lending", "--model", model, "--protected", "sex", "--out", "runs")
     assert code == 3
     assert "Every row got a label" not in text
-    assert f"audit tabular resume runs/{latest().name}" in text
+    assert f"audit resume runs/{latest().name}" in text
     assert "max-calls N" not in text

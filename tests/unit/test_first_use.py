@@ -295,7 +295,6 @@ class TestHelp:
         _, out, _ = said(["tabular", "--help"], capsys)
         head = out.partition("--data")[0]
         assert "audit tabular schema DATA" in head
-        assert "audit tabular resume RUN" in head
 
 
 @pytest.mark.parametrize(("package", "extra"), [("pyarrow", "[parquet]"), ("datasets", "[datasets]")])

@@ -28,6 +28,7 @@ from auditor.cli.main import run
         (["--task=sentiment", "--strategy=adaptive"], "--strategy", "--suite joint-first"),
         (["run", "--task", "sentiment", "--scope", "term"], "--scope", "all words of a group"),
         (["--task=sentiment", "--scope=term"], "--scope", "all words of a group"),
+        (["tabular", "resume", "latest"], "tabular resume", "audit resume RUN"),
         (["tabular", "--mode", "population"], "--mode", "--theta"),
         (["tabular", "--columns=sex"], "--columns", "--protected"),
         (["tabular", "--seed-source", "data"], "--seed-source", "clusters"),

@@ -130,10 +130,10 @@ def test_calls_are_limited_and_a_run_goes_on(place: tuple[Path, Server], capsys:
     call = ["tabular", "--schema", "schema.yaml", "--model", "http:one.yaml", "--method", "aequitas", "--no-cache"]
     call += ["--set", "trials=0", "--set", "generated=80"]
     assert audit([*call, "--max-calls", "40", "--out", "runs"]) == 3
-    assert "audit tabular resume" in capsys.readouterr().err.replace("\n", " ")
+    assert "audit resume" in capsys.readouterr().err.replace("\n", " ")
     assert len(server.rows) == 40
     run = next(p for p in (folder / "runs").iterdir() if p.is_dir())
-    again = ["tabular", "resume", str(run), "--max-calls", "1000"]
+    again = ["resume", str(run), "--max-calls", "1000"]
     assert audit(again) == 2  # the folder names where rows would be sent
     assert "--model http:one.yaml" in " ".join(capsys.readouterr().err.split())
     assert len(server.rows) == 40
