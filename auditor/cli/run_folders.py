@@ -330,13 +330,15 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
     if result.path is not None:
         say_where(result.path)
     if not result.complete:
-        typed = read(result.record)
-        reason = f"The run is incomplete: {result.run.status_reason}"
+        typed, spec = read(result.record), result.record["spec"]
+        reason = f"The run is incomplete: {(result.run.status_reason or '').rstrip('.')}."
         if variant := run_checks.variant(typed):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
+        elif spec.get("kind") == "tabular" and not (spec["task"] or spec["model"].startswith("http:")):
+            complain(reason)  # rows of other models are asked again
         else:
             raised = proposed.raised(typed)
             further = " A higher limit is for the whole run." if raised else ""
-            named = Named.of(result.record["spec"]).options()
+            named = Named.of(spec).options()
             complain(f"{reason}{further}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")
     return judge(record, fail_on, partial=not result.complete)

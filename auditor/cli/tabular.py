@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
@@ -15,15 +14,11 @@ import typer
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import invoke, option, takes
 from auditor.cli.run_folders import agree
-from auditor.cli.screen import Draw, complain, fitted, say, screen
-from auditor.core import record as records
+from auditor.cli.screen import Draw, fitted, say
 from auditor.core.options import FILE, Group, Typed
 from auditor.core.shown import inline, quoted
 from auditor.core.types import names
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan, read_settings
-
-if TYPE_CHECKING:
-    from auditor.tables.tabular_plan import TabularRun
 
 
 @takes("tabular", TabularPlan, MethodOptions)
@@ -69,7 +64,9 @@ def tabular(
         show=lambda: _outlook(chosen, "terminal"),
         limits=" or ".join(f"--{name.replace('_', '-')} N" for name in limits),
     )
-    return _finish(audit_table(chosen, observe=Draw(), frozen=frozen), format, fail_on, full=full)
+    return run_folders.finish(
+        audit_table(chosen, observe=Draw(), frozen=frozen), format=format, fail_on=fail_on, full=full
+    )
 
 
 def settings_of(values: Mapping[str, object]) -> dict[str, object]:
@@ -149,30 +146,6 @@ def _check_rule(fail_on: str | None, method: str) -> None:
             )
 
 
-def _finish(run: TabularRun, format: str, fail_on: str | None, *, full: bool) -> int:
-    """Print a run and return its exit code."""
-    record = run_folders.with_waivers(dict(run.record))
-    if format == "json":
-        sys.stdout.write(json.dumps(record, indent=1, allow_nan=False) + "\n")
-    else:
-        sys.stdout.write(dataclasses.replace(run, record=record).to_text(**screen(), full=full))
-    sys.stdout.flush()
-    if run.path is not None:
-        run_folders.say_where(run.path)
-    if not run.complete:
-        from auditor.report import proposed
-
-        typed = records.read(run.record)
-        spec, reason, further = typed.spec, (typed.status_reason or "").rstrip("."), ""
-        if run.path is not None and (spec.task is not None or (spec.model or "").startswith("http:")):
-            named = run_folders.Named.of({**typed.raw["spec"], "max_calls": 0}).options()
-            more = proposed.raised(typed)
-            reason += ". A higher limit is for the whole run" if more else ""
-            further = f"Go on with: audit resume {quoted(run.path)}{named}{more}"
-        complain(f"The search is incomplete: {reason}.", further)
-    return run_folders.judge(record, fail_on, partial=not run.complete)
-
-
 def schema(
     data: Annotated[str, typer.Argument(metavar="DATA", help="A .csv or .csv.gz file with a header.")],
     target: Annotated[
@@ -210,7 +183,9 @@ def go_on(
 
     named = run_folders.Named.of(RunFolder.open(path).plan | dict(limits))
     named.consent(path, again=f"resume {quoted(path)}", **consented)
-    return _finish(resume_table(path, observe=Draw(), limits=limits), format, fail_on, full=full)
+    return run_folders.finish(
+        resume_table(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full
+    )
 
 
 def command(argv: list[str]) -> int:

@@ -1,10 +1,8 @@
-"""The plan of a tabular run, and what a run hands back."""
+"""The plan of a tabular run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
@@ -15,7 +13,7 @@ from auditor.core.plan import Plan
 from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan
 
 if TYPE_CHECKING:
-    from auditor.tables.finds import TabularResult
+    pass
 
 
 Method = Literal["themis", "aequitas", "sg"]
@@ -135,23 +133,3 @@ class TabularPlan(SharedPlan):
     def from_dict(cls, values: Mapping[str, object]) -> Self:
         """The plan that `as_dict` wrote; other entries are left out."""
         return cls.model_validate({name: value for name, value in values.items() if name in cls.written()})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TabularRun:
-    """What a run hands back: the record as plain data, the result, and where it was written."""
-
-    record: Mapping[str, object]
-    result: TabularResult
-    path: Path | None = None
-
-    @property
-    def complete(self) -> bool:
-        """Whether no limit ended the search early."""
-        return self.result.status == "complete"
-
-    def to_text(self, width: int = 100, encoding: str = "utf-8", color: bool = False, *, full: bool = False) -> str:
-        """The terminal report: one screen, with ``full`` all of it."""
-        from auditor.report.terminal import TerminalReport
-
-        return TerminalReport(width=width, encoding=encoding, color=color, full=full).render(self.record)

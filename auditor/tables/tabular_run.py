@@ -27,6 +27,7 @@ from auditor.core.types import Progress
 from auditor.run import freeze
 from auditor.run.audit import require_same_models
 from auditor.run.freeze import Frozen
+from auditor.run.result import Result
 from auditor.store.folder import RunFolder
 from auditor.tables.coded import load_profile
 from auditor.tables.columns import Codes
@@ -39,7 +40,7 @@ from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
 from auditor.tables.row_schema import Schema, dump_schema, uniform
-from auditor.tables.tabular_plan import TabularPlan, TabularRun, read_settings
+from auditor.tables.tabular_plan import TabularPlan, read_settings
 from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
 
 if TYPE_CHECKING:
@@ -51,6 +52,14 @@ GIVEN = 500  # given rows from which on slices are about them
 LOOKED_AT = 2_000  # rows that a quick model is asked about, to see which labels it gives
 QUOTE = " (in YAML, yes and no are quoted)"
 KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
+
+
+class TabularRun(Result):
+    """A finished search; ``result`` holds its scores, pairs and finds as they are."""
+
+    def __init__(self, record: dict[str, object], result: TabularResult, path: Path | None) -> None:
+        super().__init__(record, path=path, evidence=None, verdicts=())
+        self.result = result
 
 
 def audit_table(plan: TabularPlan, *, observe: Observer | None = None, frozen: Frozen | None = None) -> TabularRun:
@@ -212,10 +221,9 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             noise = measure(asked, schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
         record = record_of(Outcome(opened, result, findings, subgroups, retrained, noise), started, folder)
-        if folder is None:
-            return TabularRun(record=record, result=result)
-        write(folder, record)
-        return TabularRun(record=record, result=result, path=folder.path)
+        if folder is not None:
+            write(folder, record)
+        return TabularRun(record, result, None if folder is None else folder.path)
 
 
 def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, object]:
