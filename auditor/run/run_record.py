@@ -23,6 +23,7 @@ from auditor.report import run_checks as sentences
 from auditor.run import free, freeze, run_controls
 from auditor.run.loop import Loop
 from auditor.run.state import Tally
+from auditor.store.evidence import RunStore
 from auditor.tasks import own_labels
 from auditor.tasks.oracles import label_text
 
@@ -53,15 +54,11 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     estimates += [rates.row("noise_floor", value, Place(name, "")) for name, value in floors.items()]
     claims, seen, sections = _conclusions(loop, confirmed, floors)
     reason = _why_partial(loop)
+    spec = plan.as_dict() | {"models": [t.model.name for t in loop.tallies], "kind": task.kind.name}
+    facts = {**of_inputs(loop.parts.suite.describe()), **loop.parts.facts}
     record: dict[str, Any] = {
-        "id": loop.folder.id,
-        "format_version": FORMAT_VERSION,
-        "tool_version": __version__,
-        "status": "partial" if reason else "complete",
-        "status_reason": reason,
+        **frame(loop.folder, spec, reason, PACKAGES, facts, started=started, seconds=seconds),
         "stopped_by": loop.stopped_by or None,
-        "spec": plan.as_dict() | {"models": [t.model.name for t in loop.tallies], "kind": task.kind.name},
-        "provenance": _provenance(loop, started, seconds),
         "counts": _counts(loop),
         "estimates": estimates,
         "controls": run_controls.of_run(loop, noise),
@@ -98,6 +95,35 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if loop.until is not None:
         record["looks"] = loop.until.record()
     return record
+
+
+def frame(
+    folder: RunStore,
+    spec: Mapping[str, object],
+    reason: str,
+    packages: Sequence[str],
+    facts: Mapping[str, object],
+    *,
+    started: datetime,
+    seconds: float,
+) -> dict[str, Any]:
+    """Return what every record begins with: its run, its plan, and where it comes from."""
+    return {
+        "id": folder.id,
+        "format_version": FORMAT_VERSION,
+        "tool_version": __version__,
+        "status": "partial" if reason else "complete",
+        "status_reason": reason,
+        "spec": dict(spec),
+        "provenance": {
+            "started": started.isoformat(timespec="seconds"),
+            "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),
+            "seconds": round(seconds, 3),
+            **surroundings(packages),
+            "plan_sha256": folder.plan_sha256,
+            **facts,
+        },
+    }
 
 
 def _conclusions(
@@ -322,15 +348,3 @@ def _hinter(loop: Loop) -> dict[str, object]:
     tables = loop.observed.table, loop.observed.discarded
     made = {t.model.name: list(measures.mutants(*tables, t.model.name, t.formats)) for t in loop.tallies}
     return measures.records(made)
-
-
-def _provenance(loop: Loop, started: datetime, seconds: float) -> dict[str, object]:
-    return {
-        "started": started.isoformat(timespec="seconds"),
-        "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
-        **surroundings(PACKAGES),
-        "plan_sha256": loop.folder.plan_sha256,
-        **of_inputs(loop.parts.suite.describe()),
-        **loop.parts.facts,
-    }

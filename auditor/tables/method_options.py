@@ -30,14 +30,14 @@ EXACT_METHOD = "enumeration of the whole domain"
 NOTE = "not valid after stopping: with no change among the first rows the margin is 0"  # of the paper's own rule
 FILES = ("data", "profile")  # given rows and a distribution of rows: handed to a method beside its options
 REMOVED: Mapping[str, str] = {  # options until 0.2, and what to use instead
-    "mode": "themis searches sets of protected columns with --theta NUMBER, and aequitas is fully directed",
-    "columns": "protect the columns: --protected NAME,NAME --theta NUMBER",
-    "enumerate": "a small domain is walked through unless --max-samples N is given",
-    "seed_source": "sg starts from clusters of --data, and from uniform rows without --data",
-    "max_seconds": "use --max-seconds N",
-    "walk": "use --protocol aequitas for the walk as printed",
-    **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg for the paper's order"),
-    "ask": "use --method sg, which needs few calls",
+    "mode": "use --theta to search sets",
+    "columns": "use --protected NAME,NAME",
+    "enumerate": "give --max-samples to sample",
+    "seed_source": "sg takes clusters of --data",
+    "max_seconds": "use --max-seconds",
+    "walk": "use --protocol aequitas",
+    **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg"),
+    "ask": "use --method sg",
 }
 Sampler = Callable[[int], Codes]
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor._version import __version__
 from auditor.core import reading
 from auditor.core.errors import DataFileError
-from auditor.core.record import code_sha256, surroundings
+from auditor.core.record import code_sha256
 from auditor.core.record.rows import Score, Slices
 from auditor.core.shown import csv_text, plural, verb
-from auditor.core.types import FORMAT_VERSION, ClaimVerdict, Finding, digest
+from auditor.core.types import ClaimVerdict, Finding, digest
 from auditor.run import freeze
+from auditor.run.run_record import frame
+from auditor.store.evidence import RunStore
 from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.coded import bins_note
 from auditor.tables.columns import Codes
@@ -80,9 +81,8 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
     plan, asked, evaluator, fingerprint = opened.plan, opened.asked, opened.evaluator, opened.model.fingerprint
     # The report is left out: `audit report` writes it anew, and the register names its hash.
     files = {} if folder is None else {"files": _files(folder, outcome)}  # asks about rows of pairs
-    ended = datetime.now(UTC)
-    seconds = round((ended - started).total_seconds(), 3)
-    counts = {**result.counts, "evaluations_in_all": evaluator.evaluations, "seconds": seconds}
+    seconds = (datetime.now(UTC) - started).total_seconds()
+    counts = {**result.counts, "evaluations_in_all": evaluator.evaluations, "seconds": round(seconds, 3)}
     reason = result.status_reason
     of_model: dict[str, object] = {"counts": {"calls": evaluator.evaluations}}
     answered: dict[str, object] = {}
@@ -98,24 +98,9 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
             **{name: lost[name] for name in ("failed", "filtered", "refused", "unparsed")},
             "not_judged": evaluator.not_judged,
         }
+    facts = {"model_fingerprint": fingerprint, "code": code_sha256(), **inputs_of(opened), **files}
     record = {
-        "id": "in-memory" if folder is None else folder.id,
-        "format_version": FORMAT_VERSION,
-        "tool_version": __version__,
-        "status": result.status,
-        "status_reason": reason,
-        "spec": plan.as_dict(),
-        "provenance": {
-            "started": started.isoformat(timespec="seconds"),
-            **surroundings(PACKAGES),
-            "model_fingerprint": fingerprint,
-            "plan_sha256": None if folder is None else folder.plan_sha256,
-            "code": code_sha256(),
-            **inputs_of(opened),
-            **files,
-            "ended": ended.isoformat(timespec="seconds"),
-            "seconds": seconds,
-        },
+        **frame(folder or RunStore(), plan.as_dict(), reason, PACKAGES, facts, started=started, seconds=seconds),
         "controls": {},
         "diagnoses": [],
         "models": {plan.model: {"fingerprint": fingerprint, **of_model}},

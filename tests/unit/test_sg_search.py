@@ -165,7 +165,7 @@ def test_neighbourhoods_are_distributed_as_limes() -> None:
         ({"limit": True}, "limit must be a valid integer"),
         ({"threshold": 1.5}, "no option 'threshold'; options: limit, neighbourhood, protocol, samples"),
         ({"seed_share": 0.1}, "was removed in 0.3; use --protocol sg"),
-        ({"seed_source": "data"}, "was removed in 0.3; sg starts from clusters"),
+        ({"seed_source": "data"}, "was removed in 0.3; sg takes clusters"),
         ({"protocol": "paper"}, "protocol must be 'default' or 'sg'"),
     ],
 )

@@ -362,7 +362,7 @@ def test_nothing_found_is_not_determined(place: Path, capsys: pytest.CaptureFixt
         (["--model", "sklearn:tree.skops", "--mode", "fully"], "--mode was removed in 0.3; use --theta"),
         (
             ["--model", "sklearn:tree.skops", "--set", "mode=search"],
-            "mode of --method themis was removed in 0.3; themis searches",
+            "mode of --method themis was removed in 0.3; use --theta",
         ),
         ([], "needs --data FILE and --model"),
     ],
