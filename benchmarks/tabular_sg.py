@@ -19,10 +19,11 @@ import numpy as np
 from common import Row, shared
 from literal_sg import literal_sg
 
+from auditor.tables.coded import uniform
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import SgOptions
-from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.row_schema import Schema
 from auditor.tables.sg import PHASES, Search
 from auditor.tables.sg_inputs import Surrogate, fault_count
 

@@ -38,9 +38,8 @@ from tabular_aequitas import SLOW_TRIALS, literal
 from tabular_subjects import Subject, subject
 
 from auditor.tables.aequitas import run as aequitas
-from auditor.tables.coded import case_keys
+from auditor.tables.coded import case_keys, uniform
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.row_schema import uniform
 from auditor.tables.sg import run as sg
 
 CALLS = 500

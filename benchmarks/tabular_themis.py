@@ -23,8 +23,9 @@ from common import Row
 from tabular_subjects import available, subject
 
 from auditor.tables import method_options, themis
+from auditor.tables.coded import uniform
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.row_schema import Schema
 from auditor.tables.themis_search import search
 
 CASES = {"LR": 500_000, "DT": 500_000, "MLP": 100_000, "RF": 15_000, "SVM": 2_000}

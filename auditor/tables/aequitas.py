@@ -19,11 +19,11 @@ from auditor.core.record.rows import ColumnSet, RowPair, Score
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, mean_interval
 from auditor.tables.aequitas_walk import Finds, Stop, global_search, local_search
+from auditor.tables.coded import enumerate_rows, uniform
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
-from auditor.tables.row_schema import enumerate_rows, uniform
 
 LEVEL = 0.95  # of the interval of the share
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice

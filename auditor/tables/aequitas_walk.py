@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded
 from auditor.core.shown import plural, verb
-from auditor.tables.coded import Seen, case_keys
+from auditor.tables.coded import Seen, case_keys, uniform
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.method_options import AequitasOptions
-from auditor.tables.row_schema import uniform
 
 CHUNK = 16384
 STEP = 0.001  # Δv and Δpr: how far one answer moves the probability of a direction or of a column

@@ -1,4 +1,4 @@
-"""Keys of rows, sets of keys, and profiles to draw rows from.
+"""Rows that are drawn or walked through, keys of rows, and sets of keys.
 
 Bins serve searching and sampling, and never stand in for a value that somebody has.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownValue
 from auditor.tables.columns import Codes, Column
 from auditor.tables.csv_table import read_table
-from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.row_schema import Schema
 
 _RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
 
@@ -112,6 +112,36 @@ def case_keys(schema: Schema, codes: Codes) -> Keys:
     """Exact keys of the cases that rows belong to, shape (n,): the columns that are not protected."""
     index = schema.free_index
     return row_keys(codes[:, index], schema.cards[index])
+
+
+def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
+    """Rows drawn uniformly from the whole domain, shape (n, d), constraints ignored.
+
+    Examples
+    --------
+    >>> from auditor.tables.row_schema import Column, Schema
+    >>> schema = Schema(columns=(Column(name="a", kind="integer", codes=3),))
+    >>> uniform(schema, 4, np.random.default_rng(7)).shape
+    (4, 1)
+    """
+    out = np.empty((schema.d, n), dtype=np.int32)  # column by column in memory: drawn and keyed faster
+    for j, card in enumerate(schema.cards.tolist()):
+        kind = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
+        out[j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
+    return out.T
+
+
+def enumerate_rows(schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536) -> Iterator[Codes]:
+    """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
+    index = np.arange(schema.d) if columns is None else columns
+    cards = schema.cards[index]
+    total = int(np.prod(cards, dtype=object)) if len(cards) else 1
+    for start in range(0, total, chunk):
+        rest = np.arange(start, min(start + chunk, total), dtype=np.int64)
+        rows = np.zeros((len(rest), schema.d), dtype=np.int32)
+        for j in range(len(index) - 1, -1, -1):
+            rest, rows[:, index[j]] = np.divmod(rest, cards[j])
+        yield rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

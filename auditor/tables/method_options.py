@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from auditor.core.errors import ConfigError
-from auditor.tables.coded import Profile
+from auditor.tables.coded import Profile, uniform
 from auditor.tables.columns import Codes
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.row_schema import ENUMERABLE, Schema, uniform
+from auditor.tables.row_schema import ENUMERABLE, Schema
 
 MAX_COLUMNS = 20  # among which Themis searches sets
 MAX_COMBOS = 4096  # combinations that a search tries on a row; beyond, its score is a lower bound

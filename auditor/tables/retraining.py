@@ -31,11 +31,12 @@ from auditor.measure.intervals import clopper_pearson
 from auditor.run.augment import share_of
 from auditor.store.folder import RunFolder
 from auditor.tables.aequitas import run
+from auditor.tables.coded import uniform
 from auditor.tables.columns import LACKING, Codes
 from auditor.tables.csv_table import read_table
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.finds import arrays
-from auditor.tables.row_schema import Asked, Schema, cross, load_schema, uniform
+from auditor.tables.row_schema import Asked, Schema, cross, load_schema
 
 SEARCH: Mapping[str, object] = {"local_n": 200, "generated": 12_000}
 LIMIT = 100.0  # per cent of the training data

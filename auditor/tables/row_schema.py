@@ -18,7 +18,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -296,36 +296,6 @@ def cross(codes: Codes, index: NDArray[np.intp], combos: Codes) -> Codes:
     rows = np.tile(codes, (len(combos), 1))
     rows[:, index] = np.repeat(combos, len(codes), axis=0)
     return rows
-
-
-def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Codes:
-    """Rows drawn uniformly from the whole domain, shape (n, d), constraints ignored.
-
-    Examples
-    --------
-    >>> from auditor.tables.row_schema import Column, Schema
-    >>> schema = Schema(columns=(Column(name="a", kind="integer", codes=3),))
-    >>> uniform(schema, 4, np.random.default_rng(7)).shape
-    (4, 1)
-    """
-    out = np.empty((schema.d, n), dtype=np.int32)  # column by column in memory: drawn and keyed faster
-    for j, card in enumerate(schema.cards.tolist()):
-        kind = np.int16 if card < 2**15 else np.int64  # narrow draws are cheaper
-        out[j] = rng.integers(0, card, n, dtype=kind) if card > 1 else 0
-    return out.T
-
-
-def enumerate_rows(schema: Schema, columns: NDArray[np.intp] | None = None, *, chunk: int = 65536) -> Iterator[Codes]:
-    """Every row of the domain in key order, in chunks; columns not in ``columns`` stay at code 0."""
-    index = np.arange(schema.d) if columns is None else columns
-    cards = schema.cards[index]
-    total = int(np.prod(cards, dtype=object)) if len(cards) else 1
-    for start in range(0, total, chunk):
-        rest = np.arange(start, min(start + chunk, total), dtype=np.int64)
-        rows = np.zeros((len(rest), schema.d), dtype=np.int32)
-        for j in range(len(index) - 1, -1, -1):
-            rest, rows[:, index[j]] = np.divmod(rest, cards[j])
-        yield rows
 
 
 def dump_schema(schema: Schema, comments: Sequence[str] = ()) -> str:

@@ -18,13 +18,13 @@ import numpy as np
 
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.shown import plural
+from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
 from auditor.tables.finds import TabularResult, lattice, pairs_of
 from auditor.tables.method_options import SgOptions
-from auditor.tables.row_schema import uniform
-from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Surrogate, fault_count, seeds
+from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Surrogate, fault_count, optional, seeds
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
@@ -39,6 +39,7 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
     """Search for discriminatory cases with SG."""
     if not len(evaluator.schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
+    optional("sklearn.tree")  # for the surrogate: told before anything is asked
     data = options.get("data")
     search = Search(evaluator, SgOptions.of(options), data if isinstance(data, np.ndarray) else None, rng)
     search.go()

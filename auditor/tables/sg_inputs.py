@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded, MissingDependency
+from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.row_schema import Schema, cross, uniform
+from auditor.tables.row_schema import Schema, cross
 from auditor.tables.sg_paths import MAX_CLASSES
 
 CLUSTERS = 4  # of given rows, for K-means

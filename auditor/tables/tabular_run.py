@@ -29,7 +29,7 @@ from auditor.run.audit import require_same_models
 from auditor.run.freeze import Frozen
 from auditor.run.result import Result
 from auditor.store.folder import RunFolder
-from auditor.tables.coded import load_profile
+from auditor.tables.coded import load_profile, uniform
 from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
 from auditor.tables.distance import read_distance
@@ -39,7 +39,7 @@ from auditor.tables.method_options import OPTIONS
 from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
-from auditor.tables.row_schema import Schema, dump_schema, uniform
+from auditor.tables.row_schema import Schema, dump_schema
 from auditor.tables.tabular_plan import TabularPlan, read_settings
 from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
 

@@ -22,12 +22,11 @@ from auditor.core.record.rows import RowPair, Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
-from auditor.tables.coded import Profile, row_keys
+from auditor.tables.coded import Profile, enumerate_rows, row_keys, uniform
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
 from auditor.tables.method_options import EXACT_METHOD, NOTE, Sampler, ThemisOptions, profile_of, sampler, walks
-from auditor.tables.row_schema import enumerate_rows, uniform
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
 

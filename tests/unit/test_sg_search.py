@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from auditor.core.errors import ConfigError
 from auditor.tables import sg, sg_inputs
+from auditor.tables.coded import uniform
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
-from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.row_schema import Schema
 from auditor.tables.sg import Search, run
 from auditor.tables.sg_inputs import Entry, Frontier, Surrogate, fault_count, round_robin, seeds
 

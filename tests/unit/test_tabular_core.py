@@ -9,11 +9,12 @@ import pytest
 
 from auditor.core.errors import BudgetExceeded, ConfigError, PluginError
 from auditor.tables import method_options, themis, themis_search
+from auditor.tables.coded import uniform
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult, lattice, minimal_pairs
-from auditor.tables.row_schema import Schema, uniform
+from auditor.tables.row_schema import Schema
 
 
 def schema(*rules: str) -> Schema:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
-from auditor.tables.coded import Seen, row_keys
+from auditor.tables.coded import Seen, enumerate_rows, row_keys, uniform
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.csv_table import read_table
 from auditor.tables.row_data import infer
-from auditor.tables.row_schema import Schema, cross, dump_schema, enumerate_rows, load_schema, uniform
+from auditor.tables.row_schema import Schema, cross, dump_schema, load_schema
 from auditor.tables.sg_paths import check_realisable
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
