@@ -79,10 +79,7 @@ def infer(table: Table, answer: str | None = None, settings: Mapping[str, object
     }
     taken |= set(original.values())
     arm = _arm(table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c])
-    parts = {
-        column: groups_of for column in groups.values() if (groups_of := spelling.split_jointly(table.columns[column]))
-    }
-    unmarked, references = _controls(table, {a: c for a, c in groups.items() if c not in parts}, long)
+    unmarked, references = _controls(table, groups, long)
     empty = (_nobody(table, column) for column in groups.values())
     arm = arm or (next(filter(None, empty), None) if not unmarked else None)
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
@@ -103,10 +100,8 @@ def infer(table: Table, answer: str | None = None, settings: Mapping[str, object
         long=long,
         original=original,
         arm=arm,
-        split=parts,
         unmarked=unmarked,
         references=references,
-        where={c: tuple(values) for c, values in parts.items() if {*table.columns[c]} - {*values, None}},
         word=word,
         model=tuple(filter(None, [model or (by_file if files == "model" else None)])),
         format=tuple(f for f in [pick("format")] if f and (text is None or _compares(table, (text, f), varied))),

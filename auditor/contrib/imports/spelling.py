@@ -1,16 +1,14 @@
-"""One spelling for each label, group and number; groups that are named jointly; values that name nobody."""
+"""One spelling for each label, group and number; values that name nobody."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable
 
 from auditor.contrib.imports.answer_files import Column
 from auditor.contrib.imports.known import KNOWN
 from auditor.contrib.imports.mapping import fold, number
-from auditor.perturb import dictionaries
 
 MISSING = frozenset({"nan", "n/a", "#n/a", "<na>", "null"})  # not "none", which is a group of many attributes
 MISSING_R = "NA"  # as R writes it; "Na" is a name
@@ -77,10 +75,6 @@ def numbers(column: Column) -> Column:
     return [read[v] if v else None for v in column]
 
 
-BETWEEN = re.compile(r"[\s_\-/+,&]+")
-ANYBODY = frozenset(("a", "an", "the", "and", "person", "people", "applicant", "candidate", "patient", "individual"))
-
-
 def nobody(value: str) -> bool:
     """Say whether a value of a column of groups names nobody in particular: the control arm.
 
@@ -99,53 +93,3 @@ def nobody(value: str) -> bool:
             return False
         at += size
     return True
-
-
-def split_jointly(column: Column) -> dict[str, dict[str, str]]:
-    """What each value of a column stands for, by attribute; values that stand for nobody are left out.
-
-    Nothing where a value holds a word that no dictionary knows, or where not all name the same two or more attributes.
-
-    Examples
-    --------
-    >>> split_jointly(["Black woman", "asian-man", "none"])
-    {'Black woman': {'gender': 'female', 'race': 'black'}, 'asian-man': {'gender': 'male', 'race': 'asian'}}
-    >>> split_jointly(["woman", "man"])
-    {}
-    """
-    values = sorted({v for v in column if v is not None})
-    groups_of = {value: _groups(value) for value in values if not nobody(value)}
-    named = {tuple(sorted(groups)) for groups in groups_of.values()}
-    if len(named) != 1 or len(next(iter(named))) < 2:
-        return {}
-    return {value: dict(sorted(groups.items())) for value, groups in groups_of.items()}
-
-
-def _groups(value: str) -> dict[str, str]:
-    """The groups that the words of a value name; none where one is not known, or two are of one attribute."""
-    words = [word for word in BETWEEN.split(value.lower()) if word]
-    out: dict[str, str] = {}
-    at = 0
-    while at < len(words):
-        size = next((n for n in (3, 2, 1) if " ".join(words[at : at + n]) in _terms() and at + n <= len(words)), 0)
-        if size:
-            attribute, group = _terms()[" ".join(words[at : at + size])]
-            if out.setdefault(attribute, group) != group:
-                return {}
-        elif words[at] not in ANYBODY:
-            return {}
-        at += size or 1
-    return out
-
-
-@cache
-def _terms() -> Mapping[str, tuple[str, str]]:
-    """Word → attribute and group, of the attributes that an audit looks for by itself; names of groups too."""
-    out: dict[str, tuple[str, str]] = {}
-    for one in map(dictionaries.load, dictionaries.builtin()):
-        if one.default:
-            for name in one.groups:
-                out.setdefault(name.replace("_", " "), (one.attribute, name))
-            for term in one.sources:
-                out.setdefault(term.text.lower(), (one.attribute, term.group))
-    return out
