@@ -11,6 +11,8 @@ import pytest
 from auditor import audit
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
+from auditor.core.record import read
+from auditor.core.registry import RENDERERS
 from auditor.run.preparation import prepare
 from auditor.testing.planted import Planted
 
@@ -22,14 +24,15 @@ WOMEN, OLD = (re.compile(rf"\b({words})", re.I) for words in ("woman|girl|lady|f
 
 def old_women(text: str) -> str:
     """Answer otherwise where both stand in the text, in every fifth text."""
-    number = int(text.rpartition("number ")[2].split()[0])
-    return "negative" if number % 5 == 0 and WOMEN.search(text) and OLD.search(text) else "positive"
+    fifth = re.search(r"number \d*[05] ", text)
+    return "negative" if fifth and WOMEN.search(text) and OLD.search(text) else "positive"
 
 
 def run(suite: str, **options: Any) -> Any:
     return audit("sentiment", model=old_women, suite=suite, **BOTH | options)
 
 
+@pytest.mark.slow
 def test_the_same_calls_find_more_hidden_changes_than_all_variants_in_order() -> None:
     found = {suite: run(suite, max_calls=600).record["counts"]["hidden"]["2"] for suite in ("mutation", "joint-first")}
     assert found["joint-first"] > 2 * found["mutation"]
@@ -50,6 +53,7 @@ def test_parts_are_asked_only_where_the_joint_answer_changed_and_nothing_enters_
     assert {case for case, n in asked.items() if n} == changed
 
 
+@pytest.mark.slow
 def test_several_processes_make_the_same_run() -> None:
     one, two = (run("joint-first", limit=20, jobs=jobs).record for jobs in (1, 2))
     assert {k: one[k] for k in ("counts", "findings")} == {k: two[k] for k in ("counts", "findings")}
@@ -62,6 +66,21 @@ def test_candidates_of_noise_are_mostly_not_confirmed() -> None:
     hidden = [f for f in result.findings if f.kind == "hidden"]
     assert hidden
     assert not any(f.verdict == "shown" for f in hidden)
+
+
+def test_a_run_of_version_0_2_that_searched_is_read_and_reported() -> None:
+    result = run("joint-first", limit=8)
+    old = result.record | {"adaptive": {"share": 0.25, "phases": {}}, "sections": []}
+    old["spec"] = {**old["spec"], "suite": "mutation", "strategy": "adaptive"}
+    assert read(old).spec.suite == "mutation"
+    for name in ("html", "markdown", "json", "terminal"):
+        assert "sentiment" in RENDERERS.create(name).render(old, result.evidence)
+
+
+def test_a_plan_that_searched_cannot_be_resumed() -> None:
+    with pytest.raises(ConfigError, match="strategy"):
+        Plan.from_dict({"task": "sentiment", "strategy": "adaptive"})
+    assert Plan.from_dict({"task": "sentiment", "strategy": "exhaustive"}).suite == "mutation"
 
 
 @pytest.mark.parametrize(
