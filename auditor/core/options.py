@@ -162,6 +162,7 @@ class PlanModel(BaseModel):
     names the option.
     """
 
+    gone: ClassVar[Mapping[str, str]] = {}  # keys until 0.2, and what to use instead
     table: ClassVar[str] = ""  # of ``audit.toml`` that holds the settings; empty: they stand at its top
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -244,7 +245,11 @@ class PlanModel(BaseModel):
             place = str(path) if line is None else f"{path}, line {line}"
             name = fields.get(key, key)
             if name not in flags:
-                raise DataFileError(f"{place}: unknown key {key!r}.{near(key, fields)}")
+                instead = next((plan.gone[key] for plan in plans if key in plan.gone), "")
+                said = (
+                    f"{key} was removed in 0.3; {instead}." if instead else f"unknown key {key!r}.{near(key, fields)}"
+                )
+                raise DataFileError(f"{place}: {said}")
             values[name] = value
             keys[flags[name]] = (key, place)
         return Typed(values=values, keys=keys)

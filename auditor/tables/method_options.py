@@ -15,6 +15,7 @@ from auditor.tables.columns import Codes
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.row_schema import ENUMERABLE, Schema
+from auditor.tables.tabular_plan import REMOVED
 
 MAX_COLUMNS = 20  # among which Themis searches sets
 MAX_COMBOS = 4096  # combinations that a search tries on a row; beyond, its score is a lower bound
@@ -29,16 +30,6 @@ LEAST_CASES = 100  # of the share, however many combinations there are
 EXACT_METHOD = "enumeration of the whole domain"
 NOTE = "not valid after stopping: with no change among the first rows the margin is 0"  # of the paper's own rule
 FILES = ("data", "profile")  # given rows and a distribution of rows: handed to a method beside its options
-REMOVED: Mapping[str, str] = {  # options until 0.2, and what to use instead
-    "mode": "use --theta to search sets",
-    "columns": "use --protected NAME,NAME",
-    "enumerate": "give --max-samples to sample",
-    "seed_source": "sg takes clusters of --data",
-    "max_seconds": "use --max-seconds",
-    "walk": "use --protocol aequitas",
-    **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg"),
-    "ask": "use --method sg",
-}
 Sampler = Callable[[int], Codes]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -12,16 +12,24 @@ from auditor.core.options import LARGEST, Names, Option, PathText, PlanModel, Ti
 from auditor.core.plan import Plan
 from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan
 
-if TYPE_CHECKING:
-    pass
-
-
 Method = Literal["themis", "aequitas", "sg"]
 TEXT = Plan.flags()
+REMOVED: Mapping[str, str] = {  # options until 0.2, and what to use instead
+    "mode": "use --theta to search sets",
+    "columns": "use --protected NAME,NAME",
+    "enumerate": "give --max-samples to sample",
+    "seed_source": "sg takes clusters of --data",
+    "max_seconds": "use --max-seconds",
+    "walk": "use --protocol aequitas",
+    **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg"),
+    "ask": "use --method sg",
+}
 
 
 class MethodOptions(PlanModel):
     """Options of the methods that have a flag of their own; the methods say what they take, and check it."""
+
+    gone = REMOVED
 
     # fmt: off
     protocol: Annotated[str | None, TEXT["protocol"].meaning(ROWS,

@@ -516,6 +516,7 @@ def test_settings_of_a_file_are_those_of_flags(place: Path) -> None:
     for line, told in (
         ("slice = 3", r"line 10: unknown key 'slice'.*slices"),
         ("seed = -1", r"line 10: 'seed' must be at least 0"),
+        ('mode = "search"', r"line 10: mode was removed in 0\.3; use --theta"),
     ):
         (place / "audit.toml").write_text(f"{SETTINGS}{line}\n", encoding="utf-8")
         with pytest.raises(DataFileError, match=told):
