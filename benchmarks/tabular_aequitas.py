@@ -15,8 +15,8 @@ For each data set, protected column and model:
   highest run, and its mean where the inverted sign of its learning signal is put right.
 - ``found per second``: distinct discriminatory cases per second of wall time at 200,000 generated
   (with as many global trials as that takes), beside the literal search.
-- ``calls per find, 500 calls``: rows asked per discriminatory case with 500 rows in all, as for a slow model:
-  SG with paths from the rows that were asked anyway, beside the literal search with 100 global and 50 local trials.
+
+Calls per find of a slow model are in `tabular_slow`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ from tabular_subjects import MODELS, Subject, subject
 from auditor.tables.aequitas import run
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult
-from auditor.tables.sg import run as sg
 
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
 QUICK_CELLS = ("census/sex", "credit/age")
 TRIALS = {"global_n": 500, "local_n": 200}
 RELEASED_TRIALS = {"global_n": 2000, "local_n": 1000}  # what the released script is set to
-ROWS = ("share", "released", "speed", "slow")
+ROWS = ("share", "released", "speed")
 SLOW_TRIALS = {"global_n": 100, "local_n": 50}
 LARGE = 200_000
 LARGE_SLOW = 30_000  # forests and support vector machines
@@ -123,23 +122,6 @@ def speed_row(what: Subject, baseline: Outcome) -> Row:
     )  # fmt: skip
 
 
-def slow_row(what: Subject, seeds: int, seconds: float, calls: int = 500) -> Row:
-    """Rows asked per find where only ``calls`` may be asked."""
-    limit = Limit(evaluations=calls)
-    results = [
-        sg(Evaluator(what.model.predict, what.schema, cache=True, budget=limit), {"data": what.train, "limit": calls},
-           np.random.default_rng(s)) for s in range(seeds)
-    ]  # fmt: skip
-    mine = calls * seeds / max(1, sum(r.counts["discriminatory"] for r in results))
-    outcomes = [literal(what, s, seconds, mode="fully", max_calls=calls, **SLOW_TRIALS) for s in range(seeds)]
-    theirs = sum(o.calls for o in outcomes) / max(1, sum(len(o.found) for o in outcomes))
-    note = "" if any(o.found for o in outcomes) else "literal found nothing: its figure is a lower bound"
-    return Row(
-        f"calls per find, {calls} calls, {what.name}", mine, "calls", seeds, "literal fully", theirs,
-        mine / theirs, note,
-    )  # fmt: skip
-
-
 def cell_rows(what: Subject, seeds: int, seconds: float, only: Collection[str], *, own_trials: bool) -> Iterator[Row]:
     """The rows of one cell."""
     baseline = None
@@ -151,8 +133,6 @@ def cell_rows(what: Subject, seeds: int, seconds: float, only: Collection[str], 
             yield released_row(what, seeds, seconds, trials)
     if "speed" in only:
         yield speed_row(what, baseline or literal(what, 0, seconds, mode="fully", **TRIALS))
-    if "slow" in only:
-        yield slow_row(what, 5, seconds)
 
 
 def measure(
