@@ -18,13 +18,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import waivers
-from auditor.core.plan import as_now
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
 from auditor.measure.claims import MIN_TEXTS
@@ -37,10 +36,10 @@ from auditor.measure.run_changes import (
     Comparison,
     Fate,
     FindingChange,
-    PlanDifference,
     RateChange,
     Tested,
     Unit,
+    plan_differences,
 )
 
 ALPHA = 0.05
@@ -49,11 +48,6 @@ BY_TEXT = "sign flips, by text"
 TWO_SAMPLES = "two samples, permutation of texts"
 METHOD = "difference of two rates on the same variants, by text; sign-flip test, Holm"
 TINY = 1e-12
-IGNORED = {
-    *("engine", "jobs", "out", "fail_on", "cache", "concurrency"),
-    *("max_calls", "max_cost", "max_seconds", "price_in", "price_out"),
-}
-UNSET: tuple[Any, ...] = (None, [], ())
 Attributes = tuple[str, ...]
 Keys = NDArray[np.uint64]
 T = TypeVar("T", bound=Tested)
@@ -82,7 +76,7 @@ class Side:
     """
 
     record: RunRecord
-    drawn: Asked
+    drawn: Asked = NOTHING
     directed: Asked = NOTHING
     exemplars: Mapping[str, int] = field(default_factory=dict)
 
@@ -197,35 +191,33 @@ def _comparable(first: Place, second: Place, subjects: Sequence[Place]) -> bool:
 
 def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
     """Compare two runs, as `auditor.run.observed.side` read them; ``seed`` is for the test of two samples."""
-    renamed = _renamed(first.record, second.record)
-    return _together_of(first, second, _rates(first, second, renamed, seed))
+    return comparison_of(first, second, _rates(first, second, _renamed(first.record, second.record), seed))
 
 
-def of_records(
-    first: RunRecord, second: RunRecord, rates: Sequence[RateChange], notes: Iterable[str], *, without: str, unit: Unit
+def comparison_of(
+    first: Side,
+    second: Side,
+    rates: Iterable[RateChange],
+    *,
+    notes: Iterable[str] = (),
+    without: str = "",
+    unit: Unit = "text",
 ) -> Comparison:
-    """Compare two runs whose rates were compared elsewhere; findings with the code ``without`` are left out."""
-    before, after = (Side(record=record, drawn=NOTHING) for record in (first, second))
-    made = _together_of(before, after, rates, without)
-    return dataclasses.replace(made, notes=(*made.notes, *notes), unit=unit)
-
-
-def _together_of(first: Side, second: Side, rates: Sequence[RateChange], without: str = "") -> Comparison:
-    renamed = _renamed(first.record, second.record)
-    notes = []
-    if renamed:
-        ((old, new),) = renamed.items()
-        notes.append(f"each run asked one model: {old} before and {new} after are compared as one")
+    """Compare two runs whose rates were compared already; findings with the code ``without`` are left out."""
+    renamed, said = _renamed(first.record, second.record), list(notes)
+    for old, new in renamed.items():
+        said.append(f"each run asked one model: {old} before and {new} after are compared as one")
     for name, side in (("before", first), ("after", second)):
         if side.record.status == "partial":
-            notes.append(f"the run {name} is partial: {side.record.status_reason}")
+            said.append(f"the run {name} is partial: {side.record.status_reason}")
     return Comparison(
         before=first.record.id or "",
         after=second.record.id or "",
         plans=tuple(plan_differences(first.record.raw, second.record.raw)),
         rates=tuple(rates),
         findings=tuple(_findings(first, second, renamed, without)),
-        notes=tuple(notes),
+        notes=tuple(said),
+        unit=unit,
     )
 
 
@@ -233,41 +225,6 @@ def _renamed(first: RunRecord, second: RunRecord) -> dict[str, str]:
     """Old to new name where each run has one model and they differ."""
     old, new = list(first.models), list(second.models)
     return {old[0]: new[0]} if len(old) == len(new) == 1 and old != new else {}
-
-
-def plan_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[PlanDifference]:
-    """Entries of plan and inputs that differ; where results go and what they may cost is left out."""
-    a, b = _flat(first), _flat(second)
-    return [
-        PlanDifference(name=name, before=_show(a.get(name)), after=_show(b.get(name)))
-        for name in sorted(a.keys() | b.keys())
-        if a.get(name) != b.get(name) and not (a.get(name) in UNSET and b.get(name) in UNSET)
-    ]
-
-
-def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    spec = {k: v for k, v in as_now(record.get("spec", {})).items() if k not in IGNORED}
-    inputs = record.get("provenance", {})
-    for name in ("task_sha256", "seeds", "rows", "schema", "profile", "parser", "grammar", "dictionaries"):
-        value = inputs.get(name)
-        if isinstance(value, Mapping):
-            spec |= {f"{name}.{k}": v for k, v in value.items() if k in ("sha256", "name", "n", "source")}
-        elif isinstance(value, list) and all(isinstance(v, Mapping) for v in value):
-            spec |= {f"{name}.{v.get('name')}": v.get("sha256") for v in value}
-        elif value is not None:
-            spec[name] = value
-    models = record.get("models") or {}
-    if len(models) == 1:
-        models = {"model": next(iter(models.values()))}
-    for name, model in models.items():
-        spec |= {f"{name}: fingerprint": model.get("fingerprint"), f"{name}: reported as": model.get("reported")}
-    return spec | {"tool_version": record.get("tool_version")}
-
-
-def _show(value: object) -> str:
-    if value in UNSET:
-        return "not set"
-    return ", ".join(str(v) for v in value) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _questions(side: Side, renamed: Mapping[str, str]) -> dict[tuple[Place, Attributes], Cells]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from auditor.core.plan import as_now
 
 Change = Literal["better", "worse", "same", "unclear", "untested"]
 Fate = Literal["new", "gone", "kept"]
 Unit = Literal["text", "row"]
+IGNORED = {
+    *("engine", "jobs", "out", "fail_on", "cache", "concurrency"),
+    *("max_calls", "max_cost", "max_seconds", "price_in", "price_out"),
+}
+UNSET: tuple[Any, ...] = (None, [], ())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,3 +112,38 @@ class TablesComparison:
     settings: tuple[PlanDifference, ...]
     notes: tuple[str, ...]
     rows: tuple[CategoryChange, ...]
+
+
+def plan_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[PlanDifference]:
+    """Entries of plan and inputs that differ; where results go and what they may cost is left out."""
+    a, b = _flat(first), _flat(second)
+    return [
+        PlanDifference(name=name, before=_show(a.get(name)), after=_show(b.get(name)))
+        for name in sorted(a.keys() | b.keys())
+        if a.get(name) != b.get(name) and not (a.get(name) in UNSET and b.get(name) in UNSET)
+    ]
+
+
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    spec = {k: v for k, v in as_now(record.get("spec", {})).items() if k not in IGNORED}
+    inputs = record.get("provenance", {})
+    for name in ("task_sha256", "seeds", "rows", "schema", "profile", "parser", "grammar", "dictionaries"):
+        value = inputs.get(name)
+        if isinstance(value, Mapping):
+            spec |= {f"{name}.{k}": v for k, v in value.items() if k in ("sha256", "name", "n", "source")}
+        elif isinstance(value, list) and all(isinstance(v, Mapping) for v in value):
+            spec |= {f"{name}.{v.get('name')}": v.get("sha256") for v in value}
+        elif value is not None:
+            spec[name] = value
+    models = record.get("models") or {}
+    if len(models) == 1:
+        models = {"model": next(iter(models.values()))}
+    for name, model in models.items():
+        spec |= {f"{name}: fingerprint": model.get("fingerprint"), f"{name}: reported as": model.get("reported")}
+    return spec | {"tool_version": record.get("tool_version")}
+
+
+def _show(value: object) -> str:
+    if value in UNSET:
+        return "not set"
+    return ", ".join(str(v) for v in value) if isinstance(value, (list, tuple)) else str(value)

@@ -87,9 +87,9 @@ def compare(first: Side, second: Side) -> Comparison:
             notes.append(
                 f"the cases of the run {name} were searched for: their number hangs on the search and its length"
             )
-    return comparison.of_records(
-        first.record, second.record, _scores(first, second, same), notes, without=SLICE, unit="row"
-    )
+    before, after = (comparison.Side(record=side.record) for side in (first, second))
+    rates = _scores(first, second, same)
+    return comparison.comparison_of(before, after, rates, notes=notes, without=SLICE, unit="row")
 
 
 def _scores(first: Side, second: Side, same: bool) -> list[RateChange]:

@@ -17,7 +17,7 @@ from auditor.core.record import read
 from auditor.core.record.measured import Bounds
 from auditor.core.registry import RENDERERS
 from auditor.core.types import ClaimVerdict, Finding, Progress
-from auditor.measure.comparison import plan_differences
+from auditor.measure.run_changes import plan_differences
 from auditor.report import proposed
 from auditor.report.page import Page
 from auditor.report.words import interval, run_name
