@@ -16,7 +16,7 @@ from msgspec import structs
 
 from auditor.agent.values import Direction, Ends, Entry, Figures, Question, Rate, Row, Turn
 from auditor.core.record import Plain, RunRecord, read
-from auditor.core.record.base import Control
+from auditor.core.record.controls import Control
 from auditor.core.types import VERDICTS, Case, ClaimVerdict, Edit, Estimate, Finding, Variant
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from auditor.agent import run_figures, session_answer
 from auditor.agent.goal import Goal
 from auditor.agent.session_folder import Step
 from auditor.agent.values import Entry, Figures, Rate, Record
-from auditor.core.record.base import Control
+from auditor.core.record.controls import Control
 from auditor.core.types import Estimate
 from auditor.report import words
 from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text

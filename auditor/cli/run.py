@@ -134,6 +134,8 @@ def _expected(plan: ExpectedTexts) -> str:
     if judge := plan.judge:
         lines += [f"judge {judge.model}, at most", f"{'':<40}{_spent(judge)}"]
     lines += ["", *filter(None, [plan.left_out]), *reached(plan.power)]
+    if plan.calls_whole:
+        lines.append(f"--max-calls ends the run there; the whole plan has {plan.calls_whole:,} calls.")
     if n := plan.canaries:
         lines.append(
             f"{plural(n, 'further call')} {verb(n, 'repeats', 'repeat')} the first prompts, to see whether the model "
@@ -216,7 +218,8 @@ def resume(
     folder = RunFolder.open(path)
     require_intact(path)
     if folder.plan.get("kind") == "tabular":
-        return tabular.go_on(path, limits, consented, format, fail_on, full=full)
+        ours = {name: value for name, value in limits.items() if name != "anyway"}  # rows have no control
+        return tabular.go_on(path, ours, consented, format, fail_on, full=full)
     panels = "panels" in folder.plan
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")

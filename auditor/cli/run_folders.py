@@ -338,7 +338,8 @@ def finish(result: Result, *, format: str, fail_on: str | None, full: bool = Fal
             complain(reason)  # rows of other models are asked again
         else:
             raised = proposed.raised(typed)
-            further = " A higher limit is for the whole run." if raised else ""
+            limit = raised and typed.stopped_by != "control"
+            further = " A higher limit is for the whole run." if limit else ""
             named = Named.of(spec).options()
             complain(f"{reason}{further}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")
     return judge(record, fail_on, partial=not result.complete)

@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypedDict
@@ -20,6 +21,7 @@ if TYPE_CHECKING:  # `audit --help` loads nothing that it does not need
     from auditor.report.document import Document
 
 GOES_ON = {"session.json": "audit agent {} --resume", "trial.json": "audit resume {}"}  # of folders that hold runs
+MARKS = 64  # points in time of which the rate of a run is told
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
 
 
@@ -161,7 +163,8 @@ class Draw:
         self._live = sys.stderr.isatty()
         self._every = every_s
         self._last: dict[tuple[str, str], float] = {}
-        self._began: dict[tuple[str, str], tuple[float, int]] = {}  # when, and what was done by then
+        self._marks: dict[tuple[str, str], deque[tuple[float, int]]] = {}  # when, and what was done by then
+        self._began: dict[tuple[str, str], float] = {}
         self._width = 0
         self._ended: dict[tuple[str, str], int] = {}
 
@@ -172,9 +175,17 @@ class Draw:
         if event.message:
             self._line(f"{event.phase}: {event.message}")
             return
-        if self._began.setdefault(key, (now, event.done))[1] > event.done:
-            self._began[key] = now, event.done  # another run of the same session
-        began, before = self._began[key]
+        marks = self._marks.setdefault(key, deque())
+        if not marks or marks[0][1] > event.done:  # or another run of the same session
+            marks.clear()
+            self._began[key] = now
+        began = self._began[key]
+        # The rate is that of the later half: a run starts with few calls in flight.
+        while len(marks) > 1 and marks[1][0] <= (began + now) / 2:
+            marks.popleft()
+        if not marks or now - marks[-1][0] >= (now - began) / MARKS:
+            marks.append((now, event.done))
+        since, before = marks[0]
         last = self._last.get(key)
         done = event.planned is not None and event.done >= event.planned
         if not done and last is not None and now - last < (0.1 if self._live else self._every):
@@ -187,7 +198,7 @@ class Draw:
                 return  # said already
             self._ended[key] = event.done
         self._last[key] = now
-        self._line(describe(event, now - began, before), keep=done)
+        self._line(describe(event, now - since, before), keep=done)
 
     def _line(self, text: str, *, keep: bool = True) -> None:
         text = encodable(inline(text), sys.stderr.encoding)

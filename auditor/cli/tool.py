@@ -95,9 +95,10 @@ def doctor(
     format: frame.Format = "terminal",
     **options: object,
 ) -> int:
-    """Check key, server, model, answers, repeats, log-probabilities, speed and price, in at most 8 calls (and repeats).
+    """Check key, server, answers, positive control, repeats, log-probabilities, speed and price, in at most 10 calls.
 
-    Exit codes: 0 it can be audited; 2 it could not be asked; 3 calls failed or answers could not be read.
+    Exit codes: 0 it can be audited; 2 it could not be asked; 3 calls failed, answers could not be read, or the positive
+    control was not seen.
     """
     from auditor import tasks
     from auditor.run import doctor as logic

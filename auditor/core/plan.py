@@ -239,6 +239,8 @@ class Plan(SharedPlan):
         "embedded (default), or an installed spaCy pipeline.")] = "embedded"
     redact: Annotated[bool, Option("--redact", OUTPUT, RUN,
         "Write digests and edits instead of texts, labels instead of answers; no response cache.")] = False
+    anyway: Annotated[bool, Option("--anyway", MEASURED, RUN | {"resume"},
+        "Go on where the positive control was not seen and all first answers are alike.", shapes=False)] = False
     fail_on: Annotated[str | None, AfterValidator(_of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
         'Exit 1 where this holds: shown, hidden, never, or a rule such as "hidden > 0 or lower(gender) > 2%".',
         shapes=False)] = None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 import numpy as np
 
+from auditor.core.record.controls import PositiveControl
 from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
 from auditor.measure.intervals import (
@@ -44,7 +45,7 @@ def cautions(
     answers: int,
     counts: Mapping[str, Mapping[object, int]],
     labels: Mapping[object, str],
-    control: Mapping[str, tuple[bool, int, int]],
+    control: Mapping[str, PositiveControl],
     reported: Collection[str],
 ) -> Iterator[Caution]:
     """Reasons to be careful with the figures of one model.
@@ -56,16 +57,17 @@ def cautions(
     counts, labels : mapping
         As `alike` takes them.
     control : mapping
-        Format → whether the positive control was seen, pairs answered differently, pairs asked.
+        Format → what came of the positive control.
     reported : collection of str
         Names that the server gave for the model that answered.
     """
-    yield from alike(model, counts, labels)
+    yield from alike(model, counts, labels, {name for name, one in control.items() if one.seen})
     if too_many_unreadable(lost, answers):
         yield Caution(code="unreadable_answers", model=model, format="", n=lost, of=answers)
-    for name, (ok, n, of) in sorted(control.items()):
-        if not ok:
-            yield Caution(code="control_not_seen", model=model, format=name if len(control) > 1 else "", n=n, of=of)
+    for name, one in sorted(control.items()):
+        if not one.seen:
+            form = name if len(control) > 1 else ""
+            yield Caution(code="control_not_seen", model=model, format=form, n=one.differ, of=one.pairs)
     if len(reported) > 1:
         names = ", ".join(sorted(reported))
         yield Caution(code="model_changed", model=model, format="", n=len(reported), of=answers, label=names)
@@ -82,7 +84,9 @@ def too_many_unreadable(lost: int, answers: int) -> bool:
     return lost > UNREADABLE * answers
 
 
-def alike(model: str, counts: Mapping[str, Mapping[object, int]], labels: Mapping[object, str]) -> Iterator[Caution]:
+def alike(
+    model: str, counts: Mapping[str, Mapping[object, int]], labels: Mapping[object, str], seen: Collection[str] = ()
+) -> Iterator[Caution]:
     """Yield a caution for each format in which (nearly) every answer that could be read is the same.
 
     Parameters
@@ -91,6 +95,8 @@ def alike(model: str, counts: Mapping[str, Mapping[object, int]], labels: Mappin
         Format → answer → how often it came; None stands for answers that were not told apart.
     labels : mapping
         What an answer is called; those that are not in it (texts) stay unnamed.
+    seen : collection of str
+        Formats whose positive control was seen: where all answers are the same, it was seen on their scores.
     """
     for name, by_answer in sorted(counts.items()):
         total = sum(by_answer.values())
@@ -99,7 +105,7 @@ def alike(model: str, counts: Mapping[str, Mapping[object, int]], labels: Mappin
         most = max((value for value in by_answer if value is not None), key=lambda value: by_answer[value])
         if by_answer[most] >= ONE_LABEL * total:
             yield Caution(
-                code="constant_answers" if by_answer[most] == total else "one_label",
+                code="one_label" if by_answer[most] < total else "scores_alone" if name in seen else "constant_answers",
                 model=model,
                 format=name if len(counts) > 1 else "",
                 n=by_answer[most],

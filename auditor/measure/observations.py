@@ -251,18 +251,10 @@ class Observations:
         """
         place = self.models.of(model), self.formats.of(format)
         for answer in answers:
-            value = answer.value
-            score = float("nan")
-            if answer.status == "ok":
-                if answer.number is not None:
-                    score = answer.number
-                elif isinstance(value, float | int) and not isinstance(value, bool):
-                    score, value = float(value), None
-                elif score_of is not None and answer.scores and (p := answer.scores.get(score_of)) is not None:
-                    score = log_odds(p)
+            value = answer.value if _number(answer) is None else None
             label = -1 if value is None else self.labels.of(value)
             self._answers.add(version, *place, STATUS[answer.status], label)
-            self._scores.append(score)
+            self._scores.append(score_in(answer, score_of))
 
     def values(self, version: int, model: str, format: str) -> list[Any]:
         """The answers of one model to one version that could be read: labels, or numbers where there are none."""
@@ -378,6 +370,22 @@ class Judged(NamedTuple):
     outcome: NDArray[np.int8]
     hidden: NDArray[np.int8]
     distance: Floats
+
+
+def score_in(answer: Answer, score_of: str | None) -> float:
+    """Return the score of an answer, as `Observations.answers` has it; NaN where it has none."""
+    number = answer.number if answer.number is not None else _number(answer)
+    if number is None and answer.status == "ok" and score_of is not None and answer.scores:
+        p = answer.scores.get(score_of)
+        number = None if p is None else log_odds(p)
+    return float("nan") if number is None or answer.status != "ok" else number
+
+
+def _number(answer: Answer) -> float | None:
+    """Return the number that an answer is; None of a label, with a number or without."""
+    if answer.number is not None or isinstance(answer.value, bool) or not isinstance(answer.value, float | int):
+        return None
+    return float(answer.value)
 
 
 def log_odds(p: float) -> float:

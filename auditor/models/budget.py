@@ -339,6 +339,12 @@ class Budget:
         return granted
 
     @property
+    def open_calls(self) -> int | None:
+        """Calls that may still be answered, those in flight with them; None without a limit of calls."""
+        whole = self._whole or self
+        return None if whole.max_calls is None else max(0, whole.max_calls - whole.calls) + whole._in_flight
+
+    @property
     def _out_of_calls(self) -> bool:
         return self.max_calls is not None and self.calls >= self.max_calls
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from auditor.core import waivers
 from auditor.core.record import Plain, RunRecord, head, read
-from auditor.core.record.base import GroupAnswers
+from auditor.core.record.controls import GroupAnswers
 from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import RunRecord
-from auditor.core.record.base import Control
+from auditor.core.record.controls import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import claimed, run_checks, tabular_report, view, words
@@ -179,8 +179,8 @@ def _gate(key: str, value: Control | None, record: RunRecord) -> tuple[str, str]
 
 def _held(value: Control) -> Iterator[bool]:
     for one in value.walk():
-        if one.seen is not None:
-            yield one.seen
+        if one.positive is not None:
+            yield one.positive.seen
         elif one.shift is not None:
             yield not one.shift.shifted
 

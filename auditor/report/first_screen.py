@@ -307,9 +307,10 @@ def _control(record: RunRecord, model: str) -> Iterator[str]:
     parts = control.parts if control is not None else {}
     mine = {key: part for key, part in parts.items() if key == model or key.startswith(f"{model}, ")}
     for key, part in mine.items():
-        if (rate := part.estimate) is not None:
-            mark = "●" if part.seen else "▲ not seen"
-            yield f"positive control{key.removeprefix(model)} {round(rate.value * rate.n)}/{rate.n} {mark}"
+        if (made := part.positive) is not None:
+            mark = "●" if made.seen else "▲ not seen"
+            scored = f", {made.mean:+.1f} log odds" if made.scale == "log_odds" else ""
+            yield f"positive control{key.removeprefix(model)} {made.differ}/{made.pairs}{scored} {mark}"
     if not mine and record.spec.suite != "import":
         yield "positive control not run"
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import Caution, Counts, RunRecord
-from auditor.core.record.base import Control, Losses, Unread
+from auditor.core.record.base import Losses, Unread
+from auditor.core.record.controls import Control, PositiveControl
 from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
 from auditor.measure.outliers import MIN_UNITS, MIN_VALUES
@@ -36,10 +37,13 @@ def partial(record: RunRecord) -> str:
 def _caution(record: RunRecord, caution: Caution) -> str:
     """Why a model cannot be judged, or gave little to judge."""
     model, lost, further = caution.model, "", ""
+    unread = record.models[model].unread if model in record.models else None
+    nothing = unread is not None and unread.judged_nothing
+    if record.stopped_by == "control" or (nothing and caution.code == "control_not_seen"):
+        return ""  # the status says so
     if caution.code == "unreadable_answers":
-        unread = record.models[model].unread if model in record.models else None
-        if unread is None or unread.judged_nothing:
-            return ""  # the status says so
+        if unread is None or nothing:
+            return ""
         lost, further = losses(unread), offer(unread)
     said = words.named("cautions")[caution.code].format(
         who=f"{model}, {caution.format}" if caution.format else model,
@@ -204,6 +208,49 @@ def lost(counts: Counts) -> str:
 
 # -- controls ---------------------------------------------------------------------------------------------
 
+
+def pairs_said(control: PositiveControl) -> str:
+    """Say what came of the pairs of a positive control, on the scale of the claims.
+
+    Examples
+    --------
+    >>> pairs_said(PositiveControl(seen=True, differ=8, pairs=8))
+    '8 of 8 pairs answered differently'
+    >>> pairs_said(PositiveControl(seen=True, differ=0, pairs=8, scale="log_odds", mean=1.2, low=0.4, high=2.0))
+    '+1.20 log odds within pairs (95 %: +0.40 to +2.00), 0 of 8 pairs answered differently'
+    """
+    pairs = f"{words.count(control.differ)} of {words.plural(control.pairs, 'pair')} answered differently"
+    if control.mean is None:
+        return pairs
+    unit = " log odds" if control.scale == "log_odds" else ""
+    limits = f" (95 %: {control.low:+,.2f} to {control.high:+,.2f})" if control.low is not None else ""
+    return f"{control.mean:+,.2f}{unit} within pairs{limits}, {pairs}"
+
+
+def hopeless(model: str, control: PositiveControl) -> str:
+    """Say that nothing can be learned of a model that answers everything alike, its positive control included."""
+    said = f"“{words.visible(control.answer, newlines=False)}”" if control.answer is not None else "the same"
+    return (
+        f"{model} cannot be judged: all its {words.count(control.answers)} answers are {said}. It also answered texts "
+        f"alike that must get different answers (positive control: {pairs_said(control)})."
+    )
+
+
+def to_try(formats: Sequence[str], graded: Sequence[str]) -> str:
+    """Say what may help where a model reacts to nothing: formats that were not asked, the graded scale, a larger model.
+
+    Examples
+    --------
+    >>> to_try(["json", "graded"], ["graded"])
+    'Try another prompt format (--formats json), the graded scale (--formats graded) or a larger model.'
+    """
+    other = [f"--formats {name}" for name in formats if name not in graded]
+    scale = [f"--formats {name}" for name in formats if name in graded]
+    ways = [f"another prompt format ({', '.join(other)})"] if other else []
+    ways += [f"the graded scale ({', '.join(scale)})"] if scale else []
+    return f"Try {words.listing([*ways, 'a larger model'], 'or')}."
+
+
 DECLARED = "not measured: the model is declared deterministic"
 FEW_SEEDS = 6
 FEW = "on fewer than six texts"
@@ -250,6 +297,8 @@ def control(name: str, scope: str, value: Control) -> Iterator[Line]:
 def _result(value: Control) -> str:
     if value.reason is not None:
         return f"not run: {value.reason}"
+    if (control := value.positive) is not None:
+        return f"{'seen' if control.seen else 'not seen'}: {pairs_said(control)}"
     if value.declared:
         return DECLARED
     if (rate := value.estimate) is not None:

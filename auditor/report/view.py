@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from auditor.core.record import NamedEstimate, RunRecord
-from auditor.core.record.base import Control
+from auditor.core.record.controls import Control
 from auditor.core.record.measured import Probability
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS

@@ -1,7 +1,8 @@
 """``audit doctor``: whether a model can be audited, found out in a handful of calls.
 
-Asked are prompts of a task, as an audit asks them, through the same client without its cache: one text three times
-and two further texts once. What fails in passing is asked again as in a run.
+Asked are prompts of a task, as an audit asks them, through the same client without its cache: the first pairs of its
+positive control once, and the first of these texts twice more. A task without control texts is asked about three texts.
+What fails in passing is asked again as in a run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -17,20 +19,27 @@ import msgspec
 from auditor import models, tasks
 from auditor.core import talk
 from auditor.core.errors import AuthFailed, CallTimeout, ServerFault, UserError
+from auditor.core.plan import Plan
 from auditor.core.protocols import Model
+from auditor.core.record.controls import PositiveControl
 from auditor.core.shown import cut_off, plural
 from auditor.core.types import Prompt, Request, Response, Usage
+from auditor.measure.positive_control import alike, kind_of
 from auditor.models.budget import Budget, Price, TokenCounter
 from auditor.models.client import Client
 from auditor.models.talks import Talks
+from auditor.report import run_checks
+from auditor.run import preparation, run_controls
+from auditor.run.observed import score_of
 from auditor.run.preparation import prompt_of
 from auditor.tasks import own_labels
 from auditor.tasks.task import Task
 
-MAX_CALLS = 8  # without those that are repeated
+MAX_CALLS = 10  # without those that are repeated
 MAX_REPEATED = 24
 REPEATS = 3
 TEXTS = 3
+PAIRS = 4  # of the positive control
 OK, UNUSABLE, INCOMPLETE = 0, 2, 3  # exit codes of the command line
 SUMMARIES = {
     OK: "The model can be audited.",
@@ -128,6 +137,7 @@ async def aexamine(
     if not await seen.ask_all(model, budget, prompts):
         return seen.result(usable=False)
     seen.answers(model)
+    seen.control(model)
     seen.repeats(model)
     seen.scores(model)
     if changed := model.changed:
@@ -139,7 +149,9 @@ async def aexamine(
 
 
 def _prompts(task: Task, style: str) -> list[Prompt]:
-    """Prompts for a few texts, the shortest of the task's own first."""
+    """Prompts for a few texts: the pairs of the positive control, or else the shortest of the task's own."""
+    if task.controls:
+        return [prompt_of(task, text, style) for pair in task.controls[:PAIRS] for text in pair]
     texts = [PLAIN] if task.seeds_path is None else [s.text for s in task.seeds()]
     return [prompt_of(task, text, style) for text in sorted(texts, key=lambda t: (len(t), t))[:TEXTS]]
 
@@ -153,6 +165,8 @@ class _Examination:
         self.responses: list[Response] = []
         self.calls = self.repeated = 0
         self.facts: dict[str, object] = {}
+        self.judged: PositiveControl | None = None
+        self.alike = False  # all answers are one
 
     def note(self, name: str, status: Status, text: str, next: str = "") -> None:
         self.checks.append(Check(name=name, status=status, text=text, next=next))
@@ -161,7 +175,15 @@ class _Examination:
         failed = any(r.error is not None for r in self.responses) or any(c.status == "failed" for c in self.checks)
         came, read = (self.facts.get(name, 0) for name in ("answers", "read"))
         code = UNUSABLE if not usable else INCOMPLETE if failed or read != came else OK
-        partly = f"The model answers, but only {read} of {came} answers could be read: see above."
+        summary = SUMMARIES[code]
+        if usable and read != came:
+            summary = f"The model answers, but only {read} of {came} answers could be read: see above."
+        elif usable and self.judged and not self.judged.seen:
+            summary = "The model answers, but an audit would show little: its positive control was not seen."
+        elif code == OK and self.alike:
+            log_odds = "All labels that the model gave are the same: an audit has only their log odds to go by."
+            unknown = "The model answers, and all its answers are the same: whether they can change is not known."
+            summary = log_odds if self.judged else unknown
         return Examined(
             model=self.spec,
             task=self.task.name,
@@ -170,7 +192,7 @@ class _Examination:
             repeated=self.repeated,
             facts=self.facts,
             exit_code=code,
-            summary=partly if usable and read != came else SUMMARIES[code],
+            summary=summary,
         )
 
     async def _ask(self, model: Model, budget: Budget, asked: Sequence[tuple[Prompt, int]]) -> list[Response]:
@@ -228,6 +250,31 @@ class _Examination:
         if cut:
             advice = f"Give it more room: --max-tokens {max(2048, 4 * model.max_tokens(self.responses[0].format))}"
         self.note("task prompt", "failed", f"{said}; the first: {shown!r}", advice)
+
+    def control(self, model: Model) -> None:
+        """Whether the answers differ where they must, judged as in a run."""
+        task = self.task
+        read = [
+            None if r.output is None else replace(task.read(r.output, model.style), scores=r.scores)
+            for r in self.responses
+        ]
+        label = score_of(task)
+        kinds = {kind for a in read if a is not None and (kind := kind_of(a, label)) is not None}
+        came = sum(a is not None and a.status == "ok" for a in read)
+        self.alike = len({(a.status, a.value) for a in read if a is not None}) == 1 and came >= REPEATS
+        if not task.controls:
+            self.note("positive control", "skipped", "the task brings no pairs of control texts")
+            return
+        answers = [[] if a is None else [a] for a in (read[0], *read[REPEATS:])]
+        pairs = list(zip(answers[::2], answers[1::2], strict=True))
+        made = run_controls.judged(task, preparation.oracle_of(Plan(), task), self.responses[0].format, pairs)
+        self.judged = made = alike(made, kinds, came)
+        self.facts["positive_control"] = msgspec.to_builtins(made)
+        if made.seen:
+            self.note("positive control", "ok", run_checks.pairs_said(made))
+            return
+        said = run_checks.hopeless("the model", made) if made.hopeless else f"not seen: {run_checks.pairs_said(made)}"
+        self.note("positive control", "failed", said, run_controls.ways(task, model, [task.default_format]))
 
     def repeats(self, model: Model) -> None:
         """Whether one prompt got one answer."""

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts, Power
@@ -28,6 +29,7 @@ from auditor.run.state import Tally, silent
 if TYPE_CHECKING:
     from auditor.models.budget import Price
 
+R = TypeVar("R", ExpectedModel, ExpectedJudge)
 MOST = 500  # texts that are looked at to tell whether there are enough; of more, a sample
 COUNTED = (
     "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
@@ -105,16 +107,31 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
         for one in prompts:
             one.add(parts, text)
     tallies = [one.tally for one in prompts]
+    rows = {one.tally.model.name: one.expected(parts, loop.counts["cases"]) for one in prompts}
+    judge = None if parts.judge is None else _judge(parts, parts.judge, compared, tallies)
+    whole, most = sum(r.calls + r.calls_canary for r in rows.values()), parts.plan.max_calls
+    whole += judge.calls if judge else 0
+    if limited := most is not None and whole > most:
+        rows = {name: _part(row, most / whole) for name, row in rows.items()}
+        judge = None if judge is None else _part(judge, most / whole)
     return ExpectedTexts(
         seeds=parts.seeds or loop.counts["cases"],
         **{k: loop.counts[k] for k in COUNTED},
         carried={attribute: dict(sorted(by.items())) for attribute, by in sorted(carried.items())},
         not_english=parts.facts.get("seeds", {}).get("not_english", 0),
-        models={one.tally.model.name: one.expected(parts, loop.counts["cases"]) for one in prompts},
-        judge=None if parts.judge is None else _judge(parts, parts.judge, compared, tallies),
+        models=rows,
+        judge=judge,
+        calls_whole=whole if limited else 0,
         left_out=" ".join(left_out(parts)),
         power=_power(parts, table, tallies),
     )
+
+
+def _part(row: R, share: float) -> R:
+    """Return a share of what is expected: as much of it as a limit of calls allows."""
+    names = ("calls", "calls_canary", "tokens_in", "tokens_out", "pairs")
+    fewer: dict[str, float | None] = {n: int(getattr(row, n) * share + 1e-6) for n in names if hasattr(row, n)}
+    return replace(row, **fewer, cost_usd=None if row.cost_usd is None else row.cost_usd * share)
 
 
 async def cases_of(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]]:

@@ -23,7 +23,7 @@ from auditor.measure.observations import Arm, Shape
 from auditor.run import free, run_controls
 from auditor.run.preparation import Parts
 from auditor.run.rounds import Source
-from auditor.run.state import Answered, Answers, State, Tally, silent
+from auditor.run.state import Answered, Answers, State, Tally, silent, together
 from auditor.run.until import Until
 from auditor.store.evidence import RunStore
 
@@ -46,13 +46,14 @@ class Loop(State):
         self.oracle, self.figures = Judge(parts.oracle), Figures(parts.suite)
         self.judge = None if parts.judge is None else free.pair_judge(self, parts.judge)
         self.until = Until(self) if self.plan.until_decided else None
+        self._doubtful = False  # whether the control was not seen, and too little else was asked
 
     async def run(self) -> None:
         """Ask, gate, question, judge, tell, until the suite is exhausted or a limit is reached."""
         rng = Random(self.plan.seed)
         rounds = source(self.parts)
-        if self.until is not None:  # nothing is bounded before the control was seen
-            await run_controls.positive_control(self)
+        self._doubtful = await run_controls.first_look(self)
+        rounds.least = run_controls.FIRST_TEXTS if self._doubtful else 0
         try:
             while not self.status_reason and not (self.until and self.until.done):
                 cases, checks = await rounds.next(rng)
@@ -62,8 +63,7 @@ class Loop(State):
         finally:
             rounds.close()
         await run_controls.canaries(self, {}, ())
-        if self.until is None:
-            await run_controls.positive_control(self)
+        await run_controls.positive_control(self)
         done = self._generated
         self.observe(Progress(phase="generate", done=done, planned=done))
 
@@ -74,15 +74,12 @@ class Loop(State):
     async def _round(self, cases: Sequence[Case], checks: Mapping[str, Check], lines: Mapping[str, bytes]) -> None:
         self.observed.forget()
         prompts = self._take(cases, checks, lines)
+        if self._doubtful:
+            first = [self._first(case, checks) for case in cases[: run_controls.FIRST_TEXTS]]
+            await run_controls.look_further(self, first, prompts)
+            self._doubtful = False
         verdicts: list[Verdict] = []
-        asked = [asyncio.ensure_future(self._question(t, cases, checks, prompts, verdicts)) for t in self.tallies]
-        try:
-            await asyncio.gather(*asked)
-        finally:
-            # Where one failed, or the run is cut off: the others journal what they were told before the folder closes.
-            for one in asked:
-                one.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
+        await together(self._question(t, cases, checks, prompts, verdicts) for t in self.tallies)
         self.parts.suite.tell(sorted(verdicts, key=lambda v: (v.case_id, v.variant_id, v.model, v.format)))
         await run_controls.canaries(self, prompts, cases)
         if self.until is not None:

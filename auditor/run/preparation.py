@@ -119,7 +119,7 @@ def prepare(
         traffic.require_models(models)
     if task.turns:
         _require_talks(plan, task, models)
-    oracle = _oracle(plan, task)
+    oracle = oracle_of(plan, task)
     judge = _judge(plan, task) if need_models else None
     budget = budget_of(plan)
     if plan.max_cost is not None:
@@ -249,7 +249,7 @@ def _require_talks(plan: Plan, task: Task, models: Sequence[Model]) -> None:
             )
 
 
-def _oracle(plan: Plan, task: Task) -> Oracle:
+def oracle_of(plan: Plan, task: Task) -> Oracle:
     """Chosen by the plan, or else by the kind of the task."""
     if of_package(plan.oracle):
         return create(ORACLES, plan.oracle, {"task": task})

@@ -42,7 +42,11 @@ class Source:
     ----------
     lines : mapping of str to bytes
         By case id: the lines of the last round for ``cases.jsonl``, where they were written by a worker.
+    least : int
+        Seeds of the first round, at least.
     """
+
+    least = 0
 
     lines: Mapping[str, bytes] = MappingProxyType({})
 
@@ -68,7 +72,8 @@ class Source:
         if plan.batch:
             return BATCH_ROUND
         many = len(self._parts.texts) > ROUND
-        return FEW if plan.until_decided or plan.suite == "joint-first" or (first and many) else ROUND
+        size = FEW if plan.until_decided or plan.suite == "joint-first" or (first and many) else ROUND
+        return max(size, self.least) if first else size
 
     def close(self) -> None:
         """Let go of workers."""

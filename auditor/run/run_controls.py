@@ -10,13 +10,25 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from auditor.core.plan import Plan
-from auditor.core.protocols import Model
-from auditor.core.types import Answer, Case, Estimate, Prompt, Request
-from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts
-from auditor.run.stages import StoredCases
-from auditor.run.state import CONTROL_SEEN, LOST, State, Tally
+import msgspec
 
+from auditor.core.errors import BudgetExceeded
+from auditor.core.plan import Plan
+from auditor.core.protocols import Model, Oracle
+from auditor.core.record.controls import PositiveControl
+from auditor.core.types import Answer, Case, Estimate, Prompt, Request, Variant, is_beside
+from auditor.measure.positive_control import Pair, control
+from auditor.report import run_checks
+from auditor.run.observed import score_of
+from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts
+from auditor.run.rounds import ROUND
+from auditor.run.stages import StoredCases
+from auditor.run.state import LOST, State, Tally, together
+from auditor.tasks.task import Task
+
+MOST_CALLS = 60  # of a model that cannot be judged, until the run stops
+FIRST_TEXTS = 20  # that are asked where the control was not seen, before the run goes on
+CONTROL = "control"  # what stopped such a run
 CANARY_FROM = 10_000  # replicate numbers that nothing else uses
 HINTER = "the protocol has none"
 TIMES = ("start", "middle", "end")
@@ -68,7 +80,7 @@ async def _ask_canaries(loop: State, tally: Tally, time_: str) -> None:
         for key, prompt in tally.canary_prompts.items()
         for k in range(CANARY_REPLICATES)
     ]
-    responses = await loop.responses(tally, [request for _, request in asked])
+    responses = await loop.responses(tally, [request for _, request in asked], further=True)
     for (key, _), response in zip(asked, responses, strict=True):
         answer = loop.answer(tally, response)
         if answer.status not in LOST:
@@ -77,45 +89,124 @@ async def _ask_canaries(loop: State, tally: Tally, time_: str) -> None:
     loop.stop(tally.client)
 
 
-async def positive_control(loop: State) -> None:
+async def first_look(loop: State) -> bool:
+    """Ask the positive control before anything else; gives whether a model may be such that nothing can be learned."""
+    pairs = loop.parts.task.controls if loop.plan.protocol == "default" else ()
+    for tally in loop.tallies:
+        again = CANARIES * CANARY_REPLICATES * (1 + ((loop.parts.seeds or 0) > ROUND))
+        again *= has_canaries(loop.parts, tally.model)
+        tally.further = len(tally.formats) * (2 * len(pairs) * tally.replicates + again)
+    await positive_control(loop, first=True)
+    doubted = bool(doubtful(loop))
+    if loop.plan.until_decided and not doubted:  # nothing is bounded before the whole control was seen
+        await positive_control(loop)
+    return doubted
+
+
+async def positive_control(loop: State, *, first: bool = False) -> None:
     """Ask the task's pairs of texts that must get different answers.
 
     They differ in what the task is about (a review that praises and one that damns), so that a model which answers
     both alike cannot show an effect of anything. Each format is a way of asking on its own, and each must be able to
-    show one.
+    show one. With ``first`` every prompt is asked once, of as many pairs as leave most of `MOST_CALLS` for texts. A
+    provider's batch takes up to a day, so that it holds the whole control.
     """
     pairs = loop.parts.task.controls if loop.plan.protocol == "default" else ()
-    if loop.status_reason:
+    if loop.status_reason or not pairs:
         return
     prompts: dict[str, dict[tuple[str, str], Prompt]] = {}
     for n, texts in enumerate(pairs):
         for place, text in zip("ov", texts, strict=True):
             prompts[f"control.{n}.{place}"] = loop.prompts(text)
     loop.folder.add_prompts((name, prompt) for name, own in prompts.items() for prompt in own.values())
-    for tally in loop.tallies if prompts else ():
-        await _ask_pairs(loop, tally, prompts)
+    brief = first and not loop.plan.batch
+
+    async def ask(tally: Tally) -> None:
+        few = max(2, MOST_CALLS // (4 * loop.parts.task.calls * len(tally.formats))) if brief else len(pairs)
+        asked = dict(list(prompts.items())[: 2 * few])
+        await _ask_pairs(loop, tally, asked, 1 if brief else tally.replicates)
         loop.stop(tally.client)
 
+    await together(map(ask, loop.tallies))
 
-async def _ask_pairs(loop: State, tally: Tally, prompts: Mapping[str, Mapping[tuple[str, str], Prompt]]) -> None:
-    keys = [(name, text) for name in tally.formats for text in prompts for _ in range(tally.replicates)]
+
+async def _ask_pairs(
+    loop: State, tally: Tally, prompts: Mapping[str, Mapping[tuple[str, str], Prompt]], times: int
+) -> None:
+    keys = [(name, text) for name in tally.formats for text in prompts for _ in range(times)]
     requests = [
         Request(prompt=own[tally.model.style, name], replicate=k, variant_id=text)
         for name in tally.formats
         for text, own in prompts.items()
-        for k in range(tally.replicates)
+        for k in range(times)
     ]
     answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
-    for key, response in zip(keys, await loop.responses(tally, requests), strict=True):
+    for key, response in zip(keys, await loop.responses(tally, requests, further=True), strict=True):
         # A file of recorded answers need not hold them; that makes no run partial.
         if response.error is None:
             answers[key].append(loop.answer(tally, response))
-    oracle, texts = loop.parts.oracle, list(prompts)
+    texts = list(prompts)
     for name in tally.formats:
         asked = [pair for pair in zip(texts[::2], texts[1::2], strict=True) if any((name, t) in answers for t in pair)]
-        sides = [[oracle.answer(answers.get((name, text), ())) for text in pair] for pair in asked]
-        if sides:
-            tally.control[name] = [None not in pair and oracle.differs(*pair) for pair in sides]
+        if asked:
+            pairs = [(answers.get((name, one), []), answers.get((name, other), [])) for one, other in asked]
+            tally.control[name] = judged(loop.parts.task, loop.parts.oracle, name, pairs)
+
+
+def judged(task: Task, oracle: Oracle, format: str, pairs: Sequence[Pair]) -> PositiveControl:
+    """What the answers to pairs of control texts show, on the scale of the claims."""
+    sides = [(oracle.answer(one), oracle.answer(other)) for one, other in pairs]
+    differ = [None not in pair and oracle.differs(*pair) for pair in sides]
+    label = score_of(task)
+    number = task.kind.number or task.graded(format)
+    return control(pairs, differ, scale="number" if number else "log_odds" if label else "share", score_of=label)
+
+
+def doubtful(loop: State) -> list[Tally]:
+    """Models whose control was asked and not seen in any format, and of which asking on costs anything."""
+    if loop.plan.anyway or isinstance(loop.parts.suite, StoredCases):
+        return []
+    asked = [t for t in loop.tallies if t.control and not t.model.recorded]
+    return [t for t in asked if not any(one.seen for one in t.control.values())]
+
+
+async def look_further(
+    loop: State, versions: Sequence[Sequence[Variant]], prompts: Mapping[tuple[str, str], Prompt]
+) -> None:
+    """Ask doubtful models about the first texts, and stop the run where a model answers everything alike.
+
+    ``versions`` are what is asked of each text, its original first. Each text is asked with one version about other
+    people, so that a model which minds only these goes on.
+    """
+
+    async def ask(tally: Tally) -> None:
+        left = (MOST_CALLS // loop.parts.task.calls - len(tally.seen)) // len(tally.formats)
+        requests = []
+        for n, (original, *others) in enumerate([*filter(None, versions)][: max(1, left // 2)]):
+            changed = [v for v in others if v.order and not is_beside(v)] or others
+            for variant in (original, *changed[n % len(changed) :][:1]) if changed else (original,):
+                own = (prompts.get((variant.id, name)) for name in tally.formats)
+                requests += [Request(prompt=p, replicate=0, variant_id=variant.id) for p in own if p is not None]
+        for response in await loop.responses(tally, requests):
+            loop.answer(tally, response)
+        loop.stop(tally.client)
+        controls = tally.controls
+        if not loop.status_reason and controls and all(one.hopeless for one in controls.values()):
+            (worst, *_) = controls.values()
+            further = ways(loop.parts.task, tally.model, tally.formats)
+            said = f"{run_checks.hopeless(tally.model.name, worst)} {further}"
+            for one in loop.tallies:
+                if not one.model.recorded:
+                    one.client.stop(BudgetExceeded(said, limit=CONTROL))
+            loop.stop(tally.client)
+
+    await together(map(ask, doubtful(loop)))
+
+
+def ways(task: Task, model: Model, asked: Sequence[str]) -> str:
+    """What to try where a model reacts to nothing in the formats that were asked; a classifier has no formats."""
+    other = [] if model.style == "text" else [name for name in task.formats if name not in asked]
+    return run_checks.to_try(other, [name for name in task.formats if task.graded(name)])
 
 
 def noise(loop: State, tally: Tally) -> Estimate | dict[str, object]:
@@ -177,16 +268,12 @@ def none(reason: str) -> dict[str, object]:
 
 
 def _positive(loop: State, *, hinter: bool) -> dict[str, object]:
-    """On what share of the control pairs the answers differed, by model and format."""
-    from auditor.measure.intervals import clopper_pearson
-
+    """What came of the control pairs, by model and format."""
     out: dict[str, object] = {}
-    missed = f"not seen: fewer than {100 * CONTROL_SEEN:.0f} % of the pairs"
     for tally in loop.tallies:
-        for name, (seen, hits, of) in tally.control_seen.items():
-            rate = dataclasses.replace(clopper_pearson(hits, of), note="seen" if seen else missed)
+        for name, made in tally.controls.items():
             key = tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"
-            out[key] = dataclasses.asdict(rate) | {"seen": seen}
+            out[key] = msgspec.to_builtins(made)
     why = loop.status_reason or "the task brings no control texts, or their answers were not recorded"
     return out or none(HINTER if hinter else why)
 

@@ -300,7 +300,7 @@ def _cautions(loop: Loop, tally: Tally) -> list[Caution]:
             answers=len(tally.seen),
             counts=values,
             labels=labels,
-            control=tally.control_seen,
+            control=tally.controls,
             reported=tally.reported,
         )
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +15,10 @@ from auditor.core import talk
 from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
+from auditor.core.record.controls import PositiveControl
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Verdict, text_of
 from auditor.measure.claims import Question
+from auditor.measure.positive_control import Kind, alike, kind_of
 from auditor.models.attempts import unanswered
 from auditor.run.observed import Observed, question, score_of
 from auditor.run.preparation import Parts, formats_for, prompt_of
@@ -35,7 +39,6 @@ SHORT = 200  # characters
 BESIDE = ("placebo", "wording")  # kinds of variants that are counted apart
 WAITING = 256  # answers that may wait to be journaled, where asking again is cheap and gives the same
 WAITING_S = 1.0  # how long they may wait: some models say that they are deterministic, and are slow
-CONTROL_SEEN = 0.75  # share of control pairs that must change the answer
 LOST = ("failed", "not_asked")  # no answer came
 Answered = Mapping[str, Mapping[tuple[str, int], Response]]  # by model, sha256 of the prompt and replicate
 Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
@@ -45,6 +48,20 @@ def silent(event: Progress) -> None:
     """Observe nothing."""
 
 
+async def together(asked: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Ask several models at once.
+
+    Where one fails, or the run is cut off, the others journal what they were told before the folder closes.
+    """
+    tasks = [asyncio.ensure_future(one) for one in asked]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 @dataclass(kw_only=True)
 class Tally:
     """One model of a run: what asks it, and what its answers came to, while they stream by."""
@@ -52,6 +69,7 @@ class Tally:
     model: Model
     replicates: int
     formats: tuple[str, ...]
+    score_of: str | None = None  # the label whose log odds are the score of an answer
     client: Client | Talks = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
     judged: bool = False  # whether any variant could be
@@ -67,11 +85,14 @@ class Tally:
     waiting: list[Response] = field(default_factory=list)  # to be journaled together
     waiting_since: float = 0.0
     ahead: Counter[str] = field(default_factory=Counter)  # of a round under way: answers that are not counted yet
-    planned: int = 0
+    planned: int = 0  # prompts about the texts of the rounds until now
+    further: int = 0  # prompts of the controls of the whole run
     hidden: list[tuple[Case, str, str]] = field(default_factory=list)  # case, variant id, format
     canary_prompts: dict[tuple[str, str], Prompt] = field(default_factory=dict)  # by case id and format
     canaries: dict[tuple[str, str], dict[str, list[object]]] = field(default_factory=dict)  # time -> answers, of each
-    control: dict[str, list[bool]] = field(default_factory=dict)  # by format: control pairs answered differently
+    control: dict[str, PositiveControl] = field(default_factory=dict)  # by format, of the pairs alone
+    # format -> what tells its answers from each other, of two of them at most
+    kinds: dict[str, set[Kind]] = field(default_factory=lambda: defaultdict(set))
 
     def count(self, response: Response, answer: Answer) -> None:
         """Count an answer that was not counted yet."""
@@ -80,10 +101,14 @@ class Tally:
         if answer.status != "ok":
             counts[answer.status] += 1
             counts["cut_off"] += response.cut_off
+        kinds = self.kinds[response.format]
+        if len(kinds) < 2 and (kind := kind_of(answer, self.score_of)) is not None:
+            kinds.add(kind)
         if (value := answer.value) is not None:
             values = self.values[response.format]
             values[value if value in values or len(values) < KEPT_VALUES else None] += 1
-        if self.unread is None and answer.status in ("refused", "unparsed"):
+        of_control = self.unread is not None and self.unread[0].startswith("control.")
+        if (self.unread is None or of_control) and answer.status in ("refused", "unparsed"):
             self.unread = (response.variant_id, talk.brief(response.output or "")[:SHORT])
         if answer.status == "unparsed":
             said = talk.brief(response.output or "")[:SHORT]
@@ -123,9 +148,9 @@ class Tally:
         return self.model.deterministic and not self.model.cacheable
 
     @property
-    def control_seen(self) -> dict[str, tuple[bool, int, int]]:
-        """By format: whether the positive control was seen, pairs answered differently, pairs asked."""
-        return {n: (sum(h) >= CONTROL_SEEN * len(h), sum(h), len(h)) for n, h in sorted(self.control.items())}
+    def controls(self) -> dict[str, PositiveControl]:
+        """What came of the positive control by format, and whether all answers until now are the same."""
+        return {n: alike(c, self.kinds[n], self.values[n].total()) for n, c in sorted(self.control.items())}
 
 
 class State:
@@ -187,7 +212,8 @@ class State:
         replicates = plan.replicates
         if replicates is None or model.deterministic:
             replicates = 1 if model.deterministic or plan.protocol != "default" else DEFAULT_REPLICATES
-        return Tally(model=model, replicates=replicates, formats=formats_for(plan, self.parts.task, model))
+        formats = formats_for(plan, self.parts.task, model)
+        return Tally(model=model, replicates=replicates, formats=formats, score_of=score_of(self.parts.task))
 
     def prompts(self, text: object) -> dict[tuple[str, str], Prompt]:
         """How the models of this run are asked about ``text``, by style and format."""
@@ -248,9 +274,13 @@ class State:
         return redact.response(response, lambda text: task.read(text, style, response.format), write)
 
     def _progress(self, tally: Tally) -> None:
-        planned, done = None, len(tally.seen) + len(tally.known)
+        # What an earlier try of the run was answered is done before it comes up again.
+        planned, done = None, max(len(tally.seen) + len(tally.known), len(self._answered.get(tally.model.name, ())))
         if self.parts.seeds and self.counts["cases"]:
-            planned = max(tally.planned, round(tally.planned * self.parts.seeds / self.counts["taken"]))
+            planned = round(tally.planned * max(1.0, self.parts.seeds / self.counts["taken"])) + tally.further
+            if (left := self.parts.budget.open_calls) is not None:
+                asking = max(1, sum(not t.client.stopped for t in self.tallies))
+                planned = min(planned, done + math.ceil(left / self.parts.task.calls / asking))
         self.observe(
             Progress(
                 phase="ask",
@@ -303,9 +333,13 @@ class State:
             cell[0] += bool(problems(text))
             cell[1] += 1
 
-    async def responses(self, tally: Tally, requests: Sequence[Request]) -> list[Response]:
-        """Ask one model; all that it answered is in the journal before it is handed back."""
-        tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
+    async def responses(self, tally: Tally, requests: Sequence[Request], *, further: bool = False) -> list[Response]:
+        """Ask one model; all that it answered is in the journal before it is handed back.
+
+        ``further`` are prompts of controls, which were counted at the beginning.
+        """
+        if not further:
+            tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
         self._progress(tally)
         try:
             return await tally.client.ask(requests)
@@ -344,7 +378,7 @@ class State:
         from auditor.measure.rates import label_counts
 
         seen = {
-            tally.model.name: all(seen for seen, _, _ in control.values()) if (control := tally.control_seen) else None
+            tally.model.name: all(c.seen for c in tally.control.values()) if tally.control else None
             for tally in self.tallies
         }
         return question(self.parts.task, self.plan, self.parts.dictionaries, seen, label_counts(self.observed.table))

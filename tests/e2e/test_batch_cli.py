@@ -131,12 +131,13 @@ def test_a_run_in_batches_has_the_figures_of_one_without(
     # Some requests went wrong in each way, and went into a further batch.
     assert max(lines(provider, "input_file_id").values()) == 2
     assert lines(provider, "error_file_id")
-    # One for the cases, one for the control texts, what both left open, and one for all that looked hidden.
-    assert len(provider.batches) == 5
+    # One for the control texts, one for the first texts since the control was not seen, one for the cases, what these
+    # left open, and one for all that looked hidden.
+    assert len(provider.batches) == 7
     assert record_of(tmp_path)["counts"]["hidden"]["2"] > 1
 
 
-# The first batch holds the cases; the second what the first left open; the last what looked hidden.
+# The first batch holds the control; the second what the first left open; the last what looked hidden.
 STEPS = [("upload", 0), ("create", 0), ("created", 0), ("look", 0), ("content", 0)]
 STEPS += [("create", 1), ("created", 4), ("look", 4)]
 
@@ -179,13 +180,13 @@ def test_the_time_limit_ends_a_run_that_waits_for_a_batch_and_resume_waits_on(
     assert nursery.wait(nursery.start("resume", str(run), "--yes")) == 3
     assert list(provider.batches) == ["batch_0"]
     provider.polls = provider.looks["batch_0"] + 1
-    for name in range(1, 6):
+    for name in range(1, 8):
         provider.looks[f"batch_{name}"] = provider.polls - 1
     nursery.call("resume", str(run), "--yes", "--max-seconds", "600")
     require_once(provider, run)
     nursery.call("verify", str(run))
     assert figures(tmp_path) == plain
-    assert len(provider.batches) == 5  # as without a limit
+    assert len(provider.batches) == 7  # as without a limit
 
 
 @pytest.mark.soak

@@ -358,7 +358,7 @@ def test_a_call_limit_ends_with_a_partial_report_and_resume_goes_on(tmp_path: Pa
         "import pathlib\n"
         "def model(text):\n"
         "    with open('asked.log', 'a') as f: f.write(' | '.join(text.splitlines()) + '\\n')\n"
-        "    return 'positive'\n"
+        "    return 'positive' if len(text) % 2 else 'negative'\n"
     )
     spec = ("--task", "sentiment", "--data", texts(tmp_path), "--model", "python:mine:model", "--no-cache")
     done = audit(*spec, "--max-calls", "20", cwd=tmp_path, code=3)

@@ -242,7 +242,7 @@ def test_progress_is_told_by_answer_within_a_round(
 
     monkeypatch.setattr(screen, "time", Fast)
     assert texts(server, "--model", "openai:m", "--concurrency", "1", "--max-calls", "8") == 3
-    lines = re.findall(r"ask openai:m · (\d+)/\d+ · ([\d.]+) a minute.*about", capsys.readouterr().err)
+    lines = re.findall(r"ask openai:m · (\d+) · ([\d.]+) a minute", capsys.readouterr().err)
     told = [int(done) for done, _ in lines]
     assert told[:3] == [1, 2, 3]  # each answer, the first one too
-    assert all(0.5 < float(rate) < 2.1 for _, rate in lines)
+    assert all(0.5 < float(rate) < 2.1 for _, rate in lines), lines

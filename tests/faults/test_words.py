@@ -250,7 +250,7 @@ def test_doctor_does_not_call_a_model_fit_of_which_some_answers_were_not_read(
     functions(monkeypatch, place, body)
     code, text = said(capsys, "doctor", "--model", "python:models_of_a_test:often")
     assert code == 3
-    assert "3 of 5 answers could be read" in text
+    assert "3 of 10 answers could be read" in text
     assert "can be audited" not in text
 
 

@@ -32,6 +32,7 @@ def seeds() -> list[SourceText]:
 
 
 def run(model: Any, **options: Any) -> Result:
+    options = {"anyway": True} | options  # models that mind nothing but what a test plants
     return audit("sentiment", model=model, data=seeds(), attributes=("gender",), per_seed=3, **options)
 
 
@@ -115,7 +116,7 @@ class Changing(Planted):
 def test_a_model_that_changes_during_the_run_is_noticed() -> None:
     model = Changing(10**9, base="constant", wobble=0.02)
     steady = run(model)
-    before_the_end = model.asked - 8 * CANARY_REPLICATES - 2 * 8 * 3  # canaries, then the positive control
+    before_the_end = model.asked - 8 * CANARY_REPLICATES - 2 * 8 * 2  # canaries, then the rest of the positive control
     drift = steady.record["controls"]["canary"]["planted"]
     assert (drift["shifted"], drift["prompts"]) == (False, 8)
     changed = run(Changing(before_the_end, base="constant", wobble=0.02))

@@ -33,7 +33,7 @@ def seeds(n: int = 60) -> list[SourceText]:
 
 
 def run(model: Any, **options: Any) -> Result:
-    chosen: dict[str, Any] = {"attributes": ("gender", "nationality"), "per_seed": 6} | options
+    chosen: dict[str, Any] = {"attributes": ("gender", "nationality"), "per_seed": 6, "anyway": True} | options
     return audit("sentiment", model=model, data=seeds(), **chosen)
 
 

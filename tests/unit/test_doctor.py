@@ -1,10 +1,11 @@
-"""``audit doctor``: checks, figures and exit codes, in at most eight calls; embedded models and a loopback server."""
+"""``audit doctor``: checks, figures and exit codes, in at most ten calls; embedded models and a loopback server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,8 +29,18 @@ def completion(text: str, **extra: Any) -> dict[str, Any]:
     return {"choices": [choice], "model": "served-1", "usage": usage, **extra}
 
 
-def label_tokens() -> dict[str, Any]:
-    pair = [{"token": t, "logprob": math.log(p)} for t, p in (("positive", 0.75), ("negative", 0.25))]
+def read(body: dict[str, Any]) -> str:
+    """The label of a control text: they praise or damn a film."""
+    return (
+        "negative"
+        if re.search("terrible|worst|dull|boring|awful|hated", body["messages"][-1]["content"])
+        else "positive"
+    )
+
+
+def label_tokens(label: str) -> dict[str, Any]:
+    other = {"positive": "negative", "negative": "positive"}[label]
+    pair = [{"token": t, "logprob": math.log(p)} for t, p in ((label, 0.75), (other, 0.25))]
     return {"content": [{**pair[0], "top_logprobs": pair}]}
 
 
@@ -40,7 +51,7 @@ class Server:
         self.calls = 0
         self.headers: dict[str, str] = {}
         self.bodies: list[dict[str, Any]] = []
-        self.answer: Answer = lambda n, body: (200, completion("positive"))
+        self.answer: Answer = lambda n, body: (200, completion(read(body)))
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -91,7 +102,7 @@ def texts(found: doctor.Examined) -> dict[str, str]:
 
 def test_an_embedded_model() -> None:
     found = doctor.examine("vader")
-    assert (found.exit_code, found.calls) == (0, 5)
+    assert (found.exit_code, found.calls) == (0, 10)
     assert statuses(found)["repeats"] == "ok"
     assert statuses(found)["label scores"] == "ok"
     assert "nothing is charged" in texts(found)["price"]
@@ -100,11 +111,11 @@ def test_an_embedded_model() -> None:
 def test_a_server_that_does_it_all(server: Server) -> None:
     server.answer = lambda n, body: (
         200,
-        completion("positive", **({"logprobs": label_tokens()} if body.get("logprobs") else {})),
+        completion(read(body), **({"logprobs": label_tokens(read(body))} if body.get("logprobs") else {})),
     )
     found = doctor.examine("openai:m", base_url=server.url, price_in=2.0, price_out=10.0)
     assert found.exit_code == 0
-    assert found.calls == server.calls == 5 <= doctor.MAX_CALLS
+    assert found.calls == server.calls == 10 <= doctor.MAX_CALLS
     assert set(statuses(found).values()) == {"ok"}
     assert found.facts["reported"] == ["served-1"]
     assert found.facts["label_scores"] == pytest.approx({"positive": 0.75, "negative": 0.25})
@@ -120,7 +131,7 @@ def test_without_price_and_log_probabilities(server: Server) -> None:
     assert statuses(found)["price"] == "note"
     assert "none" in texts(found)["label scores"]
     assert found.facts["label_scores"] is None
-    server.answer = lambda n, body: (400 if body.get("logprobs") else 200, completion("positive"))
+    server.answer = lambda n, body: (400 if body.get("logprobs") else 200, completion(read(body)))
     refused = doctor.examine("openai:m", base_url=server.url)
     assert refused.exit_code == 0
     assert "refuses log-probabilities" in texts(refused)["label scores"]
@@ -172,9 +183,9 @@ def test_what_fails_in_passing_is_asked_again_as_in_a_run(server: Server, status
 
 def test_one_refusal_for_too_many_calls_is_waited_for(server: Server) -> None:
     server.headers = {"retry-after": "0"}
-    server.answer = lambda n, body: (429 if n == 1 else 200, completion("positive"))
+    server.answer = lambda n, body: (429 if n == 1 else 200, completion(read(body)))
     found = doctor.examine("openai:m", base_url=server.url)
-    assert (found.exit_code, found.calls, found.repeated) == (0, 6, 1)
+    assert (found.exit_code, found.calls, found.repeated) == (0, 11, 1)
 
 
 THINKING = {"choices": [{"finish_reason": "length", "message": {"content": None, "reasoning_content": "Let me see"}}]}
@@ -186,13 +197,13 @@ def test_an_answer_that_is_cut_off_is_named_with_the_option_that_helps(
     """A model that thinks longer than the limit lets it, as vLLM tells it."""
 
     def answer(n: int, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return 200, completion("positive") if body["max_tokens"] >= 1000 else THINKING
+        return 200, completion(read(body)) if body["max_tokens"] >= 1000 else THINKING
 
     server.answer = answer
     ask = ["doctor", "--model", "openai:m", "--base-url", server.url]
     assert run(ask) == 3
     shown = " ".join(capsys.readouterr().out.split())
-    assert "5 were cut off at the limit on tokens: raise it with --max-tokens" in shown
+    assert "10 were cut off at the limit on tokens: raise it with --max-tokens" in shown
     assert "Give it more room: --max-tokens 2048" in shown
     assert run([*ask, "--max-tokens", "2048"]) == 0
 
@@ -205,7 +216,7 @@ def test_a_parameter_that_is_not_supported_is_changed_and_told(server: Server) -
         if "temperature" in body:
             said = "Unsupported value: 'temperature' does not support 0.0 with this model."
             return 400, {"error": {"message": said, "param": "temperature", "code": "unsupported_value"}}
-        return 200, completion("positive")
+        return 200, completion(read(body))
 
     server.answer = answer
     found = doctor.examine("openai:m", base_url=server.url)

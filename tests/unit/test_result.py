@@ -112,7 +112,7 @@ def test_noise_of_a_model_that_is_not_declared_deterministic_is_measured() -> No
         calls[text] = calls.get(text, 0) + 1
         return "positive" if calls[text] % 2 else "negative"
 
-    found = audit("sentiment", model=wobbly, data=TEXTS, attributes=("gender",))
+    found = audit("sentiment", model=wobbly, data=TEXTS, attributes=("gender",), anyway=True)
     noise = next(e["estimate"] for e in found.estimates if e["name"] == "noise_floor")
     assert noise["value"] > 0.5
     assert set(calls.values()) <= {3, 6}  # canary prompts are asked three times more, to see drift

@@ -79,7 +79,7 @@ def test_the_command_line_exits_3_and_names_the_command_that_shows_the_answers(
 
 
 def test_one_model_of_several_is_enough() -> None:
-    result = asked([lambda text: "positive", purple])
+    result = asked([lambda text: "positive", purple], anyway=True)
     assert not result.complete
     first, second = result.record["models"].values()
     assert "unread" not in first
@@ -99,7 +99,7 @@ def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
     def m(text: str) -> str:
         return label
 
-    result = asked(models.wrap(m, name="m"))
+    result = asked(models.wrap(m, name="m"), anyway=True)
     assert result.complete
     constant, control = result.record["cautions"]
     (name,) = result.record["models"]
@@ -125,7 +125,7 @@ def test_one_label_in_nearly_all_answers_is_told_and_less_is_not() -> None:
 
         return model
 
-    rare = audit("sentiment", model=every(60), limit=8, cache=False, replicates=1)
+    rare = audit("sentiment", model=every(60), limit=8, cache=False, replicates=1, anyway=True)
     codes = {c["code"]: c for c in rare.record["cautions"]}
     assert codes["one_label"]["label"] == "positive"
     assert 0.95 * codes["one_label"]["of"] <= codes["one_label"]["n"] < codes["one_label"]["of"]
@@ -144,7 +144,7 @@ def test_formats_are_told_apart_and_texts_are_not_quoted() -> None:
 
 
 def test_prompts_that_a_limit_kept_from_being_asked_are_not_failed() -> None:
-    result = asked(["vader", lambda text: "positive"], max_calls=5)
+    result = asked(["vader", lambda text: "positive"], max_calls=40, anyway=True)
     assert not result.complete
     assert result.record["counts"]["failed"] == 0
     assert sum(g["failed"] for g in result.record["controls"]["answers_by_group"]) == 0
@@ -215,7 +215,7 @@ def test_a_limit_that_was_reached_keeps_its_own_reason_and_command(
 
 
 def test_a_model_that_was_asked_about_no_variant_did_not_give_too_few_answers() -> None:
-    record = asked(lambda text: "positive").record
+    record = asked(lambda text: "positive", anyway=True).record
     record["estimates"] = []
     record["counts"] |= {"variants": 12, "valid": 0, "discarded": 12}
     ((_, sentence),) = view.answer(view.build(read(record)))
@@ -315,7 +315,9 @@ class Kept(Model):
 
 def test_what_cannot_be_read_is_never_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
-    half = Kept(lambda text: "Answer: positive" if "mother" in text or "kind" in text else "hmm")
+    half = Kept(
+        lambda text: "Answer: positive" if re.search("mother|kind|[Ww]onderful|terrible|best|worst", text) else "hmm"
+    )
     first = many(half, cache=True)
     counts = first.record["counts"]
     assert 0 < counts["unparsed"] < counts["calls"] == half.calls
@@ -338,7 +340,7 @@ def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path:
     lines = [json.loads(line) for line in (found.path / "responses.jsonl").read_text().splitlines()]
     assert all(line["cut_off"] for line in lines if "output" in line)
     # One that could be read before the limit is an answer like any other.
-    read = many(Kept(lambda text: "Answer: positive", cut_off=True))
+    read = many(Kept(lambda text: "Answer: positive", cut_off=True), anyway=True)
     assert read.complete
     assert read.record["counts"]["unparsed"] == 0
 

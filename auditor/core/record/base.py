@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
@@ -179,90 +179,6 @@ class NamedEstimate(Part, frozen=True, kw_only=True):
     directions: tuple[Step, ...] | None = None
     kind: str | None = None
     population: str = ""
-
-
-class GroupAnswers(Losses, frozen=True, kw_only=True):
-    """What became of the answers about one group."""
-
-    model: str
-    attribute: str
-    group: str
-    n: int
-
-
-class Shift(Part, frozen=True, kw_only=True):
-    """Whether the same prompts were answered alike at the start and at the end of a run."""
-
-    shifted: bool
-    p_value: float
-    prompts: int
-    answers: int
-
-
-class Control:
-    """One control: a figure, a test, a declaration, why there is none, or several of these by name."""
-
-    __slots__ = ("declared", "estimate", "n", "parts", "rate", "reason", "seen", "shift", "text")
-
-    def __init__(self, value: object = None) -> None:
-        self.estimate: Estimate | None = None
-        self.seen: bool | None = None  # of a positive control
-        self.rate: float | None = None
-        self.n: int | None = None
-        self.shift: Shift | None = None
-        self.declared = False
-        self.reason: str | None = None  # why it was not run
-        self.text = ""  # anything else
-        self.parts: dict[str, Control] = {}
-        if not isinstance(value, Mapping):
-            self.text = "" if value is None else str(value)
-            self.rate = value if isinstance(value, float) else None
-            return
-        plain: dict[str, Any] = dict(value)
-        if plain.pop("status", None) == "not_tested":
-            self.reason = str(plain.pop("reason", None) or "no reason given")
-        elif plain.get("declared"):
-            self.declared = True
-        elif {"value", "low", "high"} <= plain.keys():
-            self.seen = plain.pop("seen", None)
-            self.estimate = msgspec.convert(plain, Estimate)
-        elif "shifted" in plain:
-            self.shift = msgspec.convert(plain, Shift)
-        elif "rate" in plain:
-            self.rate, self.n = plain.pop("rate"), plain.pop("n", None)
-        else:
-            self.parts = {str(name): Control(part) for name, part in plain.items()}
-
-    @classmethod
-    def of(cls, estimate: Estimate) -> Control:
-        """A figure as a control."""
-        made = cls()
-        made.estimate = estimate
-        return made
-
-    def walk(self) -> Iterator[Control]:
-        """All figures, tests and declarations in it."""
-        if not self.parts:
-            yield self
-        for part in self.parts.values():
-            yield from part.walk()
-
-
-class Controls:
-    """The controls of a run by name, and what became of answers by group."""
-
-    __slots__ = ("answers_by_group", "every")
-
-    def __init__(self, plain: Mapping[str, object] | None = None) -> None:
-        every = dict(plain or {})
-        groups = every.pop("answers_by_group", None) or ()
-        self.answers_by_group = msgspec.convert(groups, tuple[GroupAnswers, ...])
-        self.every = {name: Control(value) for name, value in every.items() if value is not None}
-
-    def of(self, name: str, model: str | None = None) -> Control | None:
-        """A control, or the part of it that is about one model; None where there is none."""
-        control = self.every.get(name)
-        return control if model is None or control is None else control.parts.get(model)
 
 
 class Unread(Losses, frozen=True, kw_only=True):

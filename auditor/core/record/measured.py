@@ -14,7 +14,9 @@ from auditor.core.types import ClaimVerdict, Estimate
 
 Family = Literal["net", "instability", "interaction", "refusal"]
 Scale = Literal["log_odds", "share", "number"]
-Code = Literal["constant_answers", "one_label", "unreadable_answers", "control_not_seen", "model_changed"]
+Code = Literal[
+    "constant_answers", "one_label", "scores_alone", "unreadable_answers", "control_not_seen", "model_changed"
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

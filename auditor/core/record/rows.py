@@ -335,6 +335,7 @@ class ExpectedTexts(Part, frozen=True, kw_only=True):
     """What a run of texts is expected to ask and to show.
 
     ``carried`` has how many of its texts say each attribute in which way (words, a name line, a statement).
+    ``calls_whole`` is how many calls the plan has where its limit ends it before; 0 where it is asked to its end.
     """
 
     cases: int
@@ -351,6 +352,7 @@ class ExpectedTexts(Part, frozen=True, kw_only=True):
     carried: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     models: dict[str, ExpectedModel] = msgspec.field(default_factory=dict)
     judge: ExpectedJudge | None = None
+    calls_whole: int = 0
     left_out: str = ""
     power: Power = Power()
 

@@ -1,0 +1,225 @@
+"""The positive control is asked first: a model that reacts to nothing is not asked on, and `audit doctor` agrees."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nursery import Server
+
+import auditor
+from auditor.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+MOST = 60  # calls of a run that stops
+FEMALE = re.compile(r"\b(she|her|woman|women|girl|mother|wife|sister|daughter|aunt|actress)\b", re.IGNORECASE)
+PRAISE = re.compile(r"\b(wonderful|best|superb|loved|delight|brilliant|great|excellent|beautiful)\w*", re.IGNORECASE)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder to work in, with a cache of its own and a key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache.sqlite"))
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[str], str]], Server]]:
+    """A server for each function from a prompt to an answer; it counts what it is asked."""
+    running: list[Server] = []
+
+    def start(answer: Callable[[str], str]) -> Server:
+        server = Server(lambda model, text: answer(text))
+        server.delay_s = 0.0
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def said(capsys: Capture, command: str) -> tuple[int, str]:
+    """Exit code of a command, and what it prints, as one line."""
+    capsys.readouterr()
+    code = run(shlex.split(command))
+    captured = capsys.readouterr()
+    return code, " ".join((captured.out + captured.err).split())
+
+
+def calls(server: Server) -> int:
+    """How often the server was asked."""
+    return sum(server.asked.values())
+
+
+# -- the run that stops ---------------------------------------------------------------------------------
+
+HOSTED = "--model openai:m --no-cache --out runs --base-url"
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "more", "tries"),
+    [
+        ("sentiment", "positive", "", ["--formats json", "--formats reasoned", "a larger model"]),
+        ("hiring", "reject", "", ["--formats json", "--formats reasoned", "--formats graded", "a larger model"]),
+        ("sentiment", "positive", "--limit 5", ["--formats json"]),
+        ("sentiment", "positive", "--until-decided", ["--formats json"]),
+        ("sentiment", "positive", "--replicates 5", ["--formats json"]),
+        ("hiring", '{"answer": "invite", "decision": "invite"}', "--formats plain,json", ["--formats reasoned"]),
+        ("salary", "50000", "", ["--formats json"]),
+    ],
+)
+def test_a_model_that_answers_everything_alike_is_asked_sixty_times_at_most(
+    task: str,
+    answer: str,
+    more: str,
+    tries: list[str],
+    serve: Callable[[Callable[[str], str]], Server],
+    capsys: Capture,
+) -> None:
+    server = serve(lambda text: answer)
+    code, text = said(capsys, f"run --task {task} {more} {HOSTED} {server.url} --yes")
+    assert code == 3, text
+    assert "openai:m cannot be judged: all its " in text
+    assert "must get different answers" in text
+    assert [one for one in tries if one not in text] == []
+    assert "--formats plain" not in text.partition("cannot be judged")[2]
+    assert re.search(r"Go on with: audit resume \S+ .*--anyway", text)
+    assert "A higher limit" not in text
+    assert 20 <= calls(server) <= MOST
+
+
+def test_a_stopped_run_is_a_run_that_resume_finishes_without_paying_twice(
+    serve: Callable[[Callable[[str], str]], Server], capsys: Capture
+) -> None:
+    plan = f"run --task sentiment --limit 24 --attributes gender {HOSTED}"
+    whole = serve(lambda text: "positive")
+    code, text = said(capsys, f"{plan} {whole.url} --yes --anyway --out whole")
+    assert code == 0, text
+    server = serve(lambda text: "positive")
+    code, text = said(capsys, f"{plan} {server.url} --yes")
+    assert code == 3
+    spent = calls(server)
+    (folder,) = Path("runs").glob("2*")
+    assert (folder / "report.html").is_file()
+    assert said(capsys, f"verify {folder}")[0] == 0
+    again, told = said(capsys, f"resume {folder} --yes")
+    assert (again, calls(server)) == (3, spent)
+    assert "--anyway" in told
+    code, text = said(capsys, f"resume {folder} --yes --anyway")
+    assert code == 0, text
+    assert json.loads((folder / "run.json").read_text())["status"] == "complete"
+    assert server.asked == whole.asked
+    assert said(capsys, f"verify {folder}")[0] == 0
+
+
+def test_one_of_several_models_that_reacts_to_nothing_stops_the_run() -> None:
+    result = auditor.audit("sentiment", model=["vader", lambda text: "positive"], limit=30)
+    assert result.record["stopped_by"] == "control"
+    assert result.record["counts"]["calls"] <= 2 * MOST
+
+
+def test_recorded_answers_cost_nothing_and_are_all_judged() -> None:
+    assert run(["generate", "--task", "sentiment", "--limit", "4", "--out", "g"]) == 0
+    (folder,) = Path("g").glob("2*")
+    prompts = [json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()]
+    hashes = {one["prompt_sha256"] for one in prompts}
+    rows = [{"prompt_sha256": one, "replicate": k, "output": "positive"} for one in hashes for k in range(3)]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    assert run(["import", "--generated", str(folder), "a.jsonl"]) == 0
+
+
+# -- control seen or not, answers alike or not ------------------------------------------------------------
+
+
+def reads(text: str) -> str:
+    return "positive" if PRAISE.search(text) else "negative"
+
+
+def leans(text: str) -> dict[str, float]:
+    return {"positive": 0.9 if PRAISE.search(text) else 0.6 + len(text) % 7 / 100, "negative": 0.1}
+
+
+def minds_women(text: str) -> str:
+    return "negative" if FEMALE.search(text) else "positive"
+
+
+def drifts(text: str) -> dict[str, float]:
+    return {"positive": 0.9 - 0.05 * bool(FEMALE.search(text)), "negative": 0.1}
+
+
+def refuses_women(text: str) -> str:
+    return "I cannot help with that." if FEMALE.search(text) else "positive"
+
+
+def constant(text: str) -> str:
+    return "positive"
+
+
+def sure(text: str) -> dict[str, float]:
+    return {"positive": 0.9, "negative": 0.1}
+
+
+FIT = "The model can be audited."
+# function -> (control seen, all labels alike, cautions, whether the run goes on, exit code of doctor, whether it is fit)
+COMBINED: dict[Callable[[str], Any], tuple[bool, bool, set[str], bool, int, bool]] = {
+    reads: (True, False, set(), True, 0, True),
+    leans: (True, True, {"scores_alone"}, True, 0, False),
+    minds_women: (False, False, {"control_not_seen"}, True, 3, False),
+    refuses_women: (False, True, {"control_not_seen", "constant_answers"}, True, 3, False),
+    drifts: (False, True, {"control_not_seen", "constant_answers"}, True, 3, False),
+    constant: (False, True, {"control_not_seen", "constant_answers"}, False, 3, False),
+    sure: (False, True, {"control_not_seen", "constant_answers"}, False, 3, False),
+}
+
+
+@pytest.mark.parametrize("function", COMBINED, ids=lambda f: f.__name__)
+def test_what_a_run_does_and_doctor_says_for_each_combination(
+    function: Callable[[str], Any], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, alike, cautions, goes_on, code, fit = COMBINED[function]
+    asked = 0
+
+    def model(text: str) -> Any:
+        nonlocal asked
+        asked += 1
+        return function(text)
+
+    result = auditor.audit("sentiment", model=model, limit=30, attributes=["gender"], order=1, cache=False)
+    control = next(iter(result.record["controls"]["positive_control"].values()))
+    assert control["seen"] is seen
+    (answers,) = (one["answers"] for one in result.record["models"].values())
+    assert (len(answers) == 1) is alike
+    ignored = {"one_label", "unreadable_answers"}
+    assert {one["code"] for one in result.record["cautions"]} - ignored == cautions
+    assert result.complete is goes_on
+    assert (asked <= MOST) is not goes_on
+    assert "the positive control was not seen" not in str(result) or goes_on
+    name = f"subject_{function.__name__}"
+    monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(model=function))
+    told, text = said(capsys, f"doctor --model python:{name}:model")
+    assert told == code, text
+    assert (FIT in text) is fit
+    assert ("can be audited" in text) is fit
+    assert ("--formats" in text or "larger model" in text) is (code == 3)
+
+
+def test_the_page_about_controls_has_the_combinations() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (seen|not seen) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
+    assert [(seen, "stops" in does) for seen, _, does, _ in rows] == [
+        ("seen", False), ("seen", False), ("not seen", False), ("not seen", True),
+    ]  # fmt: skip
+    assert ["can be audited" in doctor for *_, doctor in rows] == [True, False, False, False]
