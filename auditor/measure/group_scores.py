@@ -20,8 +20,6 @@ from auditor.measure.observations import Arm, Floats, Ints, Observations
 from auditor.measure.outliers import THRESHOLD, TINY, anomaly_indices
 from auditor.measure.p_values import benjamini_hochberg
 
-DEFAULT_GROUPS = 43  # occupations of the published study
-DEFAULT_CASES = 150  # distinct sentences for each
 ROUNDS = 9_999  # permutations: the smallest p value is 1 / 10,000
 
 
