@@ -157,7 +157,9 @@ def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
     if isinstance(target, Words):
         for word, function in target.functions.items():
             app.command(word)(function)
-        if not argv or (argv[0] not in target.functions and argv[0] not in ("--help", "-h")):
+        word = argv[0] if argv else "-"
+        near = difflib.get_close_matches(word, target.functions, n=1)  # a slip is told as one
+        if word not in ("--help", "-h") and (word.startswith("-") or not near):
             argv = [target.default, *argv]
     else:
         app.command(name.rpartition(" ")[2])(target)
