@@ -124,6 +124,7 @@ def in_batches(parts: Parts, folder: RunStore) -> Parts:
 def _refuse_if_nothing_was_answered(loop: Loop) -> None:
     if not loop.counts["cases"] and not loop.status_reason:
         names = ", ".join(loop.plan.attributes or ()) or "an attribute of the dictionaries"
+        names = f"two of these together: {names}" if loop.plan.suite == "joint-first" else names
         others = loop.parts.facts.get("seeds", {}).get("not_english")
         language = (
             f"{others} of them {'does' if others == 1 else 'do'} not look like English, and only English is tested. "

@@ -411,7 +411,7 @@ WRONG = [
     (("show", "nowhere", "F001"), "nowhere"),
     (("resume", "nowhere"), "nowhere"),
     (("report", "newer"), "newer"),
-    (("tasks", "new", "texts"), "exists"),
+    (("list", "tasks", "new", "texts"), "exists"),
 ]
 
 

@@ -92,7 +92,7 @@ CASES = {
         "resume RUN",
     ),
     "joint first": (
-        "run --task sentiment --data texts.csv --text-column words --suite joint-first --max-calls 900 --limit 8 "
+        "run --task sentiment --data both.txt --suite joint-first --max-calls 900 --limit 8 "
         "--attributes gender,age --model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
         "resume RUN",
     ),
@@ -206,6 +206,8 @@ def furnish(folder: Path, url: str) -> None:
         for n in range(12)
     ]
     (folder / "requests.jsonl").write_text("".join(json.dumps(one) + "\n" for one in sent))
+    both = [f"The {('young', 'old')[n % 2]} {people[n % 4]} in row {n} liked film {n}." for n in range(12)]
+    (folder / "both.txt").write_text("\n".join(both) + "\n")
     (folder / "ages.csv").write_text("old man;young man\nold woman;young woman\n")
     (folder / "body.json").write_text('{"user": "audit"}')
     (folder / "mine.txt").write_text("Judge the text alone.")

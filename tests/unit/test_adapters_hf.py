@@ -323,8 +323,8 @@ def shipped_masked(folder: Path) -> None:
     labels = torch.full_like(batch["input_ids"], -100)
     for i, word in enumerate(targets):
         labels[i][batch["input_ids"][i] == tokens.mask_token_id] = vocabulary[word]
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for step in range(160):
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for step in range(320):
         rows = torch.arange(64 * step, 64 * step + 64) % len(texts)
         inputs = {name: batch[name][rows] for name in ("input_ids", "attention_mask")}
         loss = model(**inputs, labels=labels[rows]).loss
