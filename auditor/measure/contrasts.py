@@ -8,6 +8,8 @@ is taken out by covariates, whose effect all edits of the attribute and all plac
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 Value = Callable[[Columns], tuple[Floats, Bools]]
 MOST_LAYOUTS = 8
+TOKEN = re.compile(r"\w+|[^\w\s]")  # a word as readers of text split it, not as a dictionary lists it
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
 
 
@@ -156,8 +159,8 @@ class Versions:
     @cached_property
     def of_groups(self) -> csr_array:
         """`words`, those that stand for groups alone: neutral ones are part of how texts vary."""
-        said = {w for s in self.shapes if s.arm == Arm.EDITED for w in (*s.words_in, *s.words_out)}
-        return self.words[:, [n for n, word in enumerate(self._words.values) if word in said]]
+        edited = np.array([s.arm == Arm.EDITED for s in self.shapes], dtype=bool)[self.shape]
+        return self.words[:, np.unique(self.words[edited].indices)]
 
     def where(self, known: Bools) -> Layout:
         """The versions with an outcome, laid out; kept for the next outcome that the same versions have."""
@@ -376,13 +379,15 @@ class Placebos(NamedTuple):
 
 
 def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) -> csr_array:
-    """Shapes by words: 1 for a word that is put in, ``out`` for one that is taken out."""
-    cells = [
-        (n, codes.of(word), sign)
-        for n, shape in enumerate(shapes)
-        for words, sign in ((shape.words_in, 1.0), (shape.words_out, out))
-        for word in words
-    ]
+    """Return shapes by tokens: 1 for a token that is put in, ``out`` for one that is taken out.
+
+    A term of several tokens is not a word of its own: "trans man" for "man" puts in "trans" and nothing else.
+    """
+    cells = []
+    for n, shape in enumerate(shapes):
+        put, taken = (Counter(t for term in terms for t in TOKEN.findall(term)) for terms in (shape.words_in, shape.words_out))
+        cells += [(n, codes.of(token), float(many)) for token, many in (put - taken).items()]
+        cells += [(n, codes.of(token), out * many) for token, many in (taken - put).items()]
     return _sparse(cells, (len(shapes), max(1, len(codes.values))))
 
 
