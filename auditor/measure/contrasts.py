@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from auditor.measure.effects import MOST_ROWS, Adjustment, Edits, Known, Random, ceiling, within
+from auditor.measure.effects import Adjustment, Edits
 from auditor.measure.linear import Design
 from auditor.measure.observations import SILENT, STATUS, Arm, Bools, Codes, Columns, Floats, Ints, Observations, Shape
 
@@ -331,52 +331,6 @@ class Layout:
         (rows, mean), edits = self._edits[attribute]
         return edits.tell(mean @ y[rows])
 
-    def placebos(self, y: Floats) -> list[Known]:
-        """What placebo edits and originals say of the effects of words."""
-        one = self._placebos
-        of_row = one.mean @ y[one.rows]
-        known: list[Known] = []
-        if len(one.moved):
-            apart = of_row[one.moved] - of_row[one.original]
-            known.append(ceiling(apart, one.words[one.moved], one.text[one.moved]))
-        if one.random is not None:
-            curve = one.random.curve(within(of_row[:, None], one.text)[:, 0])
-            known += [] if curve is None else [curve]
-        return known
-
-    @cached_property
-    def _placebos(self) -> Placebos:
-        """Rows of the placebo edits and originals; of very many, those of some texts."""
-        own = self._versions
-        rows = np.flatnonzero(self._known & own.single & own.neutral)
-        if len(rows) > MOST_ROWS:
-            texts = np.unique(own.text[rows])
-            rows = rows[own.text[rows] <= texts[len(texts) * MOST_ROWS // len(rows)]]
-        first, mean = own.alike(rows)
-        text = np.unique(own.text[rows][first], return_inverse=True)[1].astype(np.int64)
-        z = own.words[rows[first]].toarray()
-        z = z[:, np.any(z != 0, axis=0)]
-        changed = np.any(z != 0, axis=1)
-        base = np.full(int(text.max(initial=0)) + 1, -1)
-        original = np.flatnonzero(own.arm[rows[first]] == Arm.ORIGINAL)
-        base[text[original]] = original
-        moved = np.flatnonzero(changed & (base[text] >= 0))
-        fixed = within(mean @ own.covariates[rows], text)
-        random = Random(fixed, within(z, text), lost=len(base)) if z.shape[1] else None
-        return Placebos(rows, mean, text, z, moved, base[text[moved]], random)
-
-
-class Placebos(NamedTuple):
-    """Rows of placebo edits: the versions behind them, their words, and the rows of their originals."""
-
-    rows: Ints
-    mean: csr_array
-    text: Ints
-    words: Floats
-    moved: Ints
-    original: Ints
-    random: Random | None
-
 
 def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) -> csr_array:
     """Return shapes by tokens: 1 for a token that is put in, ``out`` for one that is taken out.
@@ -385,7 +339,9 @@ def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) ->
     """
     cells = []
     for n, shape in enumerate(shapes):
-        put, taken = (Counter(t for term in terms for t in TOKEN.findall(term)) for terms in (shape.words_in, shape.words_out))
+        put, taken = (
+            Counter(t for term in terms for t in TOKEN.findall(term)) for terms in (shape.words_in, shape.words_out)
+        )
         cells += [(n, codes.of(token), float(many)) for token, many in (put - taken).items()]
         cells += [(n, codes.of(token), out * many) for token, many in (taken - put).items()]
     return _sparse(cells, (len(shapes), max(1, len(codes.values))))

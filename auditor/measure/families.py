@@ -10,7 +10,7 @@ what its shape alone would do. Variants weigh the same, as in the rates of chang
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from auditor.core.shown import plural, verb
 from auditor.measure import contrasts, interactions
 from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, decide, filled, one_thread, pairs, rare, scales
 from auditor.measure.contrasts import Contrast, Versions
-from auditor.measure.effects import Adjustment, Known, Unidentified
+from auditor.measure.effects import Adjustment, Unidentified
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations, Place, attributes_of
 
@@ -72,7 +72,6 @@ class _Made(NamedTuple):
     rows: Rows
     y: Floats  # of versions
     taken_out: Adjustment
-    placebos: Sequence[Known]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +90,6 @@ class _Table:
         main = next(iter(measured))
         unit = self.question.unit_of(main)
         laid_out = {s: self.versions.where(known) for s, (_, known) in measured.items()}
-        placebos = {s: laid_out[s].placebos(y) for s, (y, _) in measured.items()}
         for attribute in attributes_of(self.observations):
             taken_out = {s: laid_out[s].adjust(attribute, y) for s, (y, _) in measured.items()}
             for pair in pairs(laid_out[main].names(attribute), attribute, self.question):
@@ -110,7 +108,7 @@ class _Table:
                 for s, one in laid_out.items():
                     contrast, design = one.contrast(attribute, pair.group, pair.against)
                     y = measured[s][0]
-                    made[s] = _Made(contrast, Rows(contrast.map @ y, design), y, taken_out[s], placebos[s])
+                    made[s] = _Made(contrast, Rows(contrast.map @ y, design), y, taken_out[s])
                 yield self._test(claim, made, pair, share)
 
     def _test(self, claim: Claim, made: Mapping[Scale, _Made], pair: Pair, share: float) -> Tested:
@@ -122,7 +120,7 @@ class _Table:
             why = f"{some}; at least {MIN_TEXTS} are needed"
             return Tested(dataclasses.replace(claim, why=why))
         try:
-            fits = {scale: fit(one.rows, one.taken_out, one.placebos) for scale, one in made.items()}
+            fits = {scale: fit(one.rows, one.taken_out) for scale, one in made.items()}
         except Unidentified as error:
             return Tested(dataclasses.replace(claim, why=str(error)))
         if "share" in fits:

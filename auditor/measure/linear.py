@@ -9,14 +9,13 @@ however many texts it stands in. Sources: Clark 1973; Baayen, Davidson and Bates
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.measure.effects import MOST_ROWS, Adjustment, Known, Random, Spread, Unidentified, ceiling, spread
+from auditor.measure.effects import MOST_ROWS, Adjustment, Unidentified, Words
 from auditor.measure.observations import Floats, Ints
 
 if TYPE_CHECKING:
@@ -72,15 +71,11 @@ class Design:
         return np.flatnonzero(self.text < min(MOST_ROWS // 2, texts))
 
     @cached_property
-    def words(self) -> csr_array:
-        """Rows of that part by words."""
-        z = self.sums if len(self.part) == len(self.focal) else self.sums[self.part]
-        return z[:, np.unique(z.indices)]
-
-    @cached_property
-    def random(self) -> Random:
-        """Random effects of words beside the mean contrast."""
-        return Random(self.focal[self.part, None], self.words)
+    def noise(self) -> Words:
+        """What the rows tell of the effects of words."""
+        z = self.sums[self.part].toarray()
+        text = np.unique(self.text[self.part], return_inverse=True)[1].astype(np.int64)
+        return Words(self.focal[self.part, None], z, text)
 
     def shared(self, weights: Floats) -> float:
         """What words of unit variance add to the variance of ``weights @ y`` by standing in several rows.
@@ -237,7 +232,7 @@ class Fit:
     tau: float
 
 
-def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Known] = ()) -> Fit:
+def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
     """Estimate the mean contrast between groups.
 
     *For these words*: the mean over texts, the bias-reduced sandwich by text with Satterthwaite degrees of freedom
@@ -250,9 +245,7 @@ def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Know
     rows : Rows
         The contrasts. Placebo contrasts among them say what words do.
     taken_out : Adjustment or None
-        The effect of the covariates.
-    placebos : sequence of Curve or Ceiling
-        What placebo edits say of words.
+        The effect of the covariates, and what all edits tell of words; without, the rows themselves tell it.
 
     Raises
     ------
@@ -277,7 +270,9 @@ def fit(rows: Rows, taken_out: Adjustment | None = None, placebos: Sequence[Know
     y = rows.y
     if taken_out is not None:
         y = y - design.covariates @ taken_out.effect
-    words = _known(design, y, rows.y, placebos)
+    words = None if taken_out is None else taken_out.words
+    if words is None:
+        words = design.noise.spread(y[design.part])
     weights = design.plain
     if words.variance > 0:
         total = float((y - design.focal * (design.plain @ y)).var())
@@ -316,15 +311,3 @@ def _sandwich(design: Design, weights: Floats, y: Floats) -> Estimated:
     square = float(own @ own + 2 * (own * np.einsum("ij,jk,ik->i", left, middle, left)).sum() + np.trace(cross @ cross))
     df = trace * trace / square if square > 0 else 1.0
     return Estimated(value=value, ses=np.sqrt(score @ score)[None], likely=np.ones(1), df=max(1.0, df))
-
-
-def _known(design: Design, y: Floats, raw: Floats, placebos: Sequence[Known]) -> Spread:
-    """What is known of words. How far answers moved is what they did, covariates not taken out."""
-    part = design.part
-    curve = design.random.curve(y[part])
-    if curve is None:
-        return Spread(np.zeros(1), np.ones(1))
-    focal = design.focal[part]
-    size = float((y[part] - focal * (float(focal @ y[part]) / max(float(focal @ focal), 1.0))).std())
-    own = (curve, ceiling(raw[part], design.words, design.text[part]))
-    return spread(size / math.sqrt(design.typical), own, placebos)

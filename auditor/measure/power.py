@@ -18,7 +18,7 @@ from msgspec import structs
 from auditor.core.record.rows import Assumed, ExpectedClaim, Power
 from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, MIN_WORDS, POWER, Pair, Question, one_thread, pairs
 from auditor.measure.contrasts import Contrast, Versions, word_moves
-from auditor.measure.effects import Adjustment, Known, Unidentified
+from auditor.measure.effects import Adjustment, Unidentified
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import Arm, Codes, Floats, Observations, Shape, attributes_of
 
@@ -47,26 +47,19 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
     rng = np.random.default_rng(seed)
     base = np.array([_margins(kept, rng) for _ in range(DRAWS)]).T
     worded = [(_margins(kept, rng, ASSUMED_WORD) > 0).astype(np.float64) for _ in range(FITS)]
-    y = worded[0]
-    known = np.ones(len(y), dtype=bool)
+    known = np.ones(len(base), dtype=bool)
     layout = Versions(kept, kept.columns()).where(known)
     laid_out = []
     for attribute in attributes_of(kept):
-        taken_out = layout.adjust(attribute, y)
+        taken_out = [layout.adjust(attribute, y) for y in worded]
         laid_out += [
             _LaidOut.of(layout.contrast(attribute, pair.group, pair.against), attribute, pair, taken_out)
             for pair in pairs(layout.names(attribute), attribute, question)
         ]
-    said = [layout.placebos(y) for y in worded]
     total = sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
     claims = [
         _reach(
-            kept,
-            one,
-            base,
-            [(Rows(one.contrast.map @ y, one.design), known) for y, known in zip(worded, said, strict=True)],
-            ALPHA * one.weight / total,
-            ratio,
+            kept, one, base, [Rows(one.contrast.map @ y, one.design) for y in worded], ALPHA * one.weight / total, ratio
         )
         if one.reach.texts >= MIN_TEXTS
         else structs.replace(one.reach, why=f"fewer than {MIN_TEXTS} texts have a version about both")
@@ -88,7 +81,7 @@ class _LaidOut(NamedTuple):
     pair: Pair
     design: Design
     contrast: Contrast
-    taken_out: Adjustment
+    taken_out: list[Adjustment]
 
     @property
     def weight(self) -> float:
@@ -96,7 +89,7 @@ class _LaidOut(NamedTuple):
         return self.pair.of(self.contrast.sides, "share")
 
     @classmethod
-    def of(cls, made: tuple[Contrast, Design], attribute: str, pair: Pair, taken_out: Adjustment) -> _LaidOut:
+    def of(cls, made: tuple[Contrast, Design], attribute: str, pair: Pair, taken_out: list[Adjustment]) -> _LaidOut:
         contrast, design = made
         about = ExpectedClaim(attribute=attribute, groups=(pair.group, pair.reference), texts=len(contrast.text))
         return cls(about, pair, design, contrast, taken_out)
@@ -175,12 +168,7 @@ class _Spread(NamedTuple):
 
 
 def _reach(
-    versions: Observations,
-    one: _LaidOut,
-    base: Floats,
-    worded: Sequence[tuple[Rows, list[Known]]],
-    level: float,
-    ratio: float,
+    versions: Observations, one: _LaidOut, base: Floats, worded: Sequence[Rows], level: float, ratio: float
 ) -> ExpectedClaim:
     from scipy.stats import norm, t
 
@@ -191,8 +179,8 @@ def _reach(
     own = sides(versions.shapes.values, one.reach.attribute, worth)
     shares = own[versions.columns().version_shape[used]]
     try:
-        other = one.taken_out.variance(one.design.covariates.mean(axis=0)) / ratio
-        fits = [fit(rows, one.taken_out, known) for rows, known in worded]
+        other = one.taken_out[0].variance(one.design.covariates.mean(axis=0)) / ratio
+        fits = [fit(rows, said) for rows, said in zip(worded, one.taken_out, strict=True)]
     except Unidentified as error:
         return structs.replace(one.reach, why=str(error))
     effective = float(np.median([f.words for f in fits]))
