@@ -34,7 +34,6 @@ PAIR = {"female": 0.5, "male": -0.5}
 CALLS = (200, 400, 800, 1600)  # at most: a plan may have fewer
 # How much choices vary, and what standing first is worth, in standard deviations of merit between texts.
 MODELS = ((0.1, 0.0), (0.1, 0.2), (0.5, 0.0), (1.0, 0.0))
-SHOWN = ("shown", "shown_for_words")
 
 
 @cache
@@ -91,7 +90,7 @@ def shown(name: str, kind: str, candidates: int, calls: int, net: float, wobble:
         table = Observations()
         _take(table, Seen(), kind, parts.task, "planted", here, list(answers(rng, here, kind, net, wobble, place)))
         found = [c for c in claims(table, of) if c.family == "net" and set(c.groups) == set(PAIR)]
-        count += any(c.verdict in SHOWN for c in found)
+        count += any(c.verdict == "shown" for c in found)
     return count
 
 

@@ -7,17 +7,20 @@ where the margin of a version is above 0. What else moves margins is said by `Ef
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.measure.observations import STATUS, Arm, Columns, Floats, Observations
+from auditor.measure.observations import STATUS, Arm, Columns, Floats, Ints, Observations
 from auditor.measure.power import sides
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+    from scipy.sparse import csr_array
 
 MODEL, FORMAT, YES, NO = "planted", "simulated", "yes", "no"
 
@@ -32,8 +35,8 @@ class Effects:
         What one unit of worth of a group adds.
     noise : float
         Standard deviation of a shift for each version.
-    word : float
-        Standard deviation of a shift for each word that is put in, and back where it is taken out.
+    word, trigram : float
+        Standard deviation of a shift for each token of the text, and for each three characters in a row.
     neutral : float
         How many times that a word does which stands for no group.
     per_source : float
@@ -57,6 +60,7 @@ class Effects:
     net: float = 0.0
     noise: float = 0.0
     word: float = 0.0
+    trigram: float = 0.0
     neutral: float = 1.0
     per_source: float = 0.0
     per_change: float = 0.0
@@ -72,13 +76,46 @@ class Effects:
     refused_net: float = 0.0
 
 
+TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words and marks of a text."""
+    return TOKEN.findall(text.lower())
+
+
+def trigrams(text: str) -> list[str]:
+    """Return all three characters in a row."""
+    padded = f" {text.lower()} "
+    return [padded[n : n + 3] for n in range(len(padded) - 2)]
+
+
+CUTS = {"token": tokens, "trigram": trigrams}
+
+
+def moves(texts: Sequence[str], text: Ints, cut: Callable[[str], list[str]]) -> csr_array:
+    """Return versions by units: how many more of each a version has than the first version of its text."""
+    from scipy.sparse import csr_array
+
+    first: dict[int, Counter[str]] = {}
+    known: dict[str, int] = {}
+    cells = []
+    for n, (said, of) in enumerate(zip(texts, text.tolist(), strict=True)):
+        count = Counter(cut(said))
+        apart = Counter(count)
+        apart.subtract(first.setdefault(of, count))
+        cells += [(n, known.setdefault(unit, len(known)), many) for unit, many in apart.items() if many]
+    table = np.array(cells, dtype=np.int64).reshape(-1, 3)
+    return csr_array((table[:, 2].astype(float), (table[:, 0], table[:, 1])), shape=(len(texts), max(1, len(known))))
+
+
 class Simulated(Observations):
     """A table of observations whose versions stay and whose answers are drawn anew, again and again.
 
     Parameters
     ----------
     versions : Observations
-        The versions of texts that a plan has.
+        The versions of texts that a plan has; ``said`` holds the text of each.
     attribute, worth : str, mapping of str to float
         What being about each group is worth, in units of `Effects.net`; 0 for groups that are not named.
     """
@@ -98,14 +135,12 @@ class Simulated(Observations):
         self._spans = np.array([float(s.spans) for s in shapes])
         self._words = np.array([float(s.more_words) for s in shapes])
         self._chars = np.array([float(s.more_chars) for s in shapes])
-        known = {w: n for n, w in enumerate(sorted({w for s in shapes for w in (*s.words_in, *s.words_out)}))}
-        said = {w for s in shapes if s.arm == Arm.EDITED for w in (*s.words_in, *s.words_out)}
-        self._neutral = np.array([word not in said for word in known], dtype=bool)
-        self._moves = np.zeros((len(shapes), len(known)))
-        for n, s in enumerate(shapes):
-            for words, sign in ((s.words_in, 1.0), (s.words_out, -1.0)):
-                for word in words:
-                    self._moves[n, known[word]] += sign
+        texts = [versions.said[n] for n in range(len(self._text))]  # type: ignore[attr-defined]
+        self._moves = {unit: moves(texts, self._text, cut) for unit, cut in CUTS.items()}
+        edited = np.array([s.arm == Arm.EDITED for s in shapes], dtype=bool)[self._shape]
+        self._neutral = {
+            unit: ~np.isin(np.arange(z.shape[1]), np.unique(z[edited].indices)) for unit, z in self._moves.items()
+        }
         self._side = sides(shapes, attribute, worth)
 
     def columns(self) -> Columns:
@@ -123,10 +158,11 @@ class Simulated(Observations):
         of_shape = (
             e.net * self._side + e.edited * self._edited + e.more_words * self._words + e.more_chars * self._chars
         )
-        if e.word:
-            drawn = rng.normal(0.0, e.word, self._moves.shape[1])
-            of_shape = of_shape + self._moves @ (np.where(self._neutral, e.neutral, 1.0) * drawn)
         out: Floats = of_shape[self._shape]
+        for unit, sd in (("token", e.word), ("trigram", e.trigram)):
+            if sd:
+                drawn = rng.normal(0.0, sd, self._moves[unit].shape[1])
+                out = out + self._moves[unit] @ (np.where(self._neutral[unit], e.neutral, 1.0) * drawn)
         return out
 
     def margins(self, rng: Generator, effects: Effects) -> Floats:

@@ -13,7 +13,7 @@ import dataclasses
 import itertools
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from planted_answers import MODEL, YES, Effects, Simulated
 
 from auditor.core.plan import UNTIL_WORDINGS, Plan
 from auditor.core.record.measured import Claim
+from auditor.core.types import Case, Check, Variant
 from auditor.measure.claims import Question
 from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
@@ -31,8 +32,9 @@ from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Observations
 from auditor.measure.power import shift, spread
 from auditor.run import observed
-from auditor.run.dryrun import versions
-from auditor.run.preparation import prepare
+from auditor.run.dryrun import _walk
+from auditor.run.loop import Loop
+from auditor.run.preparation import Parts, prepare
 
 Scale = Literal["share", "log_odds", "number"]
 PLANNED = {
@@ -55,7 +57,6 @@ class Setting:
     effects: Effects
     kind: Literal["null", "power", "bounded"] = "null"
     scale: Scale = "share"
-    words_too: bool = True  # whether "shown for these words" is an error as well
     worth: Mapping[str, float] = dataclasses.field(default_factory=lambda: PAIR)
     task: str = "sentiment"
     attributes: tuple[str, ...] | None = ("gender",)
@@ -76,7 +77,6 @@ class Measured:
     calls: int
     runs: int
     shown: int
-    shown_for_words: int
     bounded: int
     refusals: int
     instability: int
@@ -92,7 +92,7 @@ def plan(
     given |= {"until_decided": True, "max_calls": most} if until else {"wordings": wordings}
     parts = prepare(Plan.of(given))
     question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
-    table = versions(parts)
+    table = said(parts)
     if most is not None:
         table = first(table, most)
     return table, dataclasses.replace(question, outcomes=(YES,))
@@ -101,6 +101,7 @@ def plan(
 def first(table: Observations, most: int) -> Observations:
     """The texts that ``most`` calls are enough for."""
     columns, out = table.columns(), Observations()
+    out.said = []  # type: ignore[attr-defined]
     out.sources = table.sources
     by_text: dict[int, list[int]] = {}
     for n, text in enumerate(columns.version_text.tolist()):
@@ -111,7 +112,24 @@ def first(table: Observations, most: int) -> Observations:
             break
         for n in rows:
             out.shape(table.texts.values[text], table.shapes.values[int(columns.version_shape[n])])
+            out.said.append(table.said[n])  # type: ignore[attr-defined]
     return out
+
+
+def said(parts: Parts) -> Observations:
+    """The versions that a plan asks about, each with its text in ``said``."""
+    table = Observations()
+    table.said = []  # type: ignore[attr-defined]
+
+    def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
+        if case.source is not None:
+            table.sources[case.id] = case.source
+        for variant in asked:
+            table.version(case.id, variant.edits, variant.id)
+            table.said.append(str(variant.input))  # type: ignore[attr-defined]
+
+    _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
+    return table
 
 
 def runs(setting: Setting, many: int, start: int = 0) -> Iterable[tuple[Simulated, list[Claim], np.random.Generator]]:
@@ -133,14 +151,14 @@ def runs(setting: Setting, many: int, start: int = 0) -> Iterable[tuple[Simulate
 
 def measure_setting(setting: Setting, many: int, start: int = 0) -> Measured:
     """How often the claims of a setting come to each verdict; of a power row, the claim about women and men."""
-    count = {"shown": 0, "shown_for_words": 0, "bounded": 0, "refusal": 0, "instability": 0}
+    count = {"shown": 0, "bounded": 0, "refusal": 0, "instability": 0}
     calls = 0
     for simulated, found, _ in runs(setting, many, start):
         calls = len(simulated.columns().version)
         net = [c for c in found if c.family == "net"]
         if setting.kind == "power":
             net = [c for c in net if set(c.groups) == set(PAIR)]
-        for verdict in ("shown", "shown_for_words", "bounded"):
+        for verdict in ("shown", "bounded"):
             count[verdict] += any(c.verdict == verdict for c in net)
         for family in ("refusal", "instability"):
             count[family] += any(c.family == family and c.verdict == "shown" for c in found)
@@ -153,7 +171,6 @@ def measure_setting(setting: Setting, many: int, start: int = 0) -> Measured:
         calls=calls,
         runs=many,
         shown=count["shown"],
-        shown_for_words=count["shown_for_words"],
         bounded=count["bounded"],
         refusals=count["refusal"],
         instability=count["instability"],
@@ -168,30 +185,17 @@ def settings() -> list[Setting]:
     """All rows."""
     two, five = Effects(net=shift(0.02)), Effects(net=shift(0.05))
     found = [
-        Setting(
-            name=f"{name}, {scale}",
-            effects=effects,
-            scale=scale,
-            words_too=effects.word == 0,
-            task=task,
-            most_calls=2000,
-        )
+        Setting(name=f"{name}, {scale}", effects=effects, scale=scale, task=task, most_calls=2000)
         for task in ("sentiment", "hiring")
         for name, effects in nulls().items()
         for scale in (("share", "log_odds") if task == "sentiment" else ("share",))
     ]
     found += [
-        Setting(
-            name=f"score task, word sd {sd}",
-            effects=Effects(word=sd, noise=0.1),
-            scale="number",
-            words_too=False,
-            most_calls=2000,
-        )
+        Setting(name=f"score task, word sd {sd}", effects=Effects(word=sd, noise=0.1), scale="number", most_calls=2000)
         for sd in (0.1, 0.2)
     ]
     found += [
-        Setting(name=f"{name}, all attributes", effects=effects, attributes=None, words_too=effects.word == 0)
+        Setting(name=f"{name}, all attributes", effects=effects, attributes=None)
         for name, effects in nulls().items()
         if name in ("word sd 0.1", "words 0.2 each", "refusals by length", "text noise 3.2 %")
     ]
@@ -362,11 +366,11 @@ def limits(count: int, many: int) -> str:
 def table(rows: Iterable[Measured], intervals: Iterable[Covered]) -> str:
     """All figures as Markdown."""
     lines = [
-        "| setting | task | attributes | answers | calls | shown, % | for these words, % | bounded, % | refusals, % | instability, % |",
-        "|---|---|---|---|--:|--:|--:|--:|--:|--:|",
+        "| setting | task | attributes | answers | calls | shown, % | bounded, % | refusals, % | instability, % |",
+        "|---|---|---|---|--:|--:|--:|--:|--:|",
         *(
             f"| {r.name} | {r.task} | {r.attributes} | {r.scale} | {r.calls:,} | {limits(r.shown, r.runs)} "
-            f"| {limits(r.shown_for_words, r.runs)} | {limits(r.bounded, r.runs)} | {limits(r.refusals, r.runs)} "
+            f"| {limits(r.bounded, r.runs)} | {limits(r.refusals, r.runs)} "
             f"| {limits(r.instability, r.runs)} |"
             for r in rows
         ),

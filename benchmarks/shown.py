@@ -66,7 +66,7 @@ def rows(runs: int) -> Iterator[tuple[str, Callable[[], Row]]]:
 def _claims(setting: power.Setting, runs: int) -> Row:
     if setting.kind == "power":
         found = power.measure_setting(setting, runs)
-        reached = found.shown + (0 if setting.effects.word else found.shown_for_words)
+        reached = found.shown
         told = f"{power.limits(reached, runs)}; for the group {power.limits(found.shown, runs)}"
         return Row("", f"shown in {setting.must:.0%}", told, reached >= (setting.must or 0) * runs, runs)
 
@@ -74,7 +74,7 @@ def _claims(setting: power.Setting, runs: int) -> Row:
         found = power.measure_setting(setting, many, start)
         if setting.kind == "bounded":
             return {"bounded": found.bounded}
-        net = found.shown + (found.shown_for_words if setting.words_too else 0)
+        net = found.shown
         out = {"net": net, "refusal": found.refusals, "instability": found.instability}
         if setting.effects.neutral != 1.0 or setting.effects.per_source:
             del out["instability"]  # edits for groups turn more answers than placebo edits: that is true
@@ -103,10 +103,10 @@ def _answers(setting: until.Setting) -> str:
 def _until(setting: until.Setting, runs: int) -> Row:
     if setting.effect and setting.delta is None:
         found = until.measure(setting, runs)
-        met = found["shown_or_for_words"] >= 0.8 * runs and found["calls"] <= 1300
-        told = f"{power.limits(found['shown_or_for_words'], runs)}, mean {found['calls']:,} calls"
+        met = found["shown"] >= 0.8 * runs and found["calls"] <= 1300
+        told = f"{power.limits(found['shown'], runs)}, mean {found['calls']:,} calls"
         return Row("", "shown in 80 %, mean of at most 1,300 calls", told, met, runs)
-    key = "bounded" if setting.delta is not None else "shown" if setting.word else "shown_or_for_words"
+    key = "bounded" if setting.delta is not None else "shown"
 
     def errors(start: int, many: int) -> dict[str, int]:
         return {key.replace("_", " "): until.measure(setting, many, start)[key]}

@@ -45,7 +45,6 @@ from auditor.run.until import DECIDED, Until
 BUDGET = 2000
 ORDERS = 8  # of the texts
 PAIR = {"female": 0.5, "male": -0.5}
-SHOWN = ("shown", "shown_for_words")
 
 
 class Ended(NamedTuple):
@@ -218,7 +217,6 @@ def measure(setting: Setting, many: int, start: int = 0) -> dict[str, Any]:
         "calls": round(float(np.mean([e.calls for e in ended]))),
         "looks": float(np.mean([e.looks for e in ended])),
         "shown": verdicts["shown"],
-        "shown_or_for_words": sum(verdicts[v] for v in SHOWN),
         "bounded": verdicts["bounded"],
     }
 
@@ -231,11 +229,11 @@ def table(rows: list[dict[str, Any]]) -> str:
         return f"{100 * count / many:.1f} ({100 * (found.low or 0.0):.1f}–{100 * (found.high or 0.0):.1f})"
 
     lines = [
-        "| setting | task | answers | mean texts | mean calls | shown, % | shown at least for these words, % | bounded, % |",
-        "|---|---|---|--:|--:|--:|--:|--:|",
+        "| setting | task | answers | mean texts | mean calls | shown, % | bounded, % |",
+        "|---|---|---|--:|--:|--:|--:|",
     ]
     for r in rows:
-        counts = " | ".join(share(r[k], r["runs"]) for k in ("shown", "shown_or_for_words", "bounded"))
+        counts = " | ".join(share(r[k], r["runs"]) for k in ("shown", "bounded"))
         lines.append(f"| {r['name']} | {r['task']} | {r['answers']} | {r['texts']} | {r['calls']:,} | {counts} |")
     return "\n".join(lines) + "\n"
 

@@ -15,7 +15,6 @@ from auditor.report import words
 
 LEADS = {
     "shown": "A difference was shown",
-    "shown_for_words": "A difference was shown for the words used",
     "bounded": "Changes were bounded below δ",
     "not_determined": "Not determined: a difference was neither shown nor bounded",
     "not_tested": "Not tested on fresh texts",

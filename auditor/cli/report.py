@@ -19,7 +19,6 @@ from auditor.core.record import read
 from auditor.core.record.base import Spec
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
-from auditor.core.types import SHOWN
 from auditor.core.types import names as parts_of
 from auditor.store.folder import REPORT, RunFolder
 
@@ -147,7 +146,7 @@ def _write_fill(record: dict[str, object], target: str) -> int:
     from auditor.report import compliance_facts, compliance_fill
 
     claims = compliance_facts.claims(read(record)) if record.get("findings") else ()
-    shown = [(c.id, c.sentence) for c in claims if c.verdict in SHOWN]
+    shown = [(c.id, c.sentence) for c in claims if c.verdict == "shown"]
     text = compliance_fill.template(_own_fields(), shown)
     if target == "-":
         _print(text.encode("utf-8"))

@@ -24,9 +24,9 @@ NEUTRAL: frozenset[EditKind] = frozenset(("placebo", "wording"))  # edits that c
 Outcome = Literal["pass", "violation", "inconclusive", "skipped"]
 Sampling = Literal["iid", "directed"]
 AnswerStatus = Literal["ok", "unparsed", "refused", "filtered", "failed", "not_asked"]
-ClaimVerdict = Literal["shown", "shown_for_words", "bounded", "not_determined", "not_tested"]
+ClaimVerdict = Literal["shown", "bounded", "not_determined", "not_tested"]
 VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)  # what decides most first
-SHOWN, DECIDED = VERDICTS[:2], VERDICTS[:3]
+DECIDED = VERDICTS[:2]
 InteractionKind = Literal["confirmed", "threshold_crossing", "not_tested"]
 FORMAT_VERSION = 2
 # Made once: `json.dumps` makes an encoder for each call.

@@ -1,4 +1,4 @@
-"""Claims: who is worse off, by how much, and how sure, in five verdicts.
+"""Claims: who is worse off, by how much, and how sure, in four verdicts.
 
 One claim is about one contrast of one family. *net*: the favourable answers (or the number, or the log odds) of one
 group minus those of another, whichever was the original. *refusal*: the same of answers that were refused or could
@@ -35,7 +35,7 @@ LARGE = 0.3  # a net difference that fewer texts than are needed would not show
 ASSUMED_FLIPS = 0.016  # of edits that say nothing about a person
 FEW = 0.05  # of its level, for a claim with too few texts: all of them would have to differ
 MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
-MIN_WORDS = 4.0  # effective words from which on something is said of a group
+MIN_WORDS = 4.0  # effective words from which on a claim names the group, and not its words
 PRIMARY = 0.9  # of an attribute's share of alpha, for the pair that its dictionary names first
 OTHERS = "others"
 USUAL_DELTA = 0.05  # what calls_needed is for where no delta is given
@@ -254,6 +254,7 @@ def filled(claim: Claim, main: Fit, share: Fit | None = None, *, level: float = 
         words_high=words_high,
         texts=main.texts,
         words=main.words,
+        scope="wording" if main.tau is None else "words" if main.words < MIN_WORDS else "group",
         p_value=main.group.p_value(),
         p_words=main.these.p_value(),
     )
@@ -281,10 +282,9 @@ def rare(fit: Fit, rows: Rows) -> Fit:
 
 
 class PValues(NamedTuple):
-    """Of one claim, adjusted within its family: for the group, for these words, for the bound."""
+    """Of one claim, adjusted within its family: of a difference, and of the bound."""
 
-    group: float
-    words: float
+    difference: float
     bound: float
 
 
@@ -297,12 +297,7 @@ def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
         spread = [question.overall(t.claim.attribute, p) for t, p in zip(family, p_values, strict=True)]
         return holm_in_blocks(spread, weights, blocks)
 
-    adjusted = zip(
-        holm(t.claim.p_value or 0.0 for t in family),
-        holm(t.claim.p_words or 0.0 for t in family),
-        holm(_bound(t) for t in family),
-        strict=True,
-    )
+    adjusted = zip(holm(t.claim.p_value or 0.0 for t in family), holm(_bound(t) for t in family), strict=True)
     return [
         t.claim if t.main is None else _verdict(t, t.main, PValues(*next(adjusted)), question, len(family))
         for t in tested
@@ -327,17 +322,8 @@ def _verdict(t: Tested, main: Fit, p: PValues, question: Question, family: int) 
     alpha = question.alpha
     if few:
         why = f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
-    elif max(p.group, p.words) < alpha and main.words >= MIN_WORDS:
+    elif p.difference < alpha:
         verdict = "shown"
-    elif p.words < alpha:
-        verdict = "shown_for_words"
-        why = (
-            "which words name the groups is not recorded"
-            if not main.words
-            else f"{main.words:.0f} words stand for the groups, too few to speak of the groups themselves"
-            if main.words < MIN_WORDS
-            else "other words for the same groups may give another difference"
-        )
     if verdict == "not_determined":
         if p.bound < alpha and question.positive_control.get(claim.model) is True:
             verdict, why = "bounded", ""
@@ -347,13 +333,15 @@ def _verdict(t: Tested, main: Fit, p: PValues, question: Question, family: int) 
             why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
         elif not few and _leaves_out_zero(claim):
             why = (
-                f"its interval alone leaves out 0, but it is one of {family:,} comparisons: p = {p.words:.2g} among "
-                f"them, on {claim.texts} texts"
+                f"its interval alone leaves out 0, but it is one of {family:,} comparisons: "
+                f"p = {p.difference:.2g} among them, on {claim.texts} texts"
             )
+        elif not few and (claim.p_words or 1.0) < alpha:
+            why = "neutral words differ as much: more words for the groups would tell, and more texts would not"
         elif not few:
             why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
     calls = _calls(t, question) if verdict == "not_determined" else None
-    return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.group, calls_needed=calls)
+    return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.difference, calls_needed=calls)
 
 
 def _leaves_out_zero(claim: Claim) -> bool:

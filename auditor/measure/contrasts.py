@@ -8,8 +8,6 @@ is taken out by covariates, whose effect all edits of the attribute and all plac
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,14 +16,25 @@ import numpy as np
 
 from auditor.measure.effects import Adjustment, Edits
 from auditor.measure.linear import Design
-from auditor.measure.observations import SILENT, STATUS, Arm, Bools, Codes, Columns, Floats, Ints, Observations, Shape
+from auditor.measure.observations import (
+    SILENT,
+    STATUS,
+    Arm,
+    Bools,
+    Codes,
+    Columns,
+    Floats,
+    Ints,
+    Observations,
+    Shape,
+    token_moves,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Value = Callable[[Columns], tuple[Floats, Bools]]
 MOST_LAYOUTS = 8
-TOKEN = re.compile(r"\w+|[^\w\s]")  # a word as readers of text split it, not as a dictionary lists it
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
 
 
@@ -337,13 +346,11 @@ def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) ->
 
     A term of several tokens is not a word of its own: "trans man" for "man" puts in "trans" and nothing else.
     """
-    cells = []
-    for n, shape in enumerate(shapes):
-        put, taken = (
-            Counter(t for term in terms for t in TOKEN.findall(term)) for terms in (shape.words_in, shape.words_out)
-        )
-        cells += [(n, codes.of(token), float(many)) for token, many in (put - taken).items()]
-        cells += [(n, codes.of(token), out * many) for token, many in (taken - put).items()]
+    cells = [
+        (n, codes.of(token), many * (1.0 if many > 0 else -out))
+        for n, shape in enumerate(shapes)
+        for token, many in shape.tokens or token_moves(shape.words_out, shape.words_in)
+    ]
     return _sparse(cells, (len(shapes), max(1, len(codes.values))))
 
 

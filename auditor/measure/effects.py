@@ -31,6 +31,7 @@ RATIOS = 2.0  # weights of tokens are made for ratios that are e^(1/2) apart
 GRID: Floats = np.r_[0.0, np.geomspace(1e-3, 1.0, 80)]
 FAR = 60.0  # times what was estimated: where the grid of possible variances ends
 UNLIKELY = 1e-7
+SAME = 1e-8  # share of a token's use that groups and covariates do not explain, below which it is theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Spread:
         return float(self.weight @ self.sd**2)
 
 
-NO_WORDS = Spread(np.zeros(1), np.ones(1))
+NO_WORDS = Spread(np.zeros(1), np.ones(1))  # where nothing varies
 
 
 class Words:
@@ -67,19 +68,20 @@ class Words:
 
         n = len(text)
         self._fixed, _ = _range(fixed)
-        z = words[:, np.any(words != 0, axis=0)]
-        self._z = z - self._fixed @ (self._fixed.T @ z)
-        self._size = (self._z**2).sum(axis=0)
+        z = words - self._fixed @ (self._fixed.T @ words)
+        size = (z**2).sum(axis=0)
+        own = size > SAME * (words**2).sum(axis=0)  # a token that always comes with a group tells nothing of tokens
+        self._z, self._size = z[:, own], size[own]
         self._text = csr_array((np.ones(n), (text, np.arange(n))), shape=(int(text.max(initial=-1)) + 1, n))
         self._left = max(1, n - self._fixed.shape[1])
         by_text = self._text @ self._z**2
         self._shared = np.maximum(by_text.sum(axis=0) ** 2 - (by_text**2).sum(axis=0), 0.0)
-        self._alike = text[:, None] == text if z.shape[1] else np.zeros((0, 0), dtype=bool)
-        self._gram = self._z @ self._z.T if z.shape[1] else np.zeros((0, 0))
+        self._alike = text[:, None] == text if own.any() else np.zeros((0, 0), dtype=bool)
+        self._gram = self._z @ self._z.T if own.any() else np.zeros((0, 0))
         self._known: dict[int, tuple[Floats, float, float]] = {}
 
-    def spread(self, y: Floats) -> Spread:
-        """Return how likely each standard deviation is.
+    def spread(self, y: Floats) -> Spread | None:
+        """Return how likely each standard deviation is; None where no two texts share a token.
 
         Twice by moments: all tokens alike, then each weighted by how well it is known. The estimate plus its noise
         is taken as a multiple of chi-squared, as a variance of normal effects is; before any data, each logarithm
@@ -87,7 +89,9 @@ class Words:
         """
         resid = y - self._fixed @ (self._fixed.T @ y)
         noise = float(resid @ resid) / self._left
-        if noise <= 1e-20 * max(1.0, float(y @ y)) or not self._shared.any():
+        if not self._shared.any():
+            return None
+        if noise <= 1e-20 * max(1.0, float(y @ y)):
             return NO_WORDS
         first, error, _ = self._moments(resid, 0.0)
         estimate, error, df = self._moments(resid, (max(first, 0.0) + error) / noise)
@@ -152,7 +156,7 @@ class Adjustment:
     span : (k, k) array
         Projector onto the combinations of covariates that the edits tell apart from groups.
     words : Spread or None
-        What the edits tell of the effects of words.
+        What the edits tell of the effects of words; None where they tell nothing.
     """
 
     effect: Floats
@@ -241,7 +245,9 @@ class Edits:
         score = np.column_stack([np.bincount(self._unit, row * resid) for row in left])
         known = self._noise.spread(y[self._kept])
         c = self._words.T @ left.T
-        covariance = (score.T @ score) * self._units / max(1, self._units - 1) + known.variance * (c.T @ c)
+        covariance = (score.T @ score) * self._units / max(1, self._units - 1) + (known.variance if known else 0.0) * (
+            c.T @ c
+        )
         covariance += (inverse[:k] * (penalty**2 * prior)) @ inverse[:k].T
         # An estimable combination has no part in the null space, groups included.
         unit = self._scale[:k]

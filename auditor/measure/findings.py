@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.core.record.measured import Claim
 from auditor.core.shown import plural, verb
-from auditor.core.types import SHOWN, VERDICTS, ClaimVerdict, Estimate, Finding
+from auditor.core.types import VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.measure.claims import OTHERS
 from auditor.measure.hidden import Seen, Settings, hidden_findings
 from auditor.measure.intervals import percent, with_interval
@@ -112,7 +112,7 @@ def _set(
     verdict, why, decisive = _summary(claims, judged=rate is not None)
     noise = settings.noise.get(model)
     deterministic = settings.deterministic.get(model, False)
-    moved = next((c.examples for c in claims if c.verdict in SHOWN and c.examples), ())
+    moved = next((c.examples for c in claims if c.verdict == "shown" and c.examples), ())
     return Finding(
         id="",
         kind="claim",
@@ -166,7 +166,7 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
         if family == "net" and not decided and tested:
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
         if family == "instability":
-            decided = [c for c in decided if c.verdict in SHOWN]
+            decided = [c for c in decided if c.verdict == "shown"]
         out += [_finding(c, code, changed) for c in decided]
     return out
 
@@ -226,7 +226,7 @@ def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
 
     turned = [one.verdict.variant_id for one in changed if fits(one)] if claim.label else []
     first = [name for name in claim.examples if name in turned]
-    moved = claim.examples if claim.scale != "share" and claim.verdict in SHOWN else ()
+    moved = claim.examples if claim.scale != "share" and claim.verdict == "shown" else ()
     return tuple(dict.fromkeys((*first, *turned, *moved)))[:EXEMPLARS]
 
 
@@ -327,7 +327,7 @@ def net_text(claim: Claim) -> str:
 
 def which_way(claim: Claim | None) -> tuple[str, ...]:
     """Of attributes whose verdict is that of a net difference: which, since how often answers change is another."""
-    if claim is None or claim.family != "net" or claim.verdict not in SHOWN:
+    if claim is None or claim.family != "net" or claim.verdict != "shown":
         return ()
     return (f"what is shown is which way answers change: {net_text(claim)}",)
 

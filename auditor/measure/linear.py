@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from auditor.measure.effects import MOST_ROWS, Adjustment, Unidentified, Words
+from auditor.measure.effects import MOST_ROWS, NO_WORDS, Adjustment, Unidentified, Words
 from auditor.measure.observations import Floats, Ints
 
 if TYPE_CHECKING:
@@ -221,15 +221,15 @@ class Fit:
         For the group: texts and words are random; texts that share their words with many others weigh less.
     texts, words : int, float
         Texts with a contrast between groups; effective number of words (1 / Σ share²).
-    tau : float
-        Standard deviation of the effect of a word: the root of the mean of what is likely.
+    tau : float or None
+        Standard deviation of the effect of a word: the root of the mean of what is likely. None where nothing tells it.
     """
 
     these: Estimated
     group: Estimated
     texts: int
     words: float
-    tau: float
+    tau: float | None
 
 
 def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
@@ -270,12 +270,11 @@ def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
     y = rows.y
     if taken_out is not None:
         y = y - design.covariates @ taken_out.effect
-    words = None if taken_out is None else taken_out.words
-    if words is None:
-        words = design.noise.spread(y[design.part])
+    known = design.noise.spread(y[design.part]) if taken_out is None else taken_out.words
+    words = NO_WORDS if known is None else known
     weights = design.plain
-    if words.variance > 0:
-        total = float((y - design.focal * (design.plain @ y)).var())
+    total = float((y - design.focal * (design.plain @ y)).var())
+    if words.variance > 0 and total > 0:
         rest = total - words.variance * design.typical
         weights = design.weights(words.variance / max(rest, LEAST_REST * total))
     text, these = _sandwich(design, weights, y), _sandwich(design, design.plain, y)
@@ -288,7 +287,7 @@ def fit(rows: Rows, taken_out: Adjustment | None = None) -> Fit:
         group=replace(text, ses=np.sqrt(text.ses**2 + shared), likely=words.weight),
         texts=len(np.unique(design.text[design.focal > 0])),
         words=design.effective,
-        tau=math.sqrt(words.variance),
+        tau=None if known is None else math.sqrt(known.variance),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from auditor.core.record.measured import Claim
-from auditor.core.types import SHOWN, Answer
+from auditor.core.types import Answer
 from auditor.measure import interactions
 from auditor.measure.claims import MIN_TEXTS, Question, Tested, decide, scales
 from auditor.measure.contrasts import Versions, outcome_means
@@ -91,7 +91,7 @@ class Mitigated:
         """Prompts that reduce a difference that was shown, and are shown to do no harm by any measure here."""
         bad = {c.mitigation for c in self.changes if c.effect in ("reversed", "larger")}
         bad |= {s.mitigation for s in self.sides if s.shown and (s.after > s.before) == (s.what == "instability")}
-        good = {c.mitigation for c in self.changes if c.effect == "reduced" and c.before.verdict in SHOWN}
+        good = {c.mitigation for c in self.changes if c.effect == "reduced" and c.before.verdict == "shown"}
         return [name for name in self.mitigations if name in good - bad]
 
 
@@ -150,10 +150,10 @@ def _claims(table: Observations, question: Question) -> Iterator[Claim]:
 def _effect(before: Claim, after: Claim, change: Claim) -> Effect:
     if change.verdict == "not_tested" or before.estimate is None or after.estimate is None:
         return "not_tested"
-    if change.verdict not in SHOWN:
+    if change.verdict != "shown":
         return "not_shown"
     turned = before.estimate * after.estimate < 0
-    if turned and before.verdict in SHOWN and after.verdict in SHOWN:
+    if turned and before.verdict == "shown" and after.verdict == "shown":
         return "reversed"
     assert change.estimate is not None
     return (

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import enum
 import itertools
+import re
 from array import array
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
@@ -27,6 +29,7 @@ OUTCOMES: dict[str, int] = {name: code for code, name in enumerate(get_args(Outc
 STATUSES: tuple[AnswerStatus, ...] = get_args(AnswerStatus)
 STATUS: dict[str, int] = {name: code for code, name in enumerate(STATUSES)}
 SILENT = tuple(STATUS[name] for name in ("refused", "filtered", "unparsed"))  # answers that say nothing
+TOKEN = re.compile(r"\w+|[^\w\s]")  # a word as a reader of the text splits it, not as a dictionary lists it
 WHOLE = "\0"  # in front of an id that does not begin with that of its text
 
 
@@ -80,6 +83,7 @@ class Shape(NamedTuple):
     frames: tuple[str, ...] = ()  # sentences that were put before the text or after it
     carrier: str = "words"  # what states the group: words of the text, or a line in front of it
     kind: str = ""  # of its edits, repairs left out; "wording" where one is, else "mixed" where they differ
+    tokens: tuple[tuple[str, int], ...] = ()  # how many more of each it has than the original; none: as the words say
 
 
 class Judgement(NamedTuple):
@@ -136,7 +140,21 @@ def shape_of(edits: Iterable[Edit]) -> Shape:
         frames=tuple(e.target.strip() for e in edits if not e.source and e.kind == "wording"),
         carrier=carrier_of(within),
         kind="wording" if "wording" in kinds else "mixed" if len(kinds) > 1 else "".join(kinds),
+        tokens=token_moves((e.source for e in within), (e.target for e in within)),
     )
+
+
+def token_moves(out: Iterable[str], put: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Return how many more of each token there are, repairs included.
+
+    Examples
+    --------
+    >>> token_moves(["man", "a"], ["trans man", "a"])
+    (('trans', 1),)
+    """
+    more = Counter(token for term in put for token in TOKEN.findall(term.lower()))
+    more.subtract(token for term in out for token in TOKEN.findall(term.lower()))
+    return tuple(sorted((token, many) for token, many in more.items() if many))
 
 
 class Growing:

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import structs
 
 from auditor.core.record.rows import Assumed, ExpectedClaim, Power
-from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, MIN_WORDS, POWER, Pair, Question, one_thread, pairs
+from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, POWER, Pair, Question, one_thread, pairs
 from auditor.measure.contrasts import Contrast, Versions, word_moves
 from auditor.measure.effects import Adjustment, Unidentified
 from auditor.measure.linear import Design, Rows, fit
@@ -216,7 +216,7 @@ def _reach(
         for target in TARGETS:
             s = tried[TRIED.index(target)]
             room = (s.mean / need[words]) ** 2 - words * s.word
-            enough = room > 0 and s.changed > 0 and not (words and effective < MIN_WORDS)
+            enough = room > 0 and s.changed > 0
             out[f"{target:g}"] = math.ceil(calls * max(s.text / room, MIN_TEXTS / s.changed)) if enough else None
         return out
 
@@ -225,7 +225,7 @@ def _reach(
         texts=round(n * ratio),
         words=effective,
         words_smallest=smallest(False),
-        smallest=smallest(True) if effective >= MIN_WORDS else None,
+        smallest=smallest(True),
         words_calls=needed(False),
         calls=needed(True),
     )

@@ -8,7 +8,6 @@ from dataclasses import replace
 from auditor.core import waivers
 from auditor.core.record import Plain, RunRecord, head, read
 from auditor.core.record.controls import GroupAnswers
-from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import (
     also_measured,
@@ -132,7 +131,9 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: firs
         return not headline, words.RANK[f.verdict], RANK[f.kind], own
 
     rows = sorted(claimed.rows(record), key=strength)
-    with_texts = [r for r in rows if r.finding.exemplars and (r.finding.kind != "claim" or r.finding.verdict in SHOWN)]
+    with_texts = [
+        r for r in rows if r.finding.exemplars and (r.finding.kind != "claim" or r.finding.verdict == "shown")
+    ]
     made = [
         Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
         for r in (with_texts[:MAX_CARDS] if evidence is not None else ())
@@ -152,7 +153,7 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: firs
 def _with_example(row: claimed.Row, evidence: object) -> claimed.Row:
     """A shown claim that is told in a sentence, with its clearest example."""
     f = row.finding
-    if evidence is None or f.kind != "claim" or f.verdict not in SHOWN or not f.exemplars:
+    if evidence is None or f.kind != "claim" or f.verdict != "shown" or not f.exemplars:
         return row
     return replace(row, example=cards.brief(evidence, f.exemplars[0], f.model, f.format))
 

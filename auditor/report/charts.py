@@ -24,7 +24,6 @@ ENDS = (0.01, 0.02, 0.04, 0.05, 0.08, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)  #
 RATIOS = 1.5  # end of the scale of impact ratios
 MARKS = {
     "shown": "M0,-6 L6,5 L-6,5 Z",
-    "shown_for_words": "M0,-6 L6,5 L-6,5 Z",
     "bounded": "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0",
     "not_determined": "M-4.5,0 a4.5,4.5 0 1,0 9,0 a4.5,4.5 0 1,0 -9,0",
     "not_tested": "M-4.5,0 L0,-4.5 L4.5,0 L0,4.5 Z",

@@ -22,6 +22,12 @@ PLAIN_VALUES = frozenset({"yes", "no", "true", "false", "y", "n"})  # like numbe
 MOST_DIGITS = 6  # decimals of a figure
 OPPOSED = "shares are of answers as they stand, the difference is without what edits and words do by themselves"
 COUNTS_LESS = "texts whose words stand in many others count less"
+SCOPES = {"group": "", "words": " with these words", "wording": " with this wording"}
+ABOUT = {
+    "group": "shown for the group",
+    "words": "shown for the few words that stand for the group",
+    "wording": "shown for this wording; what another wording does was not recorded",
+}
 FAMILY_OF = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability"}  # of codes of findings
 
 
@@ -93,19 +99,14 @@ def signed(value: float, digits: int = 1) -> str:
 def effect(claim: Claim) -> Effect | None:
     """What is printed of a claim: points where answers are labels, else the number; None where there is none.
 
-    Of a claim that is shown for these words alone it is the difference for these words. Where the log odds show a
-    difference and points alone would not, it is the log odds.
+    Where the log odds show a difference and points alone would not, it is the log odds.
     """
     odds = _odds(claim)
     if odds is None:
         return None
     points = dataclasses.replace(odds, scale=100.0, unit="points")
     made = points if claim.scale == "share" else odds
-    by_words = claim.words_estimate, claim.words_low, claim.words_high
-    if claim.verdict == "shown_for_words" and None not in by_words:
-        value, low, high = (float(x) for x in by_words if x is not None)
-        made = dataclasses.replace(made, value=value, low=low, high=high)
-    elif claim.scale == "log_odds" and claim.share_difference is not None:
+    if claim.scale == "log_odds" and claim.share_difference is not None:
         assert claim.share_low is not None
         assert claim.share_high is not None
         share = (claim.share_difference, claim.share_low, claim.share_high)
@@ -178,7 +179,7 @@ def verdict(claim: Claim) -> str:
     symbol = words.SYMBOLS[claim.verdict]
     if claim.verdict == "bounded" and claim.delta is not None:
         return f"{symbol} below {limit(claim)}"
-    return f"{symbol} these words" if claim.verdict == "shown_for_words" else words.verdict(claim.verdict)
+    return words.verdict(claim.verdict)
 
 
 def limit(claim: Claim) -> str:
@@ -236,8 +237,8 @@ class Statement:
 
     @property
     def figures(self) -> str:
-        """The effect, and that it is about these words where it is."""
-        return self.effect.full + (" with these words" if self.claim.verdict == "shown_for_words" else "")
+        """The effect, and that it is about words and no group where it is."""
+        return self.effect.full + SCOPES[self.claim.scope]
 
     @property
     def sentence(self) -> str:

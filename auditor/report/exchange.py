@@ -15,7 +15,7 @@ import msgspec
 from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
 from auditor.core.record import Controls, Plain, RunRecord, read
-from auditor.core.types import FORMAT_VERSION, SHOWN
+from auditor.core.types import FORMAT_VERSION
 from auditor.report import run_checks, words
 from auditor.report.claimed import Row, rows, title
 from auditor.report.planned import deviations
@@ -75,7 +75,7 @@ def _counted(name: str, states: list[str], tests: int) -> dict[str, str]:
 
 
 def _state(row: Row) -> str:
-    if row.finding.verdict in SHOWN and row.waiver is None:
+    if row.finding.verdict == "shown" and row.waiver is None:
         return "failure"
     return "" if row.finding.verdict == "bounded" else "skipped"
 
@@ -105,13 +105,7 @@ def _legal(text: str, *, newlines: bool = True) -> str:
 # -- SARIF ------------------------------------------------------------------------------------------------
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-KINDS = {
-    "shown": "fail",
-    "shown_for_words": "review",
-    "bounded": "pass",
-    "not_determined": "open",
-    "not_tested": "notApplicable",
-}
+KINDS = {"shown": "fail", "bounded": "pass", "not_determined": "open", "not_tested": "notApplicable"}
 
 
 class SarifReport(Renderer):
@@ -223,7 +217,7 @@ def workflow_commands(plain: Plain | RunRecord) -> list[str]:
     """
     record = read(plain)
     lines = [_command("error", "Audit incomplete", partial)] if (partial := run_checks.partial(record)) else []
-    shown = [row for row in rows(record) if row.finding.verdict in SHOWN and row.waiver is None]
+    shown = [row for row in rows(record) if row.finding.verdict == "shown" and row.waiver is None]
     kept = shown if len(shown) <= MAX_ANNOTATIONS else shown[: MAX_ANNOTATIONS - 1]
     for row in kept:
         lines.append(_command("warning", f"{row.finding.code} {row.place}", f"{row.finding.id}: {row.sentence}"))

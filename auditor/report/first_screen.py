@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.record.base import NOT_CLEAR
-from auditor.core.types import SHOWN
 from auditor.measure.claims import OTHERS
 from auditor.report import claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
@@ -97,7 +96,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     if record.spec.kind == "generation" and not record.claims:
         return None  # of a version that made none of texts
     names = subjects(record.claims)
-    leading = sorted((c for c in record.claims if c.verdict in SHOWN), key=claimed.order)
+    leading = sorted((c for c in record.claims if c.verdict == "shown"), key=claimed.order)
     statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
     first = statements[0] if statements and statements[0].claim is leading[0] else None
     example = None if first is None else proposed.example(record, evidence, first)
@@ -178,10 +177,7 @@ def _headline(record: RunRecord, first: Statement | None, names: Names) -> tuple
 def _support(record: RunRecord, first: Statement) -> Iterator[str]:
     """How sure: for whom it holds, the limit, what placebo edits and the same prompt do."""
     claim, controls = first.claim, record.controls
-    if claim.verdict == "shown":
-        yield "shown for the group" + (f", {claim.words:.0f} words" if claim.words else "")
-    else:
-        yield f"shown for these words, not for the group: {words.visible(claim.why, newlines=False)}"
+    yield f"{claimed.ABOUT[claim.scope]}" + (f", {claim.words:.0f} words" if claim.words else "")
     yield from [f"decided on log odds: {first.log_odds}"] if first.log_odds else []
     yield from [first.limit] if first.limit else []
     rates = controls.of("placebo", claim.model)
@@ -216,7 +212,7 @@ def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[
     """
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
-        listed = claim.family in ("net", "interaction") or claim.verdict in SHOWN
+        listed = claim.family in ("net", "interaction") or claim.verdict == "shown"
         if listed and claim.verdict != "not_tested":
             groups.setdefault((claim.model, claim.format, claim.family, claim.attribute), []).append(claim)
     order = list(names)
@@ -239,7 +235,7 @@ def _label(claims: Sequence[Claim]) -> str:
 
 def _leading(claims: Sequence[Claim]) -> Claim:
     """For an attribute: what was shown, else the dictionary's own pair, else what lies furthest from none."""
-    if shown := [c for c in claims if c.verdict in SHOWN]:
+    if shown := [c for c in claims if c.verdict == "shown"]:
         return min(shown, key=claimed.order)
     own = [c for c in claims if c.groups and c.groups[-1] != OTHERS]
     return own[0] if own and len(own) < len(claims) else max(claims, key=claimed.clear)
@@ -255,7 +251,7 @@ def _row(claim: Claim, model: str, others: Sequence[Claim], label: str) -> Row:
         if claim.label and claim.label != label and claim.shares
         else ""
     )
-    shown = sum(c.verdict in SHOWN for c in others)
+    shown = sum(c.verdict == "shown" for c in others)
     return Row(claim=claim, model=model, name=name, more=len(others), more_shown=shown)
 
 

@@ -9,7 +9,6 @@ import msgspec
 
 from auditor.core.record import Claim, RunRecord
 from auditor.core.record.base import Part, Provenance, Spec
-from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.report import charts, claimed, run_checks, view, words
 from auditor.report.document import Block, Cell, Chart, Facts, Fold, Line, Section, Table, Text, section, table
@@ -118,7 +117,7 @@ def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterator
     for claim in sorted(claims, key=lambda c: (c.family != "net", c.family, c.attribute)):
         groups.setdefault(TITLES.get(claim.family) or f"Every contrast of {claim.attribute}", []).append(claim)
     for title, mine in groups.items():
-        shown = sum(c.verdict in SHOWN for c in mine)
+        shown = sum(c.verdict == "shown" for c in mine)
         ranked = sorted(mine, key=lambda c: (words.RANK[c.verdict], claimed.order(c)))
         yield Fold(f"{title} ({len(mine):,}, {shown or 'none'} shown)", (_contrasts(record, title, ranked, names),))
 

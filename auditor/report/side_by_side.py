@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from auditor.core.record import Claim, RunRecord
-from auditor.core.types import SHOWN
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.measure.run_changes import Comparison, TablesComparison, Tested
 from auditor.report import claimed, ll144_words, matrix, words
@@ -93,7 +92,7 @@ def _claims(records: Sequence[RunRecord]) -> list[Section]:
     for key in dict.fromkeys((*sides[0], *sides[1])):
         both = [side.get(key) for side in sides]
         one = both[0] or sides[1][key]
-        if any(c is not None and (c.verdict in SHOWN or c.groups[-1:] != (OTHERS,)) for c in both):
+        if any(c is not None and (c.verdict == "shown" or c.groups[-1:] != (OTHERS,)) for c in both):
             place = f"{one.model}, {one.format}" if one.format not in ("", "bare") else one.model
             lines.append((one.attribute, matrix.pair(records[1], one), place, *map(_net, both)))
     columns = "Attribute | Groups | Model | Before | After"

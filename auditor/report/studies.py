@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from auditor.core.record import Claim
-from auditor.core.types import SHOWN
 from auditor.measure.drift import ANSWERS, Key, Point, Series, Watched
 from auditor.measure.impact import ImpactTable, ratio_text
 from auditor.measure.mitigation import Change, Effect, Mitigated, Side
@@ -97,7 +96,7 @@ def helps(trial: Mitigated) -> str:
     out = "No difference was shown under the first prompt, so none can be shown to shrink."
     if good:
         out = f"Shown to reduce a difference, and not shown to do harm: {', '.join(good)}."
-    elif any(c.before.verdict in SHOWN for c in trial.changes):
+    elif any(c.before.verdict == "shown" for c in trial.changes):
         out = "Of no prompt it was shown that it reduces a difference without harm."
     return out + (f" Reversed by: {', '.join(turned)}." if turned else "")
 
@@ -118,8 +117,6 @@ def _changes(changes: Iterable[Change]) -> Iterator[tuple[str | Cell, ...]]:
 
 def _difference(claim: Claim, unit: str) -> str:
     value, low, high = claim.estimate, claim.low, claim.high
-    if claim.verdict == "shown_for_words":
-        value, low, high = claim.words_estimate, claim.words_low, claim.words_high
     if value is None or low is None or high is None:
         return "–"
     return f"{words.span(value, low, high, '+.2f')} {unit}".strip()

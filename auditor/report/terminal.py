@@ -22,13 +22,7 @@ NAMED = 6  # lines for the commands, and for the names of what had no room
 LOOKED_UP = frozenset({"method", "provenance"})
 MOST = 40  # lines of a screen
 LEAST = 14  # columns of a row's name
-STYLES = {
-    "shown": "bold red",
-    "shown_for_words": "red",
-    "bounded": "green",
-    "not_determined": "yellow",
-    "not_tested": "dim",
-}
+STYLES = {"shown": "bold red", "bounded": "green", "not_determined": "yellow", "not_tested": "dim"}
 
 
 class TerminalReport(Renderer):

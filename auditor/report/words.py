@@ -27,16 +27,10 @@ from auditor.core.shown import visible as visible
 from auditor.core.types import AFTER_STOPPING, Estimate, Finding
 
 DEFAULT_OUT = "reports"  # where commands look for a run by its name
-SYMBOLS = {"shown": "▲", "shown_for_words": "△", "bounded": "●", "not_determined": "?", "not_tested": "–"}
-VERDICTS = {
-    "shown": "shown",
-    "shown_for_words": "shown for these words",
-    "bounded": "bounded",
-    "not_determined": "not determined",
-    "not_tested": "not tested",
-}
+SYMBOLS = {"shown": "▲", "bounded": "●", "not_determined": "?", "not_tested": "–"}
+VERDICTS = {"shown": "shown", "bounded": "bounded", "not_determined": "not determined", "not_tested": "not tested"}
 NOUNS = {"classification": "label", "multilabel": "label", "decision": "decision", "score": "score"}
-RANK = {"shown": 0, "shown_for_words": 1, "not_determined": 2, "bounded": 3, "not_tested": 4}  # what is told first
+RANK = {"shown": 0, "not_determined": 1, "bounded": 2, "not_tested": 3}  # what is told first
 
 
 @cache

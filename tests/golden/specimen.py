@@ -527,7 +527,7 @@ def claimed() -> dict[str, Any]:
     of = [
         ("reviews", "gender", ["women", "men"], "shown", -0.051, -0.074, -0.029, 187, (0.46, 0.51), ""),
         ("vader", "gender", ["women", "men"], "bounded", 0.004, -0.011, 0.019, 187, (0.5, 0.5), ""),
-        ("reviews", "race", ["Black", "others"], "shown_for_words", -0.03, -0.06, 0.01, 61, (0.4, 0.43), "other words"),
+        ("reviews", "race", ["Black", "others"], "not_determined", -0.03, -0.06, 0.01, 61, (0.4, 0.43), "other words"),
         ("vader", "race", ["Black", "others"], "not_determined", 0.01, -0.04, 0.06, 61, (0.5, 0.49), "too little data"),
         ("reviews", "nationality", ["Irish", "others"], "not_tested", None, None, None, 4, None, ""),
     ]

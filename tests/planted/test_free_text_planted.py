@@ -14,7 +14,7 @@ from judged import shape
 
 from auditor import Result, SourceText, audit
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import SHOWN, Request
+from auditor.core.types import Request
 from auditor.measure import text_pairs
 from auditor.measure.findings import SCORE
 from auditor.measure.observations import Observations
@@ -82,7 +82,7 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     found = [f for f in result.record["findings"] if f["code"] == "SCO130"]
     women = [f for f in found if f["directions"][0][2] == "female"]
     assert len(women) == 1
-    assert women[0]["verdict"] in ("shown", "shown_for_words")  # 24 texts in few words
+    assert women[0]["verdict"] == "shown"  # 24 texts in few words
     assert "USD/year higher for texts about female" in women[0]["text"]
     assert women[0]["rate"] is None
     claim = primary(result.record)
@@ -135,7 +135,7 @@ def test_refusals_for_one_group_are_found() -> None:
     assert row["directions"][0][2] == "female"
     assert 0.3 < row["value"] < 0.9
     claim = next(c for c in result.record["claims"] if c["label"] == "refusal")
-    assert claim["verdict"] in SHOWN
+    assert claim["verdict"] == "shown"
     assert 30 < claim["estimate"] < 90
 
 
@@ -172,7 +172,7 @@ def test_letters_are_decided_as_recorded_ones_are(planted: bool) -> None:
 
     result = run("letter", answer, n=32)
     (apart,) = result.record["told_apart"]
-    shown = {c["label"] for c in result.record["claims"] if c["verdict"] in SHOWN}
+    shown = {c["label"] for c in result.record["claims"] if c["verdict"] == "shown"}
     assert apart["shown"] == planted
     assert ({"hedging", "agency"} <= shown) == planted
     assert planted or not shown
@@ -195,7 +195,7 @@ def test_a_difference_that_placebo_edits_make_too_is_not_of_the_group() -> None:
 
     result = run("letter", answer, n=32, deterministic=True)
     assert not result.record["told_apart"][0]["shown"]
-    assert not [c for c in result.record["claims"] if c["verdict"] in SHOWN]
+    assert not [c for c in result.record["claims"] if c["verdict"] == "shown"]
 
 
 def test_swapped_pronouns_alone_are_no_difference() -> None:

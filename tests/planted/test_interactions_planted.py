@@ -205,7 +205,7 @@ def test_an_interaction_of_two_groups_is_a_claim_about_them() -> None:
     found = {c.groups: c for c in claims(table, question) if c.family == "interaction"}
     claim = found["female+black", "male+white"]
     assert (claim.attribute, claim.scale) == ("gender+race", "log_odds")
-    assert claim.verdict in ("shown", "shown_for_words")
+    assert claim.verdict == "shown"
     assert claim.estimate == pytest.approx(-1.0, abs=0.2)
     assert claim.texts == TEXTS
     assert found["nonbinary+asian", "male+white"].verdict == "not_determined"
@@ -218,5 +218,5 @@ def test_without_an_interaction_few_runs_claim_one() -> None:
         table = observed(margins(run))
         found = decide(list(family.tested(table, table.columns(), QUESTION)), QUESTION)
         assert found
-        shown += any(c.verdict in ("shown", "shown_for_words") for c in found)
+        shown += any(c.verdict == "shown" for c in found)
     assert shown <= 7  # of 60; at a rate of 5 %, one draw in a hundred has more

@@ -56,14 +56,14 @@ def between(found: Any) -> dict[str, Any]:
 def test_a_model_that_rejects_women_who_apply_is_found(tmp_path: Path) -> None:
     claim = between(run(about_the_applicant, tmp_path, "subject"))
     assert claim["texts"] >= 40
-    assert claim["verdict"] in ("shown", "shown_for_words")
+    assert claim["verdict"] == "shown"
     assert claim["words_estimate"] < -0.2
 
 
 def test_a_model_that_minds_who_gives_thanks_is_found_by_each_and_not_by_subject(tmp_path: Path) -> None:
     claim = between(run(about_the_one_who_thanks, tmp_path / "subject", "subject"))
     assert claim["texts"] >= 40
-    assert claim["verdict"] not in ("shown", "shown_for_words")
+    assert claim["verdict"] != "shown"
     assert abs(claim["words_estimate"]) < 0.15
     assert between(run(about_the_one_who_thanks, tmp_path / "each", "each"))["words_estimate"] < -0.1
 

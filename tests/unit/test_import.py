@@ -78,7 +78,7 @@ def test_a_planted_difference_and_none(tmp_path: Path, effect: float) -> None:
     assert claim.low is not None
     assert claim.high is not None
     assert claim.low < effect < claim.high
-    assert claim.verdict == ("shown_for_words" if effect else "not_determined")
+    assert claim.verdict == ("shown" if effect else "not_determined")
 
 
 def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_two_attributes_in_every_row_are_told_apart(tmp_path: Path) -> None:
     assert set(by) == {"gender", "race"}
     assert by["race"].texts == 30
     assert by["race"].estimate == pytest.approx(3.0, abs=0.6)
-    assert by["race"].verdict == "shown_for_words"
+    assert by["race"].verdict == "shown"
     assert by["gender"].verdict == "not_determined"
 
 

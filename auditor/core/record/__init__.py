@@ -129,6 +129,10 @@ class RunRecord(Part, frozen=True, kw_only=True):
         return self.ll144 or Outcomes(mode="")
 
 
+OF_WORDS = "shown_for_words"  # a verdict of version 0.2
+EARLIER = "version 0.2 said: shown for these words"
+
+
 def read(plain: Plain | RunRecord) -> RunRecord:
     """The record as typed values; `RunFolderError` names the place where something in it has another shape.
 
@@ -139,7 +143,22 @@ def read(plain: Plain | RunRecord) -> RunRecord:
     """
     if isinstance(plain, RunRecord):
         return plain
+    plain = _today(plain)
     return msgspec.structs.replace(part(plain, RunRecord), raw=plain)
+
+
+def _today(plain: Plain) -> Plain:
+    """Return a record of version 0.2 with today's verdicts: "shown for these words" is none, and stays a detail."""
+    changed: dict[str, object] = {}
+    for name, detail in (("claims", "why"), ("findings", "notes")):
+        rows = plain.get(name)
+        if not isinstance(rows, list) or not any(isinstance(r, dict) and r.get("verdict") == OF_WORDS for r in rows):
+            continue
+        said = {"why": EARLIER, "notes": [EARLIER]}[detail]
+        changed[name] = [
+            r | {"verdict": "not_determined", detail: said} if r.get("verdict") == OF_WORDS else r for r in rows
+        ]
+    return {**plain, **changed} if changed else plain
 
 
 def part(plain: object, kind: type[Told]) -> Told:

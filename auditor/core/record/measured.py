@@ -14,6 +14,7 @@ from auditor.core.types import ClaimVerdict, Estimate
 
 Family = Literal["net", "instability", "interaction", "refusal"]
 Scale = Literal["log_odds", "share", "number"]
+Scope = Literal["group", "words", "wording"]
 Code = Literal[
     "constant_answers", "one_label", "scores_alone", "unreadable_answers", "control_not_seen", "model_changed"
 ]
@@ -32,7 +33,10 @@ class Claim:
     words_estimate, words_low, words_high : float or None
         The same for these words: texts random.
     texts, words : int, float
-        Texts with both groups; effective number of words.
+        Texts with both groups; effective number of words (tokens).
+    scope : str
+        Whom a verdict is about: the "group"; its "words", where these are few; the "wording" that was recorded, where
+        nothing tells what another wording does.
     shares : tuple of float or None
         Share of the label for the group and for the reference, for a label.
     share_difference, share_low, share_high : float or None
@@ -63,6 +67,7 @@ class Claim:
     words_high: float | None = None
     texts: int = 0
     words: float = 0.0
+    scope: Scope = "group"
     shares: tuple[float, float] | None = None
     share_difference: float | None = None
     share_low: float | None = None
