@@ -53,7 +53,7 @@ def exhibit(name: str) -> tuple[Imported, list[Claim]]:
 
 def row(claim: Claim) -> str:
     """A line of a table on the page, without its first cell."""
-    said = {"shown_for_words": "shown for these words", "not_determined": "not determined"}[claim.verdict]
+    said = {"shown": "shown", "not_determined": "not determined"}[claim.verdict]
     assert claim.estimate is not None
     value = f"{claim.estimate:+.2f} ({claim.words_low:+.2f} to {claim.words_high:+.2f})".replace("-", "−")
     return f"| {value} | {said} |"

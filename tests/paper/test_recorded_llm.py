@@ -162,7 +162,7 @@ def test_care_summaries_by_import_differ_for_one_of_three_models() -> None:
     assert {model: c.texts for model, c in found.items()} == {"chatgpt": 340, "gemma": 340, "llama3": 340}
     assert {model: c.verdict for model, c in found.items()} == {
         "chatgpt": "not_determined",
-        "gemma": "shown_for_words",
+        "gemma": "shown",
         "llama3": "not_determined",
     }
     gemma = found["gemma"]
@@ -183,4 +183,4 @@ def test_the_import_of_the_scores_has_the_figures_of_the_readme() -> None:
         for job in {job for _, _, job in cells()}
     ]
     assert one.estimate == pytest.approx(np.mean(apart))
-    assert one.verdict == "shown_for_words"
+    assert (one.verdict, one.scope) == ("shown", "words")
