@@ -274,7 +274,9 @@ def nulls() -> dict[str, Effects]:
     return {
         "text noise 1.6 %": Effects(noise=SMALL),
         "text noise 3.2 %": Effects(noise=LARGE),
+        "word sd 0.02": Effects(word=0.02, noise=SMALL),
         "word sd 0.05": Effects(word=0.05),
+        "trigrams sd 0.03": Effects(trigram=0.03, noise=SMALL),
         "word sd 0.1": Effects(word=0.1),
         "word sd 0.3": Effects(word=0.3, noise=SMALL),
         "word sd 0.1, neutral words a third": Effects(word=0.1, neutral=1 / 3),

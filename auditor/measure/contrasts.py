@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Value = Callable[[Columns], tuple[Floats, Bools]]
 MOST_LAYOUTS = 8
+RUN = 3  # characters of a part of a token
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
 
 
@@ -141,6 +142,42 @@ class Strands(NamedTuple):
         return Contrast(text, side(own, weight), side(others, weight / np.maximum(across, 1)[self.strand]))
 
 
+class Moves(NamedTuple):
+    """What edits put in and take out: the first ``tokens`` columns are tokens, the others runs of characters in these.
+
+    A term of several tokens is no word of its own: "trans man" for "man" puts in "trans" and nothing else. Tokens that
+    are written alike may act alike: "Iran" and "Iranian" share four runs of three characters.
+    """
+
+    table: csr_array
+    tokens: int
+
+    @classmethod
+    def of(cls, shapes: Sequence[Shape], rows: Ints, out: float = -1.0) -> Moves:
+        """Of the shapes that ``rows`` name; what is taken out counts ``out``."""
+        from scipy.sparse import hstack
+
+        codes: Codes[str] = Codes()
+        words = word_moves(shapes, codes, out)
+        runs: Codes[str] = Codes()
+        cells = []
+        for n, token in enumerate(codes.values):
+            padded = f" {token} "
+            cells += [(n, runs.of(padded[at : at + RUN]), 1.0) for at in range(len(padded) - RUN + 1)]
+        parts = words @ _sparse(cells, (words.shape[1], len(runs.values)))
+        return cls(hstack([words, parts], format="csr")[rows], words.shape[1])
+
+
+def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) -> csr_array:
+    """Return shapes by tokens: 1 for a token that is put in, ``out`` for one that is taken out."""
+    cells = [
+        (n, codes.of(token), many * (1.0 if many > 0 else -out))
+        for n, shape in enumerate(shapes)
+        for token, many in shape.tokens or token_moves(shape.words_out, shape.words_in)
+    ]
+    return _sparse(cells, (len(shapes), max(1, len(codes.values))))
+
+
 class Versions:
     """The versions of a table, as arrays: all that contrasts are made of, besides outcomes."""
 
@@ -153,23 +190,24 @@ class Versions:
         self.covariates = np.array([_covariates(s) for s in self.shapes]).reshape(-1, 3)[self.shape]
         self.neutral = (self.arm == Arm.PLACEBO) | (self.arm == Arm.ORIGINAL)
         self._laid_out: dict[bytes, Layout] = {}
-        self._words: Codes[str] = Codes()
 
     @cached_property
-    def words(self) -> csr_array:
-        """Versions by words: 1 for a word that is put in, −1 for one that is taken out."""
-        return word_moves(self.shapes, self._words)[self.shape]
+    def words(self) -> Moves:
+        """Of versions: 1 for what is put in, −1 for what is taken out."""
+        return Moves.of(self.shapes, self.shape)
 
     @cached_property
-    def moved(self) -> csr_array:
-        """Versions by words: 1 for a word that is put in or taken out."""
-        return word_moves(self.shapes, self._words, 1.0)[self.shape]
+    def moved(self) -> Moves:
+        """Of versions: 1 for what is put in or taken out."""
+        return Moves.of(self.shapes, self.shape, 1.0)
 
     @cached_property
-    def of_groups(self) -> csr_array:
+    def of_groups(self) -> Moves:
         """`words`, those that stand for groups alone: neutral ones are part of how texts vary."""
         edited = np.array([s.arm == Arm.EDITED for s in self.shapes], dtype=bool)[self.shape]
-        return self.words[:, np.unique(self.words[edited].indices)]
+        table, tokens = self.words
+        used = np.unique(table[edited].indices)
+        return Moves(table[:, used], int(np.searchsorted(used, tokens)))
 
     def where(self, known: Bools) -> Layout:
         """The versions with an outcome, laid out; kept for the next outcome that the same versions have."""
@@ -233,18 +271,19 @@ class Versions:
         names, code = np.unique([s.carrier for s in self.shapes], return_inverse=True)
         return names.tolist(), code.astype(np.int64)
 
-    def design(self, contrast: Contrast, words: csr_array | None = None, size: Floats | None = None) -> Design:
+    def design(self, contrast: Contrast, words: Moves | None = None, size: Floats | None = None) -> Design:
         """What contrasts are made of: what else differs between the two sides.
 
         ``words`` of versions are those that stand for groups, if no others are given; ``size`` is how much each row
         stands for.
         """
-        both = contrast.map
+        both, (table, tokens) = contrast.map, words or self.of_groups
         return Design(
             focal=np.ones(len(contrast.text)),
             covariates=both @ self.covariates,
             text=self.units[contrast.text],
-            words=both @ (self.of_groups if words is None else words),
+            words=both @ table,
+            tokens=tokens,
             size=size,
         )
 
@@ -332,26 +371,13 @@ class Layout:
                     mean @ own.covariates[rows],
                     mean @ own.others(attribute)[own.shape[rows]],
                     text,
-                    own.words[rows[first]],
+                    own.words.table[rows[first]],
                     own.neutral[rows][first],
                     own.units[text],
                 ),
             )
         (rows, mean), edits = self._edits[attribute]
         return edits.tell(mean @ y[rows])
-
-
-def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) -> csr_array:
-    """Return shapes by tokens: 1 for a token that is put in, ``out`` for one that is taken out.
-
-    A term of several tokens is not a word of its own: "trans man" for "man" puts in "trans" and nothing else.
-    """
-    cells = [
-        (n, codes.of(token), many * (1.0 if many > 0 else -out))
-        for n, shape in enumerate(shapes)
-        for token, many in shape.tokens or token_moves(shape.words_out, shape.words_in)
-    ]
-    return _sparse(cells, (len(shapes), max(1, len(codes.values))))
 
 
 def _sparse(cells: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:

@@ -24,10 +24,10 @@ import numpy as np
 from auditor.core.record.measured import Claim
 from auditor.core.types import Case, Check, Variant, Verdict
 from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, filled, pairs, rare, scales
-from auditor.measure.contrasts import outcome_means, word_moves
-from auditor.measure.effects import Adjustment
+from auditor.measure.contrasts import Moves, outcome_means
+from auditor.measure.effects import NO_WORDS, Adjustment
 from auditor.measure.linear import Design, Rows, fit
-from auditor.measure.observations import Arm, Bools, Codes, Columns, Floats, Ints, Observations, Shape
+from auditor.measure.observations import Arm, Bools, Columns, Floats, Ints, Observations, Shape
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -258,7 +258,9 @@ def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None)
     if taken_out is None:
         few = f"fewer than {MIN_TEXTS} texts have joint placebo edits and their parts"
         return Tested(replace(claim, why=few))
-    made = fit(rows, taken_out)
+    design = rows.design
+    words = design.noise.spread(rows.y[design.part]) or NO_WORDS
+    made = fit(rows, replace(taken_out, words=words))
     if claim.scale == "share":
         made = rare(made, rows)
     return Tested(filled(claim, made), weight, made, None, rows)
@@ -273,7 +275,7 @@ class _Table:
         self._shapes = [observations.shapes.values[code] for code in used]
         self._text, self._shape, self._contrast = both.text[rows], shape, contrast[rows]
         self._units = observations.units()
-        self._words = word_moves(self._shapes, Codes())
+        self._words = Moves.of(self._shapes, np.arange(len(self._shapes)))
         # From and to which group, for both attributes; none where one edit changes several people to different ones.
         turns = [d if len(d := one.directions) == 2 else (("", "", ""),) * 2 for one in self._shapes]
         self._names, self._turns = np.unique(
@@ -319,6 +321,7 @@ class _Table:
                     covariates=np.concatenate([one.sign for one in both])[:, None],
                     text=self._units[np.concatenate([one.text for one in both])],
                     words=vstack([one.words for one in both], format="csr"),
+                    tokens=self._words.tokens,
                 )
                 first, second = sides
                 yield attributes, (first, second), Rows(np.concatenate([one.y for one in both]), design)
@@ -328,7 +331,7 @@ class _Table:
 
         text, of, n = np.unique(self._text[rows], return_inverse=True, return_counts=True)
         mean = csr_array((sign / n[of], (of, np.arange(len(rows)))), shape=(len(text), len(rows)))
-        words = mean @ self._words[self._shape[rows]]
+        words = mean @ self._words.table[self._shape[rows]]
         return _Means(text, mean @ self._contrast[rows], mean @ np.ones(len(rows)), words)
 
     def _signs(self, sides: Sequence[Pair]) -> Floats:

@@ -40,12 +40,21 @@ class Design:
         The source text of each row.
     words : (n, w) sparse array
         Weights of words, positive for words put in on the first side.
+    tokens : int or None
+        How many of these, the first ones, are whole tokens: what is counted as words. None means all.
     size : (n,) array or None
         How much of what is estimated each row stands for, for these words; None means that all stand for the same.
     """
 
     def __init__(
-        self, *, focal: Floats, covariates: Floats, text: Ints, words: csr_array, size: Floats | None = None
+        self,
+        *,
+        focal: Floats,
+        covariates: Floats,
+        text: Ints,
+        words: csr_array,
+        tokens: int | None = None,
+        size: Floats | None = None,
     ) -> None:
         from scipy.sparse import csr_array
 
@@ -55,6 +64,7 @@ class Design:
         words.eliminate_zeros()
         words.sort_indices()
         used, word = np.unique(words.indices, return_inverse=True)
+        self._tokens = len(used) if tokens is None else int(np.searchsorted(used, tokens))
         self.sums = csr_array((words.data, word, words.indptr), shape=(len(focal), max(1, len(used))))
         # variance that words of unit variance give a row
         self.typical = float(words.data @ words.data) / max(1, len(focal))
@@ -96,7 +106,7 @@ class Design:
     def effective(self) -> float:
         """The effective number of words."""
         row, word, weight = self._cells
-        c = np.abs(np.bincount(word, weight * self.plain[row], 1))
+        c = np.abs(np.bincount(word, weight * self.plain[row], 1)[: self._tokens])
         return float(c.sum() ** 2 / (c @ c)) if c.any() else 0.0
 
     def weights(self, ratio: float) -> Floats:
