@@ -6,10 +6,11 @@ where the margin of a version is above 0. What else moves margins is said by `Ef
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,10 +18,15 @@ import numpy as np
 
 from auditor.measure.observations import STATUS, Arm, Columns, Floats, Ints, Observations
 from auditor.measure.power import sides
+from auditor.run.dryrun import _walk
+from auditor.run.loop import Loop
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from scipy.sparse import csr_array
+
+    from auditor.core.types import Case, Check, Variant
+    from auditor.run.preparation import Parts
 
 MODEL, FORMAT, YES, NO = "planted", "simulated", "yes", "no"
 
@@ -109,18 +115,51 @@ def moves(texts: Sequence[str], text: Ints, cut: Callable[[str], list[str]]) -> 
     return csr_array((table[:, 2].astype(float), (table[:, 0], table[:, 1])), shape=(len(texts), max(1, len(known))))
 
 
+class Told(Observations):
+    """Versions of texts with the whole text of each: what planted answers are drawn for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
+    @classmethod
+    def of(cls, parts: Parts) -> Told:
+        """Of what a plan asks about."""
+        out = cls()
+
+        def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
+            if case.source is not None:
+                out.sources[case.id] = case.source
+            for variant in asked:
+                out.version(case.id, variant.edits, variant.id)
+                out.said.append(str(variant.input))
+
+        _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
+        return out
+
+    def only(self, rows: Iterable[int]) -> Told:
+        """Of ``rows``."""
+        columns, out = self.columns(), Told()
+        out.sources = self.sources
+        for n in rows:
+            text, shape = int(columns.version_text[n]), int(columns.version_shape[n])
+            out.shape(self.texts.values[text], self.shapes.values[shape])
+            out.said.append(self.said[n])
+        return out
+
+
 class Simulated(Observations):
     """A table of observations whose versions stay and whose answers are drawn anew, again and again.
 
     Parameters
     ----------
-    versions : Observations
-        The versions of texts that a plan has; ``said`` holds the text of each.
+    versions : Told
+        The versions of texts that a plan has.
     attribute, worth : str, mapping of str to float
         What being about each group is worth, in units of `Effects.net`; 0 for groups that are not named.
     """
 
-    def __init__(self, versions: Observations, attribute: str, worth: Mapping[str, float]) -> None:
+    def __init__(self, versions: Told, attribute: str, worth: Mapping[str, float]) -> None:
         super().__init__()
         self.texts, self.shapes, self.name = versions.texts, versions.shapes, versions.name  # type: ignore[method-assign]
         self.sources = versions.sources
@@ -135,8 +174,7 @@ class Simulated(Observations):
         self._spans = np.array([float(s.spans) for s in shapes])
         self._words = np.array([float(s.more_words) for s in shapes])
         self._chars = np.array([float(s.more_chars) for s in shapes])
-        texts = [versions.said[n] for n in range(len(self._text))]  # type: ignore[attr-defined]
-        self._moves = {unit: moves(texts, self._text, cut) for unit, cut in CUTS.items()}
+        self._moves = {unit: moves(versions.said, self._text, cut) for unit, cut in CUTS.items()}
         edited = np.array([s.arm == Arm.EDITED for s in shapes], dtype=bool)[self._shape]
         self._neutral = {
             unit: ~np.isin(np.arange(z.shape[1]), np.unique(z[edited].indices)) for unit, z in self._moves.items()

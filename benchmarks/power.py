@@ -13,28 +13,24 @@ import dataclasses
 import itertools
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from planted_answers import MODEL, YES, Effects, Simulated
+from planted_answers import MODEL, YES, Effects, Simulated, Told
 
 from auditor.core.plan import UNTIL_WORDINGS, Plan
 from auditor.core.record.measured import Claim
-from auditor.core.types import Case, Check, Variant
 from auditor.measure.claims import Question
 from auditor.measure.contrasts import Versions
 from auditor.measure.families import claims
 from auditor.measure.intervals import clopper_pearson
-from auditor.measure.observations import Observations
 from auditor.measure.power import shift, spread
 from auditor.run import observed
-from auditor.run.dryrun import _walk
-from auditor.run.loop import Loop
-from auditor.run.preparation import Parts, prepare
+from auditor.run.preparation import prepare
 
 Scale = Literal["share", "log_odds", "number"]
 PLANNED = {
@@ -86,50 +82,25 @@ class Measured:
 @cache
 def plan(
     task: str, attributes: tuple[str, ...] | None, until: bool = False, wordings: int = 1, most: int | None = None
-) -> tuple[Observations, Question]:
+) -> tuple[Told, Question]:
     """The versions of a plan, and the question that its claims answer; ``most`` calls are a limit to plan with."""
     given = {"task": task, "models": (PLANNED[task],), "attributes": attributes}
     given |= {"until_decided": True, "max_calls": most} if until else {"wordings": wordings}
     parts = prepare(Plan.of(given))
     question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
-    table = said(parts)
+    table = Told.of(parts)
     if most is not None:
         table = first(table, most)
     return table, dataclasses.replace(question, outcomes=(YES,))
 
 
-def first(table: Observations, most: int) -> Observations:
+def first(table: Told, most: int) -> Told:
     """The texts that ``most`` calls are enough for."""
-    columns, out = table.columns(), Observations()
-    out.said = []  # type: ignore[attr-defined]
-    out.sources = table.sources
     by_text: dict[int, list[int]] = {}
-    for n, text in enumerate(columns.version_text.tolist()):
+    for n, text in enumerate(table.columns().version_text.tolist()):
         by_text.setdefault(text, []).append(n)
-    left = most
-    for text, rows in by_text.items():
-        if (left := left - len(rows)) < 0:
-            break
-        for n in rows:
-            out.shape(table.texts.values[text], table.shapes.values[int(columns.version_shape[n])])
-            out.said.append(table.said[n])  # type: ignore[attr-defined]
-    return out
-
-
-def said(parts: Parts) -> Observations:
-    """The versions that a plan asks about, each with its text in ``said``."""
-    table = Observations()
-    table.said = []  # type: ignore[attr-defined]
-
-    def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
-        if case.source is not None:
-            table.sources[case.id] = case.source
-        for variant in asked:
-            table.version(case.id, variant.edits, variant.id)
-            table.said.append(str(variant.input))  # type: ignore[attr-defined]
-
-    _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
-    return table
+    ends = itertools.accumulate(map(len, by_text.values()))
+    return table.only(n for rows, end in zip(by_text.values(), ends, strict=True) if end <= most for n in rows)
 
 
 def runs(setting: Setting, many: int, start: int = 0) -> Iterable[tuple[Simulated, list[Claim], np.random.Generator]]:

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from planted_answers import MODEL, YES, Effects, Simulated
+from planted_answers import MODEL, YES, Effects, Simulated, Told
 
 from auditor.core.plan import Plan
 from auditor.core.record.measured import Claim
@@ -30,7 +30,6 @@ from auditor.measure.claims import Question, decide
 from auditor.measure.contrasts import Versions
 from auditor.measure.families import net
 from auditor.measure.intervals import clopper_pearson
-from auditor.measure.observations import Observations
 from auditor.measure.p_values import Look
 from auditor.measure.power import shift, spread
 from auditor.run import observed
@@ -122,7 +121,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
     )  # fmt: skip
     loop.question = lambda: State.question(loop)
     until = loop.until = Undecided(loop)
-    asked, ends = Observations(), []
+    asked, ends = Told(), []
     for start in range(0, len(cases), FEW):
         loop.observed.forget()
         for case in ordered[start : start + FEW]:
@@ -132,6 +131,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
             for v in (case.original, *case.variants):
                 if v.id in answers:
                     asked.shape(case.id, loop.observed.shape(v), v.id)
+                    asked.said.append(str(v.input))
             tally.seen += answers
             loop.counts.update(cases=1, taken=1)
             if len(tally.seen) >= BUDGET:
@@ -147,18 +147,9 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
             break
     found = []
     for look, calls in ends:
-        table = Simulated(first(asked, calls), "gender", PAIR)
+        table = Simulated(asked.only(range(calls)), "gender", PAIR)
         found.append(Stage(look, table, Versions(table, table.columns())))
     return tuple(found)
-
-
-def first(table: Observations, many: int) -> Observations:
-    """The first ``many`` versions."""
-    columns, out = table.columns(), Observations()
-    out.sources = table.sources
-    for text, shape in zip(columns.version_text[:many].tolist(), columns.version_shape[:many].tolist(), strict=True):
-        out.shape(table.texts.values[text], table.shapes.values[shape])
-    return out
 
 
 @cache

@@ -19,17 +19,15 @@ from auditor.core.plan import Plan
 from auditor.core.record.measured import Claim
 from auditor.measure.claims import Question
 from auditor.measure.families import claims
-from auditor.measure.observations import Observations
 from auditor.measure.power import shift, spread
 from auditor.perturb.line_writers import full_names
 from auditor.perturb.name_lines import END
 from auditor.run import observed
-from auditor.run.dryrun import versions
 from auditor.run.preparation import prepare
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from planted_answers import MODEL, YES, Effects, Simulated
+from planted_answers import MODEL, YES, Effects, Simulated, Told
 
 BLACK = frozenset(f.name for (race, _), firsts in full_names().items() if race == "black" for f in firsts)
 NOISE = spread(0.016)
@@ -100,11 +98,11 @@ def test_a_model_that_reacts_to_any_line_shows_nothing() -> None:
 
 
 @cache
-def plan() -> tuple[Observations, Question]:
+def plan() -> tuple[Told, Question]:
     """The versions that `audit --task hiring --carrier name` asks about."""
     parts = prepare(Plan(task="hiring", models=("rules",), carrier=("name",)))
     question = observed.question(parts.task, parts.plan, parts.dictionaries, {MODEL: True}, {})
-    return versions(parts), dataclasses.replace(question, outcomes=(YES,))
+    return Told.of(parts), dataclasses.replace(question, outcomes=(YES,))
 
 
 def simulated(effects: Effects, runs: int, **options: Any) -> list[list[Claim]]:
