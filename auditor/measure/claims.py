@@ -38,6 +38,7 @@ MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
 MIN_WORDS = 4.0  # effective words from which on a claim names the group, and not its words
 PRIMARY = 0.9  # of an attribute's share of alpha, for the pair that its dictionary names first
 OTHERS = "others"
+WORDS_DIFFER = "neutral words differ as much: more words for the groups would tell, and more texts would not"
 USUAL_DELTA = 0.05  # what calls_needed is for where no delta is given
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -337,10 +338,10 @@ def _verdict(t: Tested, main: Fit, p: PValues, question: Question, family: int) 
                 f"p = {p.difference:.2g} among them, on {claim.texts} texts"
             )
         elif not few and (claim.p_words or 1.0) < alpha:
-            why = "neutral words differ as much: more words for the groups would tell, and more texts would not"
+            why = WORDS_DIFFER
         elif not few:
             why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
-    calls = _calls(t, question) if verdict == "not_determined" else None
+    calls = _calls(t, question) if verdict == "not_determined" and why != WORDS_DIFFER else None
     return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.difference, calls_needed=calls)
 
 

@@ -176,13 +176,14 @@ def test_workers_end_with_their_parent(tmp_path: Path, number: signal.Signals) -
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, str(script), *args]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while sum(map(at_work, below := offspring(parent.pid))) < 2:
             assert parent.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.05)
         parent.send_signal(number)
-        parent.wait(60)
+        parent.wait(600)
+        deadline = time.monotonic() + 600
         while left := [pid for pid in below if alive(pid)]:
             if time.monotonic() > deadline:
                 for pid in left:

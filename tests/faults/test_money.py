@@ -213,7 +213,7 @@ def test_an_answer_without_an_end_is_cut_and_not_asked_for_again(
     assert "longer than" in told
     assert server.record.faults["endless"] <= most
     assert max(server.record.attempts.values(), default=1) == 1
-    assert server.bytes <= most * 20 * 1024 * 1024
+    assert server.bytes <= most * 24 * 1024 * 1024  # 16 MiB are read; sockets hold some more
 
 
 # -- names of models ------------------------------------------------------------------------------------
