@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MIN_ROWS = 6  # that any weights are spread over
-LEAST_RATIO, STEPS = 1e-4, 4  # weights are made for ratios that are e^(1/4) apart
+LEAST_RATIO, MOST_RATIO, STEPS = 1e-4, 1e6, 4  # weights are made for ratios that are e^(1/4) apart
 MOST_DENSE = 1_000_000  # cells of rows by words that are kept with their zeros
 LEAST_REST = 0.02  # share of the variance of a row that is not words', where weights are made
 
@@ -115,7 +115,7 @@ class Design:
         Unbounded weights would set texts with many words against texts with a part of them, and rest on the effects
         of words being sums to the last digit. Rows that would weigh less than nothing are left out, until none does.
         """
-        step = round(math.log(max(ratio, LEAST_RATIO)) * STEPS)
+        step = round(math.log(min(max(ratio, LEAST_RATIO), MOST_RATIO)) * STEPS)
         if step not in self._weights:
             self._weights[step] = self._least(math.exp(step / STEPS))
         return self._weights[step]

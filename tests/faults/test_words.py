@@ -275,7 +275,7 @@ def test_watch_counts_the_runs_that_it_follows(capsys: Capture) -> None:
     for limit in ("20", "21", "22"):
         options = ["--attributes", "gender", "--order", "1", "--limit", limit, "--out", "runs"]
         assert run(["run", "--task", "sentiment", "--model", "vader", *options]) == 0
-    code, text = said(capsys, "watch", "runs")
+    code, text = said(capsys, "compare", "runs")
     assert code == 0
     assert "1 of 3 runs has the plan of the last one" in text
 
