@@ -26,7 +26,7 @@ def coin(text: str) -> float:
 
 
 def about_the_applicant(text: str) -> str:
-    return "reject" if "She has" in text and coin(text) < 0.4 else "invite" if coin(text) < 0.6 else "reject"
+    return "invite" if "She has" not in text and coin(text) < 0.7 else "reject"
 
 
 def about_the_one_who_thanks(text: str) -> str:

@@ -163,7 +163,7 @@ def test_refusals_are_a_family_of_their_own_and_enter_no_share() -> None:
     for n in range(120):
         words = [MEN[n % 12], WOMEN[n % 11]] if n % 2 else [WOMEN[n % 11], MEN[n % 12]]
         for edits, word in (((), words[0]), ((edit(*words),), words[1])):
-            refused = word in WOMEN and n % 3 == 0
+            refused = word in WOMEN and n % 3 > 0
             answer = Answer(status="refused", reason="no") if refused else Answer(status="ok", value="yes")
             table.answers(table.version(f"t{n}", edits), model="m", format="plain", answers=[answer])
     found = {c.family: c for c in claims(table, ASKED) if c.groups}
