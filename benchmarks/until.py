@@ -24,6 +24,7 @@ import numpy as np
 from planted_answers import MODEL, YES, Effects, Simulated, Told
 
 from auditor.core.plan import Plan
+from auditor.core.record.controls import PositiveControl
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check
 from auditor.measure.claims import Question, decide
@@ -109,7 +110,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
     parts, cases, checks = planned(task)
     ordered = Random(order).sample(cases, len(cases))
     tally = SimpleNamespace(
-        seen=[], cost_usd=0.0, control_seen={"bare": (True, 1, 1)}, model=SimpleNamespace(name="m"), formats=("bare",),
+        seen=[], cost_usd=0.0, control={"bare": PositiveControl(seen=True, differ=1, pairs=1)}, model=SimpleNamespace(name="m"), formats=("bare",),
         replicates=1,
     )  # fmt: skip
     loop: Any = SimpleNamespace(

@@ -85,11 +85,12 @@ PAGES = [
 
 
 class Stub(BaseHTTPRequestHandler):
-    """Answers every question with "positive"."""
+    """Tells whether a text damns a film, and so has its positive control seen."""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        message = {"role": "assistant", "content": "positive"}
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
+        damned = re.search("terrible|worst|dull|boring|awful|hated", asked)
+        message = {"role": "assistant", "content": "negative" if damned else "positive"}
         body = json.dumps(
             {
                 "id": "1",

@@ -89,7 +89,7 @@ def test_a_folder_made_anew_without_a_register_is_said_and_fails_against_a_noted
 
 
 def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
+    path = made(place, "--max-calls", "24", model="python:mine_to_verify:classify")
     (path / "responses.jsonl").unlink()
     code, text = said(capsys, "resume", str(path), "--yes", "--max-calls", "900")
     assert code == 2, text
@@ -109,7 +109,7 @@ def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.Capture
 
 
 def test_an_honest_resume_names_both_ends(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
+    path = made(place, "--max-calls", "24", model="python:mine_to_verify:classify")
     assert said(capsys, "resume", str(path), "--yes", "--max-calls", "900")[0] == 0
     code, text = said(capsys, "verify", str(path))
     assert code == 0, text
@@ -163,7 +163,7 @@ def test_how_often_a_prompt_is_asked_is_checked_first(
 def test_a_program_that_a_folder_names_runs_only_with_consent(
     command: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = made(place, "--max-calls", "8", model="python:mine_to_verify:classify")
+    path = made(place, "--max-calls", "24", model="python:mine_to_verify:classify")
     variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
     argv = [
         command,
@@ -221,13 +221,13 @@ def test_a_server_that_a_folder_names_is_sent_nothing_without_consent(
             "base_url": ("openai:some", ["--base-url", url], ["--base-url", "http://127.0.0.1:1/v1"]),
         }[kind]
         more = ["--base-url", url] if kind == "base_url" else []
-        path = made(place, "--max-calls", "8", "--yes", *more, model=model)
+        path = made(place, "--max-calls", "24", "--yes", *more, model=model)
         assert f" {' '.join(named)}" in " ".join(capsys.readouterr().err.split())  # how to go on
         variant = next(r["variant_id"] for r in journal.read(path / "verdicts.jsonl"))
         argv = [
             command,
             str(path),
-            *([variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "20"]),
+            *([variant, "--again", "--replicates", "1"] if command == "show" else ["--max-calls", "30"]),
         ]
         Listener.asked.clear()
         for extra in ([], wrong):
