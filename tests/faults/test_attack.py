@@ -210,9 +210,9 @@ def server() -> Iterator[Counting]:
         one.shutdown()
 
 
-TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 12"
+TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 40"
 BEGUN = {  # what makes a folder, and the command that goes on with it
-    "texts": (TEXTS, "resume RUN --max-calls 14"),
+    "texts": (TEXTS, "resume RUN --max-calls 90 --anyway"),
     "panels": ("choose --task hiring --limit 4 --carrier name --attributes race --max-calls 4", "resume RUN --max-calls 6"),
     "rows": ("tabular --task lending --protected sex --max-calls 4", "resume RUN --max-calls 8"),
     "trial": (TEXTS, "mitigate RUN --with ignore --max-calls 200"),
@@ -397,9 +397,9 @@ def test_settings_that_are_a_folder_are_refused(argv: str, file: str, place: Pat
 # -- proxies --------------------------------------------------------------------------------------------
 
 PROXIED = {
-    "run": "run --task sentiment --limit 2 --max-calls 12",
-    "planned": "run --task sentiment --limit 2 --max-calls 12 --dry-run",
-    "resumed": "resume runs/latest --max-calls 14",
+    "run": "run --task sentiment --limit 2 --max-calls 40",
+    "planned": "run --task sentiment --limit 2 --max-calls 40 --dry-run",
+    "resumed": "resume runs/latest --max-calls 90 --anyway",
     "panels": "choose --task hiring --limit 2 --carrier name --attributes race --max-calls 4",
     "trial": "mitigate runs/latest --with ignore --max-calls 200",
     "planned trial": "mitigate runs/latest --with ignore --max-calls 200 --dry-run",

@@ -103,7 +103,7 @@ def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.Capture
     resume(path, limits={"max_calls": 900})
     code, text = said(capsys, "verify", str(path))
     assert code == 1
-    assert "responses.jsonl: the 8 records that were there when the run ended" in text.replace("  ", " ")
+    assert "responses.jsonl: the 24 records that were there when the run ended" in text.replace("  ", " ")
     assert "End 1 in the register" in text
     assert "End 2 in the register" in text
 
@@ -188,7 +188,7 @@ class Listener(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         self.asked.append(self.path)
-        message = {"role": "assistant", "content": "negative"}
+        message = {"role": "assistant", "content": ("negative", "positive")[len(self.asked) % 2]}
         data = json.dumps({"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
