@@ -212,7 +212,7 @@ def server() -> Iterator[Counting]:
 
 TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 40"
 BEGUN = {  # what makes a folder, and the command that goes on with it
-    "texts": (TEXTS, "resume RUN --max-calls 90 --anyway"),
+    "texts": (TEXTS, "resume RUN --anyway --max-calls 90"),
     "panels": ("choose --task hiring --limit 4 --carrier name --attributes race --max-calls 4", "resume RUN --max-calls 6"),
     "rows": ("tabular --task lending --protected sex --max-calls 4", "resume RUN --max-calls 8"),
     "trial": (TEXTS, "mitigate RUN --with ignore --max-calls 200"),
