@@ -105,7 +105,18 @@ def test_calls_of_a_function_that_were_only_queued_are_not_spent(tmp_path: Path)
     def asked() -> int:
         return len((tmp_path / "asked.txt").read_text().splitlines())
 
-    args = ["run", "--task", "sentiment", "--model", "python:noted:classify", "--no-cache", "--out", "runs", "--yes"]
+    args = [
+        "run",
+        "--task",
+        "sentiment",
+        "--model",
+        "python:noted:classify",
+        "--no-cache",
+        "--out",
+        "runs",
+        "--yes",
+        "--anyway",
+    ]
     with started(*args, "--max-calls", "120") as audit:
         deadline = time.monotonic() + 120
         while asked() < 30:

@@ -25,6 +25,7 @@ def result() -> Any:
         generation="rand",
         limit=40,
         order=1,
+        anyway=True,
         out=None,
     )
 

@@ -75,7 +75,15 @@ def test_a_planted_stereotype_is_found(tmp_path: Path) -> None:
     (tmp_path / "few.yaml").write_text(text, encoding="utf-8")
     few = f"{tmp_path / 'few.yaml'}:ambiguous"
     result = audit(
-        "coreference", model=stereotype, suite="grammar", grammar=few, limit=300, order=1, seed=3, generation="rand"
+        "coreference",
+        model=stereotype,
+        suite="grammar",
+        grammar=few,
+        limit=300,
+        order=1,
+        seed=3,
+        generation="rand",
+        anyway=True,
     )
     wrong = [v for v in result.verdicts if v.outcome == "violation"]
     assert wrong
