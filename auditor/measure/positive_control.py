@@ -46,10 +46,10 @@ def control(
 
     Examples
     --------
-    >>> said = [Answer(status="ok", value="yes", scores={"yes": p}) for p in (0.9, 0.8, 0.7, 0.6)]
+    >>> said = [Answer(status="ok", value="yes", scores={"yes": p}) for p in (0.9, 0.8, 0.3, 0.2)]
     >>> made = control([(said[:1], said[2:3]), (said[1:2], said[3:])], [False, False], scale="log_odds", score_of="yes")
     >>> made.seen, round(made.mean, 2)
-    (True, 1.17)
+    (True, 2.91)
     """
     made = PositiveControl(seen=sum(differ) >= SEEN * len(differ), differ=sum(differ), pairs=len(differ))
     scores = [(_mean(one, score_of), _mean(other, score_of)) for one, other in pairs]

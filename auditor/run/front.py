@@ -3,7 +3,7 @@
 Examples
 --------
 >>> from auditor import audit
->>> result = audit("sentiment", model=lambda text: "positive", limit=5, out=None)
+>>> result = audit("sentiment", model="vader", limit=5, out=None)
 >>> result.complete, {finding.rate.value for finding in result.findings}
 (True, {0.0})
 """
