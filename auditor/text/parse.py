@@ -5,28 +5,22 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from itertools import accumulate, islice
+from typing import Any, Generic, TypeVar
 
-from auditor.text.pipelines import batches, fingerprint, load
+from auditor.text.pipelines import fingerprint, load
 from auditor.text.split import sentences, strip_breaks
-
-if TYPE_CHECKING:
-    from auditor.text.batch_parser import Tagged, Together
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MAX_CHARS = 50_000  # longer sentences are parsed up to here
-MAX_SENTENCES = 200_000  # kept in memory: about 0.5 kB each
-FEW = 12  # sentences at once: below, spaCy's own loop is faster than the shared path
-BATCH = 256  # sentences at most
-BATCH_TOKENS = 4_000  # and about as many tokens: the parser holds some 12 kB per token while it runs
+MAX_SENTENCES = 50_000  # kept in memory: about 1.5 kB each
+BATCH_TOKENS = 4_000  # parsed at once: the parser holds some 12 kB per token while it runs
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LOCK = threading.Lock()  # pipelines are shared by the parsers of a process
 
@@ -72,21 +66,6 @@ class Parse:
         return [child for child, head in enumerate(self.heads) if head == i != child]
 
 
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    """Tokens as small integers; ``tree`` is None as long as only tags were asked for."""
-
-    tokens: array[int]  # tag codes, starts, ends
-    tree: array[int] | None  # relation codes, heads
-
-
-class _Work(NamedTuple):
-    """A sentence under way: spaCy's document, and its vectors where it goes the shared path."""
-
-    doc: Any
-    tagged: Tagged | None
-
-
 class Parser:
     """Tags and parses English sentences, in batches, each distinct one once.
 
@@ -101,9 +80,6 @@ class Parser:
         spaCy pipeline with a tagger and a parser.
     max_sentences : int
         How many distinct sentences are remembered; the least recently used are forgotten.
-    shared : bool
-        Whether what similar sentences have in common is computed once (`auditor.text.batch_parser`); the parses are
-        the same, and False leaves all to spaCy.
 
     Raises
     ------
@@ -118,17 +94,10 @@ class Parser:
     ('PRP', 'VBD', 'PRP', '.')
     """
 
-    def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES, shared: bool = True) -> None:
-        self.name, self.shared = name, shared
-        self.asked = self.tagged = self.parsed = 0  # sentences asked for; distinct ones tagged, and parsed
-        self._memory: Bounded[str, _Packed] = Bounded(max_sentences)
-        self._nlp: Any = None
-        self._stages: tuple[list[Any], list[Any]] = ([], [])
-        self._together: Together | None = None
-        self._tag_codes: Any = None
-        self._relation_codes: Any = None
-        self._codes: dict[str, int] = {}
-        self._labels: list[str] = []
+    def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES) -> None:
+        self.name = name
+        self.asked = self.parsed = 0  # sentences asked for; distinct ones parsed
+        self._memory: Bounded[str, Parse] = Bounded(max_sentences)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -141,7 +110,15 @@ class Parser:
         A sentence without words has an empty parse. Characters after the first `MAX_CHARS` of a sentence are
         left out.
         """
-        return self.parse_where(sentences, None)
+        self.asked += len(sentences)
+        plain = [plain_sentence(sentence) for sentence in sentences]
+        recalled = {sentence: self._memory.recall(sentence) for sentence in dict.fromkeys(plain)}
+        known = {sentence: parse for sentence, parse in recalled.items() if parse is not None}
+        new = [sentence for sentence in recalled if sentence not in known]
+        for sentence, parse in zip(new, self._run(new), strict=True):
+            known[sentence] = parse
+            self._memory.keep(sentence, parse)
+        return [_placed(known[key], own, key) for own, key in zip(sentences, plain, strict=True)]
 
     def parse_text(self, text: str) -> list[tuple[int, Parse]]:
         """Split ``text`` and parse its sentences; gives (offset of the sentence in the text, parse)."""
@@ -149,149 +126,33 @@ class Parser:
         parses = self.parse([text[start:end] for start, end in spans])
         return [(start, parse) for (start, _), parse in zip(spans, parses, strict=True)]
 
-    def parse_where(
-        self, sentences: Sequence[str], wanted: Callable[[int, tuple[str, ...]], bool] | None
-    ) -> list[Parse]:
-        """Tag ``sentences``, and parse those whose tags are wanted.
-
-        Parsing costs more than tagging, and a check that has seen the tags differ needs no tree. ``wanted`` gets the
-        position of a sentence and its tags; where it says False, the `Parse` may come without ``deps`` and ``heads``
-        (empty tuples). None wants all.
-        """
-        self.asked += len(sentences)
-        plain = [plain_sentence(sentence) for sentence in sentences]
-        work: dict[str, _Work] = {}
-        recalled = {sentence: self._memory.recall(sentence) for sentence in dict.fromkeys(plain)}
-        known = {sentence: packed for sentence, packed in recalled.items() if packed is not None}
-        self._tag([sentence for sentence, packed in recalled.items() if packed is None], known, work)
-        trees: dict[str, None] = {}
-        for i, sentence in enumerate(plain):
-            if known[sentence].tree is not None or sentence in trees:
-                continue
-            if wanted is None or wanted(i, self._tags(known[sentence])):
-                trees[sentence] = None
-        self._tree(list(trees), known, work)
-        for sentence, packed in known.items():
-            self._memory.keep(sentence, packed)
-        return [self._unpack(own, key, known[key]) for own, key in zip(sentences, plain, strict=True)]
-
-    def _tag(self, new: list[str], known: dict[str, _Packed], work: dict[str, _Work]) -> None:
-        """Run the components up to the tagger on sentences not seen before."""
+    def _run(self, new: list[str]) -> list[Parse]:
+        """Parse sentences that are not remembered, in batches of like length."""
         if not new:
-            return
-        self._load()
-        self.tagged += len(new)
-        self._read(new, work)
-        for sentence in new:
-            one = work[sentence]
-            if one.tagged is None:
-                tags = array("H", [self._code(token.tag_) for token in one.doc])
-            else:
-                tags = array("H", self._tag_codes[one.tagged.tags].tobytes())
-            where = one.doc.to_array(["IDX", "LENGTH"]).astype("uint16").reshape(-1, 2)
-            starts, ends = where[:, 0], where[:, 0] + where[:, 1]
-            known[sentence] = _Packed(tags + array("H", starts.tobytes()) + array("H", ends.tobytes()), None)
+            return []
+        nlp = load(self.name)
+        from spacy.training.batchers import minibatch_by_words
 
-    def _tree(self, new: list[str], known: dict[str, _Packed], work: dict[str, _Work]) -> None:
-        """Run the components after the tagger, on what there is or anew."""
-        if not new:
-            return
-        self._load()
         self.parsed += len(new)
-        self._read([sentence for sentence in new if sentence not in work], work)
-        left = []
-        together = [sentence for sentence in new if work[sentence].tagged is not None]
-        if self._together is not None:
-            with _LOCK:
-                trees = self._together.trees([one.tagged for s in together if (one := work[s]).tagged])
-            for sentence, tree in zip(together, trees, strict=True):
-                if tree is None:
-                    left.append(sentence)
-                else:
-                    heads, labels = tree
-                    codes = array("H", self._relation_codes[labels].tobytes())
-                    tokens = known[sentence].tokens
-                    known[sentence] = _Packed(tokens, codes + array("H", heads.astype("uint16").tobytes()))
-        self._run(0, [work[sentence].doc for sentence in left])
-        left += [sentence for sentence in new if work[sentence].tagged is None]
-        for sentence, doc in zip(left, self._run(1, [work[s].doc for s in left]), strict=True):
-            deps = [self._code(token.dep_) for token in doc]
-            deps += [token.head.i for token in doc]
-            known[sentence] = _Packed(known[sentence].tokens, array("H", deps))
-
-    def _read(self, new: list[str], work: dict[str, _Work]) -> None:
-        """Tokenise and tag: many sentences by the shared path, a few, and those it does not take, by spaCy."""
-        for sentence in new:
-            work[sentence] = _Work(self._nlp.make_doc(sentence), None)
-        alone = new
-        if self._together is not None and len(new) >= FEW:
-            takes = self._together.takes
-            many = [sentence for sentence in new if takes(work[sentence].doc)]
-            with _LOCK:
-                rows = self._together.tag([work[sentence].doc for sentence in many])
-            for sentence, tagged in zip(many, rows, strict=True):
-                work[sentence] = _Work(work[sentence].doc, tagged)
-            alone = [sentence for sentence in new if work[sentence].tagged is None]
-        self._run(0, [work[sentence].doc for sentence in alone])
-
-    def _run(self, stage: int, docs: list[Any]) -> list[Any]:
-        """Run one stage on ``docs``, sentences of like length together; the order is kept."""
+        docs = [nlp.make_doc(sentence) for sentence in new]
+        for doc in docs:
+            for token in islice(doc, 1, None):  # one sentence, one tree
+                token.is_sent_start = False
         with _LOCK:
-            written = [doc for doc in docs if len(doc)]
-            for run in batches([len(doc) for doc in written], tokens=BATCH_TOKENS, most=BATCH):
-                batch = [written[i] for i in run]
-                if stage == 0:
-                    for doc in batch:  # one sentence, one tree
-                        for token in islice(doc, 1, None):
-                            token.is_sent_start = False
-                for component in self._stages[stage]:
-                    batch = list(component.pipe(batch, batch_size=BATCH))  # annotates in place
-            return docs
+            for batch in minibatch_by_words(sorted(filter(len, docs), key=len), BATCH_TOKENS):
+                for _ in nlp.pipe(batch):  # annotates in place
+                    pass
+        return [_read(doc) for doc in docs]
 
-    def _code(self, label: str) -> int:
-        code = self._codes.get(label)
-        if code is None:
-            code = self._codes[label] = len(self._labels)
-            self._labels.append(sys.intern(label))
-        return code
 
-    def _tags(self, packed: _Packed) -> tuple[str, ...]:
-        size = len(packed.tokens) // 3
-        return tuple(map(self._labels.__getitem__, packed.tokens[:size]))
-
-    def _unpack(self, sentence: str, plain: str, packed: _Packed) -> Parse:
-        tokens, tree = packed.tokens, packed.tree
-        size = len(tokens) // 3
-        starts, ends = tokens[size : 2 * size], tokens[2 * size :]
-        return Parse(
-            words=tuple(map(sys.intern, (plain[a:b] for a, b in zip(starts, ends, strict=True)))),
-            tags=self._tags(packed),
-            deps=() if tree is None else tuple(map(self._labels.__getitem__, tree[:size])),
-            heads=() if tree is None else tuple(tree[size:]),
-            starts=_moved(sentence, plain, starts),
-        )
-
-    def _load(self) -> None:
-        if self._nlp is None:
-            self._nlp = load(self.name)
-            components = list(self._nlp.pipeline)
-            cut = 1 + max(i for i, (name, _) in enumerate(components) if self._factory(name) == "tagger")
-            if any(self._factory(name) == "parser" for name, _ in components[:cut]):
-                cut = len(components)
-            stages = [component for _, component in components]
-            import numpy
-
-            from auditor.text.batch_parser import Together
-
-            self._stages = (stages[:cut], stages[cut:])
-            self._together = Together.find(stages) if self.shared else None
-            if self._together is not None:
-                self._tag_codes = numpy.array([self._code(tag) for tag in self._together.tags], "uint16")
-                codes = [self._code(relation) for relation in self._together.relations]
-                self._relation_codes = numpy.array(codes, "uint16")
-
-    def _factory(self, component: str) -> str:
-        return str(self._nlp.get_pipe_meta(component).factory)
+def _read(doc: Any) -> Parse:
+    return Parse(
+        words=tuple(sys.intern(token.text) for token in doc),
+        tags=tuple(sys.intern(token.tag_) for token in doc),
+        deps=tuple(sys.intern(token.dep_) for token in doc),
+        heads=tuple(token.head.i for token in doc),
+        starts=tuple(token.idx for token in doc),
+    )
 
 
 def plain_sentence(sentence: str) -> str:
@@ -303,13 +164,10 @@ def plain_sentence(sentence: str) -> str:
     return text[:MAX_CHARS]
 
 
-def _moved(sentence: str, plain: str, starts: Sequence[int]) -> tuple[int, ...]:
-    """Offsets in ``plain`` as offsets in ``sentence``; both hold the same visible characters in a row."""
+def _placed(parse: Parse, sentence: str, plain: str) -> Parse:
+    """Move offsets in ``plain`` to ``sentence``; both hold the same visible characters in a row."""
     if sentence.startswith(plain):
-        return tuple(starts)
+        return parse
     visible = [i for i, c in enumerate(strip_breaks(sentence)) if not c.isspace()]
-    rank, ranks = 0, []
-    for c in plain:
-        ranks.append(rank)
-        rank += not c.isspace()
-    return tuple(visible[ranks[start]] for start in starts)
+    ranks = [*accumulate((not c.isspace() for c in plain), initial=0)]
+    return replace(parse, starts=tuple(visible[ranks[start]] for start in parse.starts))

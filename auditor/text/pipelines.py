@@ -1,9 +1,8 @@
-"""Finds and loads spaCy pipelines (the embedded one, a folder, an installed package); batches of their work."""
+"""Finds and loads spaCy pipelines (the embedded one, a folder, an installed package)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -71,17 +70,3 @@ def fingerprint(name: str) -> str:
         total.update(path.relative_to(folder).as_posix().encode() + b"\0")
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
-
-
-def batches(sizes: Sequence[int], *, tokens: int, most: int) -> Iterator[list[int]]:
-    """Numbers of sentences of like size, in runs of at most ``most`` sentences and about ``tokens`` tokens."""
-    batch: list[int] = []
-    total = 0
-    for i in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if batch and (len(batch) == most or total + sizes[i] > tokens):
-            yield batch
-            batch, total = [], 0
-        batch.append(i)
-        total += sizes[i]
-    if batch:
-        yield batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import example, given, settings
@@ -57,10 +57,6 @@ class Toy:
 
     def parse(self, sentences: Sequence[str]) -> list[Parse]:
         return [self.parse_one(sentence) for sentence in sentences]
-
-    def parse_where(self, sentences: Sequence[str], wanted: Callable[[int, tuple[str, ...]], bool]) -> list[Parse]:
-        parses = self.parse(sentences)
-        return [p if wanted(i, p.tags) else Parse(p.words, p.tags, (), (), p.starts) for i, p in enumerate(parses)]
 
 
 SENTENCE = st.lists(st.sampled_from(["man", "men", "me", "women", "his", "him", "a"]), min_size=1, max_size=4).map(

@@ -6,7 +6,6 @@ import json
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -73,48 +72,8 @@ def test_the_batch_changes_nothing_on_real_texts(parser: Parser) -> None:
     with reviews.open(encoding="utf-8", newline="") as file:
         texts = [row["text"] for row in csv.DictReader(file)][:12]
     found = [text[a:b] for text in texts for a, b in sentences(text)]
-    alone = Parser(shared=False)
+    alone = Parser()
     assert [alone.parse([sentence])[0] for sentence in found] == parser.parse(found)
-
-
-def test_the_shared_path_is_spacys_on_random_texts() -> None:
-    rng = random.Random(8)
-    words = ["the", "man", ".", "she", "saw", "him", "?", "and", '"', "who", "it's", "No", "(", ")", "to", "left"]
-    odd = [" ".join(rng.choice(words) for _ in range(rng.randrange(1, 30))) for _ in range(150)]
-    shared, plain = Parser(), Parser(shared=False)
-    near = [text.replace("man", other) for text in odd for other in ("man", "woman", "trans woman")]
-    texts = [*SENTENCES, *near, "", "went " * 170]
-    assert shared.parse(texts) == plain.parse(texts)
-    assert shared._together is not None
-    assert plain._together is None
-
-
-def test_a_relation_that_moves_its_head_is_left_to_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = Parser()
-    expected = shared.parse(SENTENCES * 2)
-    shared._load()
-    assert shared._together is not None
-    found: list[Any] = []
-    trees = shared._together.trees
-
-    def spied(sentences: list[Any]) -> list[Any]:
-        found.extend(trees(sentences))
-        return found
-
-    names = shared._together.relations
-    monkeypatch.setattr(module, "FEW", 1)
-    monkeypatch.setattr(shared._together, "_decorated", [i for i, name in enumerate(names) if name == "det"])
-    monkeypatch.setattr(shared._together, "trees", spied)
-    shared._memory.clear()
-    assert shared.parse(SENTENCES * 2) == expected
-    assert [tree is None for tree in found] == ["det" in parse.deps for parse in expected[: len(SENTENCES)]]
-
-
-def test_tagged_before_and_parsed_later_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEW", 1)
-    shared = Parser()
-    assert all(not p.deps for p in shared.parse_where(SENTENCES, lambda i, tags: False))
-    assert shared.parse(SENTENCES) == Parser(shared=False).parse(SENTENCES)
 
 
 def test_offsets_point_into_the_sentence_given(parser: Parser) -> None:
@@ -133,7 +92,7 @@ def test_each_distinct_sentence_is_parsed_once() -> None:
     parser = Parser()
     parser.parse(["A man came.", "A man came. ", "She left."])
     parser.parse(["She left.", "A man came."])
-    assert (parser.asked, parser.tagged, parser.parsed) == (5, 2, 2)
+    assert (parser.asked, parser.parsed) == (5, 2)
 
 
 def test_memory_is_bounded() -> None:
@@ -149,16 +108,6 @@ def test_memory_is_bounded() -> None:
     assert sorted(store) == ["a", "c"]
 
 
-def test_unwanted_sentences_are_only_tagged() -> None:
-    parser = Parser()
-    texts = ["The man left.", "The men left.", "She left."]
-    found = parser.parse_where(texts, lambda i, tags: i != 1 and tags[-1] == ".")
-    assert [bool(p.deps) for p in found] == [True, False, True]
-    assert (parser.tagged, parser.parsed) == (3, 2)
-    assert parser.parse(texts) == Parser().parse(texts)
-    assert (parser.tagged, parser.parsed) == (3, 3)
-
-
 def test_odd_input(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CHARS", 100)
     empty, blank, lone, long = parser.parse(["", " \n<br>", "a\ud800 b", "word " * 50])
@@ -169,7 +118,6 @@ def test_odd_input(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_batches_are_cut_by_size_and_order_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BATCH", 2)
     monkeypatch.setattr(module, "BATCH_TOKENS", 12)
     small = Parser().parse(SENTENCES)
     monkeypatch.undo()

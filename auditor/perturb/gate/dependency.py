@@ -7,7 +7,7 @@ conjunction over sentences, which is what makes the check cheap:
 * a sentence that the variant does not change needs no comparison;
 * a changed sentence is compared once, whatever number of variants share the change: a variant whose edits
   fall into different sentences is decided by the comparisons of its atomic parts;
-* a sentence whose tags differ needs no tree; sentences after the first that fails are not looked at.
+* sentences after the first that fails are not looked at.
 
 `benchmarks/literal_hinter.py` has the algorithms line by line; tests hold the verdicts of both equal.
 """
@@ -196,15 +196,9 @@ class DependencyInvariant(TextGate):
     def _compare(self, pairs: Sequence[Pair]) -> dict[Pair, str]:
         """Parse what these pairs need and compare; the reasons by pair, `SIMILAR` where there is none."""
         self.compared += len(pairs)
-        originals = list(dict.fromkeys(a for a, _ in pairs))  # many variants change one sentence
-        parses = dict(zip(originals, self.parser.parse(originals), strict=True))
-        before = [parses[a] for a, _ in pairs]
-
-        def tags_agree(i: int, tags: tuple[str, ...]) -> bool:
-            return tolerant_table_comp(before[i].tags, tags) is None
-
-        after = self.parser.parse_where([b for _, b in pairs], tags_agree)
-        reasons = {pair: difference(old, new) for pair, old, new in zip(pairs, before, after, strict=True)}
+        asked = list(dict.fromkeys(sentence for pair in pairs for sentence in pair))
+        parses = dict(zip(asked, self.parser.parse(asked), strict=True))
+        reasons = {(a, b): difference(parses[a], parses[b]) for a, b in pairs}
         for pair, reason in reasons.items():
             self._verdicts.keep(pair, reason)
         return reasons
