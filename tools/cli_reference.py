@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-from auditor.agent.session_settings import PlannerOptions
+from auditor.agent.settings import PlannerOptions
 from auditor.cli.main import COMMANDS, overview, run
 from auditor.cli.tool import LISTS
 from auditor.core.options import PlanModel

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from auditor.agent import session_folder
+from auditor.agent import session as sessions
 from auditor.agent.goal import Goal, parse
-from auditor.agent.session import Session
-from auditor.agent.session_folder import SETTINGS, TEXTS, Changed, Step
-from auditor.agent.session_settings import Settings
-from auditor.agent.values import Kept, Record, plain
+from auditor.agent.session import TEXTS, Changed, Session, Step
+from auditor.agent.settings import Settings
+from auditor.agent.values import Record, plain
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
 from auditor.core.shown import plural
@@ -39,17 +38,7 @@ def _silent(event: Progress) -> None:
 
 
 class AgentResult:
-    """A finished (or cut-off) session.
-
-    Parameters
-    ----------
-    session : Record
-        What ``session.json`` holds.
-    steps : sequence of dict
-        What ``steps.jsonl`` holds, in order.
-    path : Path
-        The session's folder.
-    """
+    """A finished (or cut-off) session: what ``session.json`` and ``steps.jsonl`` of the folder ``path`` hold."""
 
     def __init__(self, session: Record, steps: Sequence[Step], path: Path) -> None:
         self.session, self.steps, self.path = session, tuple(steps), path
@@ -83,9 +72,9 @@ class AgentResult:
 
     def document(self) -> Document:
         """The report as typed parts, for a writer of any format."""
-        from auditor.agent import session_report
+        from auditor.agent import report
 
-        return session_report.build(self.session, self.steps)
+        return report.build(self.session, self.steps)
 
     def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> str:
         """The report for a terminal: one screen, with ``full`` all of it."""
@@ -119,10 +108,10 @@ def load(path: str | Path) -> AgentResult:
     RunFolderError
         It is no session's folder, or of a newer format.
     """
-    record = session_folder.session(Path(path))
+    record = sessions.read(Path(path))
     if record.status == "running":
         record.status, record.status_reason = "interrupted", "the session was cut off, or is still running"
-    return AgentResult(record, session_folder.steps(Path(path)), Path(path))
+    return AgentResult(record, sessions.steps(Path(path)), Path(path))
 
 
 def run(
@@ -165,41 +154,17 @@ def run(
         model that plans, counted apart: ``planner_max_calls`` (40), ``planner_max_cost``; and fields of `Plan` that
         hold for every run: ``base_url``, ``delta``, ``price_in``, ``limit``, ….
 
-    Returns
-    -------
-    AgentResult
-
     Raises
     ------
     UserError
         The goal cannot be read, or nothing could be asked.
     """
-    from auditor.core.secrets import hidden
-    from auditor.store.disk import write_texts
-
-    settings = Settings.of(goal, model=model, task=task, data=data, out=out, planner=planner, seed=seed, **options)
+    settings = Settings.of(
+        goal, model=model, task=task, data=data, out=out, planner=planner, planner_base_url=planner_base_url,
+        seed=seed, **options,
+    )  # fmt: skip
     propose = _planner(planner, planner_base_url, settings)
-    session = Session(settings, observe=observe)
-    common = dict(settings.common)
-    if "base_url" in common:
-        common["base_url"] = hidden(common["base_url"])
-    kept = Kept(
-        goal=goal,
-        task=task,
-        models=settings.specs,
-        data=settings.data,
-        texts=TEXTS if settings.seeds is not None else None,
-        planner=settings.planner,
-        planner_spec=settings.planner_spec,
-        planner_base_url=hidden(planner_base_url),
-        seed=settings.seed,
-        common=common,
-        limits=settings.limits,
-    )
-    if settings.seeds is not None:
-        write_texts(session.path / TEXTS, settings.seeds)
-    session_folder.write(session.path / SETTINGS, kept)
-    return _conclude(session, propose)
+    return _conclude(Session(settings, observe=observe), propose)
 
 
 def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
@@ -220,7 +185,7 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
 def resume(
     path: str | Path, *, model: object = None, planner: object = None, observe: Observer = _silent
 ) -> AgentResult:
-    """Go on with a session that was cut off.
+    """Go on with a session that was cut off, in the folder where it was started.
 
     Runs that came to their end are read, a run that was cut off is finished (what was answered is not asked again), and
     what was used counts against the limits. A planner by rules then ends with the report that the session would have
@@ -229,8 +194,7 @@ def resume(
     Parameters
     ----------
     path : str or Path
-        The session's folder. Relative paths and commands among the options mean what they meant when it began, so go
-        on in the folder where it was started.
+        The session's folder.
     model, planner
         Needed only where they were handed in as objects.
     observe : callable
@@ -247,24 +211,25 @@ def resume(
     from auditor.store.disk import read_texts
 
     path = Path(path)
-    kept = session_folder.options(path)
-    models = list(kept.models) if kept.models is not None and model is None else model
-    proposes = kept.planner if kept.planner_spec and planner is None else planner
+    record, given = sessions.unfinished(path)
+    models = list(given.models) if given.models is not None and model is None else model
+    proposes = given.planner if planner is None else planner
     for name, value in (("model", models), ("planner", proposes)):
         if value is None:
             raise ConfigError(f"The {name} of this session was handed in as an object: resume(path, {name}=…).")
     settings = Settings.of(
-        kept.goal,
+        record.goal.text,
         model=models,
-        task=kept.task,
-        data=read_texts(path / kept.texts) if kept.texts else kept.data,
+        task=given.task,
+        data=read_texts(path / TEXTS) if (path / TEXTS).is_file() else given.data,
         out=path.parent,
         planner=proposes,
-        seed=kept.seed,
-        **msgspec.structs.asdict(kept.limits),
-        **kept.common,
+        planner_base_url=given.planner_base_url,
+        seed=record.seed,
+        **msgspec.structs.asdict(record.limits),
+        **given.common,
     )
-    propose = _planner(proposes, kept.planner_base_url, settings)
+    propose = _planner(proposes, given.planner_base_url, settings)
     return _conclude(Session(settings, observe=observe, path=path), propose)
 
 
@@ -296,21 +261,21 @@ def _conclude(session: Session, propose: Callable[[Session], str]) -> AgentResul
     except BaseException:
         session.end("interrupted", "the session was cut off")
         raise
-    result = AgentResult(session.record(), session_folder.steps(session.path), session.path)
+    result = AgentResult(session.record(), sessions.steps(session.path), session.path)
     for name, made in (("agent.md", result.to_markdown()), ("agent.html", result.to_html())):
         (session.path / name).write_text(made, encoding="utf-8")
     return result
 
 
 def _outcome(session: Session, why: str) -> tuple[str, str]:
-    from auditor.agent import run_figures
+    from auditor.agent import figures
 
     done = session.record().done
     if not done:
         return "partial", f"no run was made: {why}"
     if partial := [r.name for r in done if r.figures and not r.figures.complete]:
         return "partial", f"{why}; partial: {', '.join(partial)}"
-    if all(run_figures.unread(r.figures) for r in done):
+    if all(figures.unread(r.figures) for r in done):
         return "partial", why
     if not any(r.counts_as_fresh for r in done):
         return "partial", f"{why}; no fresh run tested what the goal names"
@@ -329,14 +294,14 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
         session = Session(Settings.of(goal, out=out, **kept), observe=_silent)
         pilot = Rules(session).first()
         sized = session.dry_run(pilot)
-        steps = session_folder.steps(session.path)
+        steps = sessions.steps(session.path)
         session.end("complete", "outline")
     record = plain(session.record())
     return {
         "goal": record["goal"],
         "declared": [list(s) for s in session.declared()],
         "texts": record["texts"] | {"usable": len(session.pool.seeds)},
-        "pilot": {"request": pilot.as_dict(), "estimate": plain(sized)},
+        "pilot": {"request": pilot.as_dict(), "estimate": sized._asdict()},
         "steps": steps,
         "limits": record["limits"],
         "then": [

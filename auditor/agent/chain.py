@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from auditor.agent.session import Session
-from auditor.agent.session_settings import Settings
+from auditor.agent.settings import Settings
 from auditor.agent.tools import Operations, described, summary
-from auditor.core.errors import AuthFailed, ConfigError, MissingDependency, UserError
+from auditor.core.errors import AuthFailed, BudgetExceeded, ConfigError, MissingDependency, UserError
 from auditor.core.shown import plural
+from auditor.run import run_sync
 
 MAX_TOKENS = 1024
 TIMEOUT_S = 60.0
@@ -127,31 +128,36 @@ class Chain:
 
         @wrap_model_call  # type: ignore[untyped-decorator]
         def guard(request: Any, handler: Any) -> Any:
-            self._before(session, request)
+            bound, cost = self._before(session, request), None
             try:
                 response = handler(request)
+                cost = self._cost(response)
             except Exception as error:
                 raise _Broken(error) from error
-            self._after(session, response)
+            finally:
+                session.planner.settle(bound, cost)
             return response
 
         return guard
 
-    def _before(self, session: Session, request: object) -> None:
-        s, spent = session.settings.limits, session.spent
+    def _before(self, session: Session, request: object) -> float:
+        """Set aside a call of the planner, on disk before it leaves; returns the most that it can cost."""
+        limits, left = session.settings.limits, session.left().seconds
         if session.finished is not None:
             raise _Stop("the planner ended the session")
-        if spent.planner_calls >= s.planner_max_calls:
-            raise _Stop(f"the planner's {plural(s.planner_max_calls, 'call')} are used up")
-        left = session.left().seconds
         if left is not None and left <= 0:
             raise _Stop("the time of the session is over")
-        if s.planner_max_cost is not None and spent.planner_cost_usd + self._bound(request) > s.planner_max_cost:
-            raise _Stop(f"the planner's {s.planner_max_cost:g} USD are used up")
-        spent.planner_calls += 1
-        self._held = self._bound(request) if self._price is not None else 0.0
-        spent.planner_cost_usd += self._held
-        session.write()  # before the call leaves, so that a kill does not forget it
+        bound = 0.0 if self._price is None else self._bound(request)
+        try:
+            run_sync(lambda: session.planner.reserve([bound]))
+        except BudgetExceeded as error:
+            used = (
+                f"{limits.planner_max_cost:g} USD are"
+                if error.limit == "max_cost"
+                else f"{plural(limits.planner_max_calls, 'call')} are"
+            )
+            raise _Stop(f"the planner's {used} used up") from None
+        return bound
 
     def _bound(self, request: Any) -> float:
         from auditor.core.types import Usage
@@ -161,14 +167,14 @@ class Chain:
         usage = Usage(tokens_in=int(chars / CHARS_PER_TOKEN) + 1, tokens_out=MAX_TOKENS)
         return float(self._price.usd(usage))
 
-    def _after(self, session: Session, response: object) -> None:
+    def _cost(self, response: object) -> float | None:
+        """What a call cost, where the provider says how many tokens it took."""
         from auditor.models.adapter import usage
 
         messages = getattr(response, "result", None) or []
         used = getattr(messages[-1], "usage_metadata", None) if messages else None
         known = usage(used.get("input_tokens"), used.get("output_tokens")) if isinstance(used, Mapping) else None
-        if self._price is not None and known is not None:
-            session.spent.planner_cost_usd += self._price.usd(known) - self._held
+        return None if self._price is None or known is None else float(self._price.usd(known))
 
 
 def _opening(session: Session) -> str:

@@ -11,12 +11,10 @@ import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
-from auditor.agent import run_figures
-from auditor.agent.session import LEAST_CALLS, Session
-from auditor.agent.session_folder import Changed
+from auditor.agent import figures as measured
+from auditor.agent.session import LEAST_CALLS, Changed, Session
 from auditor.agent.values import Entry, Request, Row
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.shown import plural, verb
@@ -70,7 +68,7 @@ class Rules:
         affordable = self._affordable(PILOT_SHARE if request.purpose == "pilot" else 1.0)
         texts = max(min(request.texts, affordable), min(FEWEST, request.texts))
         more = {"calls_per_text": round(self.calls_per_text, 3), "texts_chosen": texts}
-        figures = msgspec.structs.asdict(sized) | more
+        figures = sized._asdict() | more
         self.session.step("size", "what the pilot would ask, counted before asking", figures=figures)
         return replace(request, texts=texts)
 
@@ -86,7 +84,7 @@ class Rules:
             if first.purpose == "pilot"
             else "too few texts to spend some on a pilot: all of them test what the goal names",
         )
-        if why := run_figures.unread(pilot.figures):
+        if why := measured.unread(pilot.figures):
             return why
         while not session.broke():
             following = self._next(pilot)
@@ -98,7 +96,7 @@ class Rules:
                 raise
             except UserError:
                 return f"run R{len(session.runs)} could not be done; its note says why"
-            if nothing := run_figures.unread(done.figures):
+            if nothing := measured.unread(done.figures):
                 return session.broke() or nothing
         return f"the budget ended the session: {session.broke()}"
 
@@ -140,7 +138,7 @@ class Rules:
         figures |= {least: named.joint} if several else {}
         if named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts):
             return look("enough texts name the attributes: their words are exchanged", plain)
-        own = session.settings.data is not None or session.settings.seeds is not None
+        own = session.settings.given.data is not None or session.settings.seeds is not None
         if not own and goal.order > 1 and named.joint < LEAST_TEXTS and self._makes_joint(generated):
             return look("too few texts name the attributes together: cases come from the grammar", generated)
         if not own and named.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
@@ -189,12 +187,12 @@ class Rules:
 
     def _affordable(self, share: float = 1.0, most: int = FRESH_TEXTS) -> int:
         """Texts that ``share`` of what is left pays for."""
-        left, spent = self.session.left(), self.session.spent
+        left, (calls, usd, _) = self.session.left(), self.session.budget.spent
         per_text = max(1e-9, self.calls_per_text)
         if left.calls is not None:
             most = min(most, int(share * left.calls / per_text))
-        if left.cost_usd is not None and spent.cost_usd and spent.calls:
-            most = min(most, int(share * left.cost_usd / (spent.cost_usd / spent.calls * per_text)))
+        if left.cost_usd is not None and usd and calls:
+            most = min(most, int(share * left.cost_usd / (usd / calls * per_text)))
         return most
 
     def _left(self) -> int:
@@ -212,7 +210,7 @@ class Rules:
         if not fresh:
             return self._test(pilot)
         unsettled = self._open()
-        candidates = [row for row in unsettled if run_figures.promising(row)]
+        candidates = [row for row in unsettled if measured.promising(row)]
         if candidates and len(fresh) < MOST_FRESH:
             following = self._again(candidates)
             if not isinstance(following, str):
@@ -244,7 +242,7 @@ class Rules:
                 f"{plural(have, 'text')} {verb(have, 'is', 'are')} left that no run has asked, too few "
                 "to test anything the pilot saw"
             )
-        rows = [r for r in (pilot.figures.sets if pilot.figures else ()) if run_figures.promising(r)]
+        rows = [r for r in (pilot.figures.sets if pilot.figures else ()) if measured.promising(r)]
         rate, wanted = None, have
         reason = "the pilot saw no change beyond placebo edits; fresh texts say how small a rate can be told"
         if rows:
@@ -319,7 +317,7 @@ class Rules:
         declared = self.session.declared()
         return [
             question.row or Row(attributes=question.attributes)
-            for question in run_figures.questions([r for r in self.session.runs if r.figures], declared)
+            for question in measured.questions([r for r in self.session.runs if r.figures], declared)
             if question.verdict in ("not_determined", "not_tested") and (question.declared or not declared)
         ]
 

@@ -1,46 +1,61 @@
-"""One session: its budget over all runs, and the operations that a planner has.
+"""One session: a folder with child runs, one budget over all of them, and the operations that a planner has.
 
-A planner proposes; this module writes the plan to disk, runs it within what is left of the budget, and records
-each step with its reason and figures in ``steps.jsonl`` (hash-chained like the journals of a run). A session that was
-cut off is gone on with by the same operations: runs that came to their end are read, not asked again.
+A planner proposes; this module runs each proposal within what is left of the budget, and records it with its reason
+and figures in ``steps.jsonl``, which is chained like the journals of a run. A session that was cut off is gone on with
+by the same operations: runs that came to their end are read, not asked again.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from auditor._version import __version__
-from auditor.agent import perform, pool, run_figures, session_folder
-from auditor.agent.session_folder import SESSION, STEPS, UNFINISHED, Changed, Ledger
-from auditor.agent.session_settings import Refused, Settings
-from auditor.agent.values import Entry, Fixed, Left, Planned, Record, Request, Spent, Texts, Used
-from auditor.core.errors import RunFolderError, UserError
+from auditor.agent import figures as measured
+from auditor.agent import texts
+from auditor.agent.settings import Refused, Settings
+from auditor.agent.values import Entry, Fixed, Given, Left, Record, Request, Spent, Texts
+from auditor.core.errors import ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
+from auditor.core.secrets import hidden
 from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
+from auditor.store.disk import check_format, hold, new_folder, read_json, write_json, write_texts
+from auditor.store.folder import RUN, RunFolder
+from auditor.store.journal import Journal, genesis
+from auditor.store.journal import read as journal
 
 if TYPE_CHECKING:
-    from auditor.models.budget import Budget
+    from auditor.run.preparation import Parts
     from auditor.run.result import Result
 
-__all__ = ["LEAST_CALLS", "SESSION", "STEPS", "Session"]
-
+SESSION, STEPS, TEXTS, PLANNER_BOOK = "session.json", "steps.jsonl", "texts.jsonl", "planner.json"
 LEAST_CALLS = 20  # fewer cannot hold an original, its variants and their placebos on a handful of texts
 MAX_RUNS = 8
 OVERLAP = 0.05
 GONE = "the client went away"
+UNFINISHED = ("running", "interrupted")
+INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
 LABELS = 12  # of the task, that the record names
+OF_TEXTS = ("text_column", "label_column", "id_column", "source_column", "limit")  # the session reads them, once
+Step = dict[str, Any]  # kind, reason, and figures by name
 
 
-class Sized(msgspec.Struct, kw_only=True):
+class Changed(RunFolderError):
+    """What a session rests on is not what it was; it is left as it stands."""
+
+
+class Sized(NamedTuple):
     """What a run would ask, counted before asking."""
 
     texts: int
@@ -50,26 +65,85 @@ class Sized(msgspec.Struct, kw_only=True):
     cost_usd: float | None
 
 
+def read(path: Path) -> Record:
+    """``session.json`` as it stands; `RunFolderError` where there is none, or of a newer format."""
+    file = path / SESSION
+    if not file.is_file():
+        raise RunFolderError(f"{path} holds no session of the agent: there is no {SESSION} in it")
+    values = read_json(file)
+    check_format(file, values)
+    try:
+        return msgspec.convert(values, Record)
+    except msgspec.ValidationError as error:
+        raise RunFolderError(f"{file} cannot be read: {error}. Was it changed by hand?") from None
+
+
+def steps(path: Path) -> list[Step]:
+    """The steps that stand on disk; a torn last one is left out."""
+    return list(journal(path / STEPS))
+
+
+def unfinished(path: Path) -> tuple[Record, Given]:
+    """The record of a session that can be gone on with, and its options; `ConfigError` where it came to its end."""
+    record = read(path)
+    if record.status not in UNFINISHED:
+        raise ConfigError(
+            f"The session in {path} came to its end ({record.status}: {record.status_reason}). "
+            f"Read it with: audit agent {path} --read"
+        )
+    if record.given is None:
+        raise RunFolderError(f"{path} was begun by another version, so it cannot be gone on with. Start a new session.")
+    return record, record.given
+
+
+def _start(record: Fixed) -> str:
+    """What the chain of steps begins with: what was fixed, without paths and times."""
+    fixed = {name: msgspec.to_builtins(getattr(record, name)) for name in Fixed.__struct_fields__}
+    return genesis(STEPS, digest(fixed))
+
+
+def _unchanged(path: Path, fixed: Fixed) -> Record:
+    """The record as it was left; `RunFolderError` where what was fixed, a step or a run is not what it was."""
+    from auditor.store.integrity import require_intact, verify
+
+    record = read(path)
+    for name in fixed.__struct_fields__:
+        if getattr(record, name) != getattr(fixed, name):
+            what = "words for people, or the task," if name == "goal" else name
+            raise RunFolderError(
+                f"The {what} changed since the session in {path} began, so it cannot be gone on with. Put the old "
+                "files back, or start a new session: answers that are cached are not asked again."
+            )
+    problems = [p for p in verify(path / STEPS, _start(fixed)) if p.kind != "torn"]
+    if problems:
+        raise RunFolderError(f"{path} is not as it was written: {problems[0]}.")
+    for plan in sorted(path.glob("runs/*/plan.json")):
+        require_intact(plan.parent)
+    return record
+
+
 class Session:
     """Reads the texts, makes the folder and writes ``session.json``; goes on with the session in ``path``."""
 
-    def __init__(self, settings: Settings, *, observe: Observer, path: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        observe: Observer,
+        path: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         from auditor import tasks
 
-        self.settings, self.observe = settings, observe
-        self.spent = Spent()
+        self.settings, self.observe, self.lock = settings, observe, RLock()
         self.runs: list[Entry] = []
         self.finished: str | None = None
-        self._gone = False
-        self._budget: Budget | None = None  # of the last run
-        self.lock = RLock()
         self._status, self._reason = "running", ""
         self._generated: set[str] = set()
-        self._before: Record | None = None
         self.task = tasks.load(settings.goal.task)
-        source, texts = pool.read(settings, self.task)
-        self.pool = pool.Pool.of(texts, settings.seed)
-        self._scans: dict[Request, tuple[pool.Scan, dict[str, bool]]] = {}  # every text is parsed for one
+        source, seeds = texts.read(settings, self.task)
+        self.pool = texts.Pool.of(seeds, settings.seed)
+        self._scans: dict[Request, tuple[texts.Scan, dict[str, bool]]] = {}  # every text is parsed for one
         self._fixed = Fixed(
             goal=msgspec.structs.replace(settings.goal, task=self.task.name),
             models=settings.names,
@@ -78,30 +152,53 @@ class Session:
             limits=settings.limits,
             texts=Texts(source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds])),
         )
-        known: list[session_folder.Step] = []
-        if path is not None:
-            self._before = before = session_folder.before(path, self._fixed)
-            self.spent.seconds = session_folder.seconds(path, before)
-            self.spent.planner_calls = before.spent.planner_calls
-            self.spent.planner_cost_usd = before.spent.planner_cost_usd
-            known = session_folder.steps(path)
-        self.path = path or session_folder.new_folder(settings.out, self._fixed)
-        strict = settings.planner == "rules" or not known
-        self._ledger = Ledger(self.path, self._fixed, known=known, strict=strict)
-        self._began = settings.clock()
-        self._took: float | None = None
+        self._before = None if path is None else _unchanged(path, self._fixed)
+        self._known = [] if path is None else steps(path)  # taken again, not written twice
+        name = f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{digest(msgspec.to_builtins(self._fixed))[:6]}"
+        self.path = path or new_folder(settings.out, name)
+        self._lock = hold(self.path / ".lock", f"the session {self.path}")
+        self._steps = Journal(self.path / STEPS, _start(self._fixed))
+        self._budgets(clock)
+        if settings.seeds is not None:
+            write_texts(self.path / TEXTS, settings.seeds)
         self.write()
+
+    def _budgets(self, clock: Callable[[], float]) -> None:
+        """One budget for all runs and one for the planner, each kept in the folder before anything is used."""
+        from auditor.models.budget import BOOK, Budget
+
+        most, common = self.settings.limits, self.settings.given.common
+        earlier = 0.0
+        if self._before is not None:  # what was noted, and what a run still wrote after that
+            noted = (self.path / SESSION).stat().st_mtime
+            last = max((f.stat().st_mtime for f in self.path.glob("runs/*/*.jsonl")), default=noted)
+            earlier = self._before.spent.seconds + max(0.0, last - noted)
+        self._began, self._clock, self._took = clock() - earlier, clock, 0.0
+        self.budget = Budget(
+            max_calls=most.max_calls,
+            max_cost=most.max_cost,
+            max_seconds=None if most.max_seconds is None else max(0.0, most.max_seconds - earlier),
+            price_in=common.get("price_in"),
+            price_out=common.get("price_out"),
+            clock=clock,
+        )
+        self.budget.start()
+        self.budget.keep(self.path / BOOK)
+        self.planner = Budget(max_calls=most.planner_max_calls, max_cost=most.planner_max_cost)
+        self.planner.keep(self.path / PLANNER_BOOK)
 
     # -- the record -----------------------------------------------------------------------------------
 
     def write(self) -> None:
         """Write the record of the session as it stands."""
-        session_folder.write(self.path / SESSION, self.record())
+        write_json(self.path / SESSION, msgspec.to_builtins(self.record()))
 
     def record(self) -> Record:
         """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
         # While a session comes back to where it was, the runs that it has not reached again still stand.
         runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
+        given, (calls, usd, _), planner = self.settings.given, self.budget.spent, self.planner.spent
+        common = given.common | {k: hidden(v) for k, v in given.common.items() if k == "base_url"}
         return Record(
             **msgspec.structs.asdict(self._fixed),
             tool_version=__version__,
@@ -112,12 +209,15 @@ class Session:
             labels=tuple(self.task.labels[:LABELS]),
             texts_left=self.pool.left,
             runs=runs,
-            questions=run_figures.questions([r for r in runs if r.figures], self.declared()),
-            spent=msgspec.structs.replace(
-                self.spent,
+            questions=measured.questions([r for r in runs if r.figures], self.declared()),
+            spent=Spent(
+                calls=calls,
+                cost_usd=usd,
                 seconds=round(self.seconds(), 3),
-                planner_cost_usd=round(self.spent.planner_cost_usd, perform.DIGITS),
+                planner_calls=planner.calls,
+                planner_cost_usd=planner.usd,
             ),
+            given=msgspec.structs.replace(given, common=common, planner_base_url=hidden(given.planner_base_url)),
         )
 
     def declared(self) -> list[tuple[str, ...]]:
@@ -126,44 +226,63 @@ class Session:
         return [s for k in range(1, most + 1) for s in combinations(names, k)]
 
     def step(self, kind: str, reason: str, **figures: Any) -> None:
-        """Record one step, on disk before anything follows from it. ``reason`` is this program's own wording."""
-        self._ledger.step({"kind": kind, "reason": reason, **figures})
+        """Record one step, on disk before anything follows from it. ``reason`` is this program's own wording.
+
+        Where a session goes on, a step that stands there is passed over; rules take the same steps again, and `Changed`
+        is raised where another one stands there.
+        """
+        made: Step = json.loads(msgspec.json.encode({"kind": kind, "reason": reason, **figures}))
+        if self.settings.planner != "rules":
+            known = next((s for s in self._known if _name(s) == _name(made)), None)
+        else:
+            known = self._known[0] if self._known else None
+            if known is not None and known != made:
+                raise Changed(
+                    f"{self.path / STEPS}: the session did {_name(known)!r} here, and with the texts, model and "
+                    f"version of now it would do {_name(made)!r}, or the same with other figures. It cannot be gone on "
+                    "with; start a new one (answers that are cached are not asked again)."
+                )
+        if known is None:
+            self._steps.append(made)
+        else:
+            self._known.remove(known)
 
     def end(self, status: str, reason: str) -> None:
         """Close the record; the first call counts. A session that was cut off gets no last step: it may go on."""
         if self._status != "running":
             return
-        self._status, self._reason, self._took = status, reason, self.seconds()
+        self._took = self.seconds()
+        self._status, self._reason = status, reason
         if status not in ("failed", *UNFINISHED):
             self.step("end", reason, status=status)
         self.write()
-        self._ledger.close()
+        for part in (self._steps, self.budget, self.planner):
+            part.close()
+        self._lock.release()
 
     def leave(self) -> None:
         """Ask nothing more, from another thread: whoever plans went away. What is in flight is still taken."""
-        self._gone, self.finished = True, self.finished or GONE
-        if self._budget is not None:
-            self._budget.stop(GONE)
+        self.finished = self.finished or GONE
+        self.budget.stop(GONE)
 
     def forget(self) -> None:
         """Remove the folder of a session that began here and was answered nothing: there is nothing to read."""
-        if self._before or any(p.stat().st_size for p in self.path.glob("runs/*/responses.jsonl")):
-            return
-        shutil.rmtree(self.path, ignore_errors=True)
+        if self._before is None and not any(p.stat().st_size for p in self.path.glob("runs/*/responses.jsonl")):
+            shutil.rmtree(self.path, ignore_errors=True)
 
     # -- the budget -----------------------------------------------------------------------------------
 
     def seconds(self) -> float:
         """Seconds that the session took so far, those before it was cut off among them."""
-        return self.spent.seconds + self.settings.clock() - self._began if self._took is None else self._took
+        return self._clock() - self._began if self._status == "running" else self._took
 
     def left(self) -> Left:
         """What is left of each limit."""
-        most, spent = self.settings.limits, self.spent
+        most, used, seconds = self.settings.limits, self.budget.spent, self.budget.remaining_s()
         return Left(
-            calls=None if most.max_calls is None else max(0, most.max_calls - spent.calls),
-            cost_usd=None if most.max_cost is None else round(max(0.0, most.max_cost - spent.cost_usd), 9),
-            seconds=None if most.max_seconds is None else max(0.0, most.max_seconds - self.seconds()),
+            calls=None if most.max_calls is None else max(0, most.max_calls - used.calls),
+            cost_usd=None if most.max_cost is None else round(max(0.0, most.max_cost - used.usd), 9),
+            seconds=None if seconds is None else max(0.0, seconds),
         )
 
     def broke(self) -> str:
@@ -188,13 +307,12 @@ class Session:
     def come_back(self) -> None:
         """Read the runs that were made, finish one that was cut off; for planners that do not repeat steps."""
         while (old := self.old) is not None:
-            plan = session_folder.planned(self.path, old)
             try:
-                self.run(plan.request, plan.reason, **plan.figures)
+                self.run(old.request, old.reason)
             except UserError:
                 if not old.notes:
                     raise
-        self._ledger.forget()
+        self._known.clear()
 
     # -- the operations -------------------------------------------------------------------------------
 
@@ -202,24 +320,40 @@ class Session:
         """The models as objects, made anew for each run; None where all are specs."""
         from auditor import models
 
-        if self.settings.specs is not None:
+        if self.settings.given.models is not None:
             return None
         return [
             models.make(m, task=self.task) if isinstance(m, str) else m if isinstance(m, Model) else models.wrap(m)
             for m in self.settings.models
         ]
 
-    def plan(self, request: Request, *, data: Path | None, limits: bool = True) -> Plan:
-        """The plan of ``request``, with everything that the user fixed."""
-        left = self.left() if limits else Left()
-        return perform.plan_of(
-            self.settings, request, left=left, out=self.path / "runs", data=data, runs=len(self.runs)
+    def plan(self, request: Request, *, data: Path | None = None, limits: bool = False) -> Plan:
+        """The plan of ``request`` on the texts in ``data``, with everything that the user fixed."""
+        settings, left, generated = self.settings, self.left() if limits else Left(), request.grammar
+        common, chosen = settings.given.common, request.as_dict()
+        return Plan.model_validate(
+            {
+                **{k: v for k, v in common.items() if k not in OF_TEXTS},
+                **{k: v for k, v in chosen.items() if k not in ("purpose", "texts")},
+                "task": settings.goal.task,
+                "models": settings.names,
+                "data": None if generated or data is None else str(data),
+                "source_column": common.get("source_column") and "source",
+                "generation": "rand" if generated else "prob",
+                "limit": request.texts if generated else None,
+                # Another grammar run draws other sentences; a text keeps its variants whatever its number.
+                "seed": settings.seed + (len(self.runs) if generated else 0),
+                "max_calls": left.calls,
+                "max_cost": left.cost_usd,
+                "max_seconds": left.seconds,
+                "out": str(self.path / "runs"),
+            }
         )
 
-    def scan(self, request: Request, *, keep: Callable[[int], int] | None = None) -> pool.Scan:
+    def scan(self, request: Request, *, keep: Callable[[int], int] | None = None) -> texts.Scan:
         """What ``request`` would make of the texts; ``keep`` (texts → of a pilot) drops those it cannot change."""
         if request not in self._scans:
-            self._scans[request] = pool.scan(self.plan(request, data=None, limits=False), self.pool)
+            self._scans[request] = texts.scan(self.plan(request), self.pool)
         scanned, usable = self._scans[request]
         if keep is not None:
             self.pool.keep(usable, pilot=keep)
@@ -231,8 +365,7 @@ class Session:
         from auditor import run
 
         chosen = self._chosen(request, take=False)
-        plan = self.plan(request, data=None, limits=False)
-        parts = run.prepare(plan, models=self.adapters(), seeds=None if request.grammar else chosen)
+        parts = run.prepare(self.plan(request), models=self.adapters(), seeds=None if request.grammar else chosen)
 
         async def close() -> None:
             for model in parts.models:
@@ -264,124 +397,113 @@ class Session:
         return self.pool.fresh(request.texts, take=take)
 
     def run(self, request: Request, reason: str, **figures: Any) -> Entry:
-        """Write the plan, run it within the budget, record what it measured.
+        """Record the plan, run it within the budget, record what it measured.
 
         Raises `Refused` where the budget or the texts leave no room and nothing was asked, `UserError` where the run
         could not be done; the step says so.
         """
-        from auditor.store.disk import write_texts
-
         with self.lock:
             old = self.old
             if not old and (spare := self.broke()):
                 raise Refused("budget", f"no further run: {spare}")
             number = len(self.runs) + 1
             chosen = self._chosen(request, take=True)
-            data = None if request.grammar else self.path / f"texts-{number:02d}.jsonl"
-            if data is not None and not (old and data.is_file()):
+            data = self.path / f"texts-{number:02d}.jsonl"
+            if not (request.grammar or (old and data.is_file())):
                 write_texts(data, chosen)
-            plan = self.plan(request, data=data)
-            entry = perform.entry_of(request, reason, runs=self.runs, texts=len(chosen) or request.texts)
-            file = self.path / f"plan-{number:02d}.json"
-            planned = Planned(
-                run=entry.name,
+            plan = self.plan(request, data=data, limits=True)
+            fresh = request.purpose == "fresh"
+            entry = Entry(
+                name=f"R{number}",
+                purpose=request.purpose,
+                counts_as_fresh=fresh,
+                level=measured.level(sum(r.counts_as_fresh for r in self.runs) + 1) if fresh else None,
                 request=request,
                 reason=reason,
-                figures=figures,
-                level=entry.level,
-                texts_sha256=digest([s.text for s in chosen]),
-                plan=plan.as_dict(),
+                texts=len(chosen) or request.texts,
+                folder=old.folder if old else None,
             )
-            if not (old and file.is_file()):
-                session_folder.write(file, planned)
-            self.step(
-                "plan",
-                reason,
-                run=entry.name,
-                request=request,
-                level=entry.level,
-                texts_sha256=planned.texts_sha256,
-                figures=figures,
-            )
-            entry.folder = old.folder if old else None
+            sha256 = digest([s.text for s in chosen])
+            about = {"run": entry.name, "request": request, "level": entry.level, "texts_sha256": sha256}
+            self.step("plan", reason, **about, figures=figures)
             self.runs.append(entry)
             self.write()
-            self._execute(entry, plan, old)
+            try:
+                result = self._result(entry, plan, old)
+            except Changed:
+                raise
+            except UserError as error:
+                self.step("failed", "the run could not be done", run=entry.name, error=type(error).__name__)
+                entry.counts_as_fresh = False
+                entry.notes.append(str(error))
+                raise
+            finally:
+                self.write()
+            self._read(entry, result)
             return entry
 
-    def _execute(self, entry: Entry, plan: Plan, old: Entry | None) -> None:
-        used = Used()
-        try:
-            result = self._result(entry, plan, old, used)
-        except Changed:
-            raise
-        except UserError as error:
-            self.step("failed", "the run could not be done", run=entry.name, error=type(error).__name__)
-            entry.counts_as_fresh = False
-            entry.notes.append(str(error))
-            raise
-        finally:
-            entry.calls, entry.cost_usd, entry.priced = used.calls, used.cost_usd, used.priced
-            self.spent.calls += used.calls
-            self.spent.cost_usd = round(self.spent.cost_usd + used.cost_usd, perform.DIGITS)
-            self.write()
-        self._read(entry, result)
-
-    def _result(self, entry: Entry, plan: Plan, old: Entry | None, used: Used) -> Result:
+    def _result(self, entry: Entry, plan: Plan, old: Entry | None) -> Result:
         """The result of a run: read, finished, or made."""
+        from auditor import run
+        from auditor.models.budget import BOOK, Book
+        from auditor.run import result as results
 
-        def begun(path: Path, budget: Budget) -> None:
+        def begun(path: Path) -> None:
             entry.folder = f"runs/{path.name}"
             self.write()
-            self._budget = budget
-            if self._gone:
-                budget.stop(GONE)
 
-        if old is None or not (old.folder or old.notes):
-            return perform.execute(plan, self.adapters(), observe=self.observe, begun=begun, used=used)
-        if old.figures or old.notes:
-            used.calls, used.cost_usd, used.priced = old.calls, old.cost_usd, old.priced
-        if old.figures is None and old.notes:
+        if old is not None and (old.figures or old.notes):
+            entry.calls, entry.cost_usd, entry.priced = old.calls, old.cost_usd, old.priced
+        if old is not None and old.notes and old.figures is None:
             raise UserError(old.notes[-1])
-        path = self.path / str(old.folder)
+        path = self.path / entry.folder if entry.folder else None
         try:
-            if old.figures:
-                from auditor.run.result import load
-
-                return load(path)
-            seconds = self.left().seconds
-            return perform.go_on(path, self.adapters(), observe=self.observe, seconds=seconds, used=used)
+            if path is not None and (path / RUN).is_file():
+                done = results.load(path)
+                if done.record["status_reason"] != INTERRUPTED:
+                    entry.calls, entry.cost_usd, _ = Book.read(path / BOOK)
+                    return done
+            if path is None:
+                parts = run.prepare(plan, models=self.adapters())
+                parts.budget = self.budget.part()
+                try:
+                    return results.in_folder(parts, observe=self.observe, begun=begun)
+                finally:
+                    _count(entry, parts)
+            with RunFolder.open(path, write=True) as folder:
+                parts = run.prepare(Plan.from_dict(folder.plan["plan"]), models=self.adapters())
+                parts.budget = self.budget.part()
+                try:
+                    return run.run_sync(lambda: results.go_on(folder, parts, self.observe))
+                finally:
+                    _count(entry, parts)
         except RunFolderError as error:
+            if path is None:
+                raise
             raise Changed(str(error)) from None
 
     def _read(self, entry: Entry, result: Result) -> None:
-        entry.figures = run_figures.figures(result.record)
-        entry.ends = run_figures.turns_of(result, self.settings.goal, self.task)
+        entry.figures = measured.figures(result.record)
+        entry.ends = measured.turns_of(result, self.settings.goal, self.task)
         claims = [f for f in result.record["findings"] if f["kind"] == "claim"]
         entry.reasons = {f["id"]: tuple(f["notes"]) for f in claims}
         entry.said = {f["id"]: f["text"] for f in claims}
         if entry.request.grammar and result.path is not None:
-            self._overlap(entry, run_figures.originals(result.path))
+            self._overlap(entry, measured.originals(result.path))
         if not entry.figures.complete:
             why = result.record["status_reason"]
             entry.notes.append(f"the run is partial, and what it shows rests on the texts it reached: {why}")
-        self.step(
-            "read",
-            "what the run measured",
-            run=entry.name,
-            calls=entry.calls,
-            cost_usd=entry.cost_usd,
-            figures=entry.figures,
-        )
+        used = {"calls": entry.calls, "cost_usd": entry.cost_usd}
+        self.step("read", "what the run measured", run=entry.name, **used, figures=entry.figures)
         self.write()
 
-    def _overlap(self, entry: Entry, texts: set[str]) -> None:
+    def _overlap(self, entry: Entry, made: set[str]) -> None:
         """Sentences of a grammar may be drawn twice; a run that repeats many is not fresh."""
-        again = len(texts & self._generated)
-        self._generated |= texts
+        again = len(made & self._generated)
+        self._generated |= made
         if again and entry.counts_as_fresh:
-            entry.notes.append(f"{again} of {len(texts)} generated texts were asked before")
-            entry.counts_as_fresh = again <= OVERLAP * len(texts)
+            entry.notes.append(f"{again} of {len(made)} generated texts were asked before")
+            entry.counts_as_fresh = again <= OVERLAP * len(made)
 
     def find(self, name: str) -> Entry:
         """The entry of a run of this session, such as ``R2``."""
@@ -390,3 +512,15 @@ class Session:
                 return entry
         known = ", ".join(r.name for r in self.runs if r.figures) or "none yet"
         raise Refused("unknown-run", f"there is no such run in this session; runs: {known}")
+
+
+def _name(step: Step) -> str:
+    return f"{step['kind']} {step.get('run') or ''}".strip()
+
+
+def _count(entry: Entry, parts: Parts) -> None:
+    """What a run used, and whether the price of its models is known."""
+    entry.calls, entry.cost_usd, _ = parts.budget.spent
+    costly = [m for m in parts.models if m.costs == "tokens"]
+    known = all(map(parts.budget.priced, costly))
+    entry.priced = "free" if not costly else "known" if known else "unknown"

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from auditor._version import __version__
 from auditor.agent.session import GONE, Session
-from auditor.agent.session_settings import Refused
+from auditor.agent.settings import Refused
 from auditor.agent.values import Entry, Request, checked
 from auditor.core.errors import ConfigError, MissingDependency, UserError
 from auditor.store.folder import REPORT
@@ -163,7 +163,7 @@ class Operations:
 
     def _dry_run(self, asked: DryRun) -> dict[str, object]:
         request = self._request(asked)
-        values = msgspec.structs.asdict(self.session.dry_run(request))
+        values = self.session.dry_run(request)._asdict()
         self.session.step("dry_run", "the planner counted a run", request=request, figures=values)
         return values
 

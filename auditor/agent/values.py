@@ -1,4 +1,4 @@
-"""What a session is made of: what a planner may ask for, and what ``session.json`` and ``settings.json`` hold.
+"""What a session is made of: what a planner may ask for, and what ``session.json`` holds.
 
 The model under test, the texts, the bound δ, prices, parser, cache and folders belong to the user. They are no fields
 of a `Request`, so no planner can name a path, a ``python:`` function or a command.
@@ -178,16 +178,8 @@ class Ends(msgspec.Struct, kw_only=True):
     difference: float | None = None
 
 
-class Used(msgspec.Struct, kw_only=True):
-    """Calls and US dollars of one run."""
-
-    calls: int = 0
-    cost_usd: float = 0.0
-    priced: Literal["free", "known", "unknown"] = "free"
-
-
-class Entry(Used, kw_only=True):
-    """One run of a session; ``level`` is the significance level of a fresh one."""
+class Entry(msgspec.Struct, kw_only=True):
+    """One run of a session and what it used; ``level`` is the significance level of a fresh one."""
 
     name: str
     purpose: Purpose
@@ -197,24 +189,14 @@ class Entry(Used, kw_only=True):
     counts_as_fresh: bool
     level: float | None = None
     folder: str | None = None
+    calls: int = 0
+    cost_usd: float = 0.0
+    priced: Literal["free", "known", "unknown"] = "free"
     figures: Figures | None = None
     ends: tuple[Ends, ...] = ()
     reasons: dict[str, tuple[str, ...]] = {}  # finding → why nothing was shown
     said: dict[str, str] = {}  # finding → its text
     notes: list[str] = []
-
-
-class Planned(msgspec.Struct, kw_only=True):
-    """``plan-NN.json``: a plan, its reason and the figures behind it."""
-
-    run: str
-    request: Request
-    reason: str
-    figures: dict[str, object]
-    level: float | None
-    texts_sha256: str
-    plan: dict[str, object]
-    format_version: int = FORMAT_VERSION
 
 
 class Question(msgspec.Struct, kw_only=True):
@@ -278,6 +260,17 @@ class Fixed(msgspec.Struct, kw_only=True):
     texts: Texts
 
 
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """The options as they were given, for going on; None where an object was handed in."""
+
+    task: str | None
+    models: tuple[str, ...] | None
+    data: str | None
+    planner: str | None
+    planner_base_url: str | None
+    common: dict[str, Any]
+
+
 class Record(Fixed, kw_only=True):
     """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
 
@@ -290,6 +283,7 @@ class Record(Fixed, kw_only=True):
     runs: list[Entry]
     questions: list[Question]
     spent: Spent
+    given: Given | None = None  # not in sessions of 0.2
     format_version: int = FORMAT_VERSION
     tool_version: str = ""
     kind: str = "agent-session"
@@ -298,20 +292,3 @@ class Record(Fixed, kw_only=True):
     def done(self) -> list[Entry]:
         """Runs that measured something."""
         return [run for run in self.runs if run.figures]
-
-
-class Kept(msgspec.Struct, kw_only=True):
-    """``settings.json``: the options as they were given, and where texts stand that came from no file."""
-
-    goal: str
-    task: str | None
-    models: tuple[str, ...] | None
-    data: str | None
-    texts: str | None
-    planner: str
-    planner_spec: bool
-    planner_base_url: str | None
-    seed: int
-    common: dict[str, Any]
-    limits: Limits
-    format_version: int = FORMAT_VERSION

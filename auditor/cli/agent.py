@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from auditor.agent.session_settings import PlannerOptions
+from auditor.agent.settings import PlannerOptions
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import takes
 from auditor.cli.run_folders import agree
@@ -47,13 +47,13 @@ def agent(
     if read:
         return _show(agents.load(Path(goal)), format, full)
     if resume:
-        from auditor.agent import session_folder
+        from auditor.agent.session import unfinished
 
-        kept = session_folder.options(Path(goal))
+        kept, given = unfinished(Path(goal))
         again = f"agent {quoted(goal)} --resume"
         limits = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
-        plan = Plan.of({**kept.common, **limits, "models": kept.models or ()})
-        named = run_folders.Named.of(plan.as_dict(), servers=[kept.planner_base_url])
+        plan = Plan.of({**given.common, **limits, "models": given.models or ()})
+        named = run_folders.Named.of(plan.as_dict(), servers=[given.planner_base_url])
         named.consent(Path(goal), again=again, yes=yes, named=None)
         return _show(agents.resume(Path(goal), observe=Draw()), format, full)
     planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}

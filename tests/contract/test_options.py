@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor import audit
-from auditor.agent.session_settings import PlannerOptions
+from auditor.agent.settings import PlannerOptions
 from auditor.agent.values import Request, checked
 from auditor.cli.frame import laid_out, takes
 from auditor.core.errors import ConfigError

@@ -110,7 +110,7 @@ Kind = tuple[Callable[[Any, Path], list[str]], str, tuple[str, ...]]
 KINDS: dict[str, Kind] = {  # how it starts; the first file of its folder; how it is gone on with
     "jobs": (jobs, "2*/plan.json", ("resume",)),
     "tabular": (tabular, "2*/plan.json", ("resume",)),
-    "agent": (agent, "agent-*/settings.json", ("agent",)),
+    "agent": (agent, "agent-*/session.json", ("agent",)),
 }
 
 

@@ -24,7 +24,7 @@ from nursery import Server, audit, warm
 
 import auditor
 from auditor import agent
-from auditor.agent.session_settings import PlannerOptions
+from auditor.agent.settings import PlannerOptions
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
@@ -230,7 +230,7 @@ def furnish(folder: Path, url: str) -> None:
 
 
 def begun(folder: Path) -> list[Path]:
-    found = {p.parent for name in ("plan.json", "trial.json", "settings.json") for p in folder.glob(f"*/*/{name}")}
+    found = {p.parent for name in ("plan.json", "trial.json", "session.json") for p in folder.glob(f"*/*/{name}")}
     return sorted(found)
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from auditor import SourceText, agent
-from auditor.agent import session_answer, session_report
+from auditor.agent import answer, report
 from auditor.agent.values import Record, checked
 from auditor.cli.main import run as cli
 from auditor.contrib.hinter.joint_first import JointFirst
@@ -137,7 +137,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> agent.AgentResult:
 
 
 def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResult) -> None:
-    (lead,) = session_answer.lead(found.session)
+    (lead,) = answer.lead(found.session)
     assert lead.startswith(
         "A difference was shown for age and gender together. When words of age and gender were changed together, to or from"
     )
@@ -158,14 +158,14 @@ def test_a_model_that_rejects_older_people_differs_for_age_and_not_for_gender(tm
     old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
     model = Planted(labels=("invite", "reject"), base="constant", additive={old: 1.0})
     result = agent.run(GOAL, model=model, data=people(96), out=tmp_path, cache=False)
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     verdicts = {tuple(q["attributes"]): q["verdict"] for q in result.questions}
     assert verdicts["age",] == "shown"
     assert verdicts["gender",] != "shown"
     assert lead.startswith("A difference was shown for age. When words of age were changed, to or from old,")
     assert "shown for age and gender" not in lead
     assert f"Age and gender together: {verdicts['age', 'gender'].replace('_', ' ')}" in lead
-    assert any("gender" in line for line in session_answer.others(result.session))
+    assert any("gender" in line for line in answer.others(result.session))
 
 
 def test_what_its_own_run_shows_stands_in_the_first_line(found: agent.AgentResult) -> None:
@@ -173,10 +173,10 @@ def test_what_its_own_run_shows_stands_in_the_first_line(found: agent.AgentResul
     joint, gender = by_set["age", "gender"], by_set["gender",]
     gender |= {"verdict": "shown", "row": joint["row"] | {"attributes": ["gender"]}}
     record = found.record | {"questions": [joint | {"verdict": "not_determined"}, gender]}
-    (lead,) = session_answer.lead(msgspec.convert(record, Record))
+    (lead,) = answer.lead(msgspec.convert(record, Record))
     assert lead.startswith("A difference was shown for gender. ")
     assert "Age and gender together: not determined" in lead
-    (other,) = session_answer.others(msgspec.convert(record, Record))
+    (other,) = answer.others(msgspec.convert(record, Record))
     assert other.startswith("? not determined: when words of age and gender were changed together")
 
 
@@ -187,10 +187,10 @@ def test_two_groups_side_by_side_are_answered_each_for_itself(tmp_path: Path) ->
     result = agent.run(goal, model=model, data=people(), out=tmp_path, cache=False)
     assert [q["attributes"] for q in result.questions] == [["age"], ["gender"]]
     assert all(r["request"]["order"] == 1 for r in result.record["runs"])
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     assert lead.startswith("A difference was shown for age. ")
     same = agent.run(goal, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path)
-    (lead,) = session_answer.lead(same.session)
+    (lead,) = answer.lead(same.session)
     assert lead.startswith("Not determined for age: ")
     assert "Not determined for gender: " in lead
 
@@ -226,16 +226,16 @@ def test_a_model_that_does_not_fit_the_task_is_told_first(tmp_path: Path) -> Non
     result = agent.run(GOAL, model=lambda text: "banana", data=people(), out=tmp_path, cache=False)
     assert not result.complete
     assert [r["purpose"] for r in result.record["runs"]] == ["pilot"], "nothing further was asked"
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     assert lead.startswith("Nothing was measured: no answer of this run could be judged")
     assert "knows the answers invite or reject" in lead
     many = result.record | {"labels": [f"label {n}" for n in range(12)]}  # as many as a record holds
-    assert "knows answers such as label 0, " in session_answer.lead(msgspec.convert(many, Record))[0]
+    assert "knows answers such as label 0, " in answer.lead(msgspec.convert(many, Record))[0]
 
 
 def test_what_is_open_says_why(tmp_path: Path) -> None:
     result = agent.run(GOAL, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path)
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     told = "Not determined for age and gender together: a difference was neither shown nor bounded."
     assert lead.startswith(told)
     assert "on 0 of" in lead
@@ -243,14 +243,14 @@ def test_what_is_open_says_why(tmp_path: Path) -> None:
 
 
 def test_each_form_of_the_report_has_the_blocks(found: agent.AgentResult) -> None:
-    headings = [s.title for s in session_report.build(found.session, found.steps).sections]
+    headings = [s.title for s in report.build(found.session, found.steps).sections]
     assert headings[:2] == ["Answer", "How the question was read"]
 
 
 def test_large_figures_are_written_out(found: agent.AgentResult) -> None:
     figures = {"texts": 12_345, "calls": 1_000_000, "calls_per_text": 81.375}
     step = {"kind": "size", "reason": "counted", "figures": figures}
-    (told,) = [s.blocks for s in session_report.build(found.session, [step]).sections if s.id == "steps"]
+    (told,) = [s.blocks for s in report.build(found.session, [step]).sections if s.id == "steps"]
     assert told[0].lines == (
         "1. size: counted [12,345 texts; 1,000,000 calls; 81.375 calls a text, controls included]",
     )
@@ -262,5 +262,5 @@ def test_an_amount_that_differs_by_much_is_written_out(found: agent.AgentResult)
         run | {"said": {}, "ends": [entry | {"difference": -12_345.5, "turns": []} for entry in run["ends"]]}
         for run in found.record["runs"]
     ]
-    (lead,) = session_answer.lead(msgspec.convert(found.record | {"runs": runs, "questions": [q]}, Record))
+    (lead,) = answer.lead(msgspec.convert(found.record | {"runs": runs, "questions": [q]}, Record))
     assert "the amount is -12,345.5 on average" in lead

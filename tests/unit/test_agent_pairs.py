@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor import SourceText, agent
-from auditor.agent import session_answer
+from auditor.agent import answer
 from auditor.agent.goal import parse
 from auditor.agent.values import checked, plain
 from auditor.cli.main import run as cli
@@ -145,7 +145,7 @@ def judged(goal: str, out: Path, **planted: Any) -> agent.AgentResult:
 def test_the_answer_speaks_of_the_pair(tmp_path: Path) -> None:
     goal = "Does our résumé screener treat women worse than men?"
     result = judged(goal, tmp_path, additive={"she|her|woman|lady": 1.0})
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     assert lead.startswith(
         "A difference was shown. When words of gender were changed, from male to female or back, the answer changed"
     )
@@ -169,7 +169,7 @@ def test_the_answer_speaks_of_the_pair(tmp_path: Path) -> None:
 def test_what_other_groups_get_does_not_enter_the_answer_about_a_pair(tmp_path: Path) -> None:
     goal = "Does our résumé screener treat women worse than men?"
     result = judged(goal, tmp_path, additive={"they|them|nonbinary|trans|transgender": 1.0})
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     assert "A difference was shown" not in lead
     assert "the answer changed on 0 of" in lead
 
@@ -178,7 +178,7 @@ def test_pairs_of_several_attributes_are_compared_together(tmp_path: Path) -> No
     goal = "Does our résumé screener treat older women worse than younger men?"
     old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
     result = judged(goal, tmp_path, interaction={old, "she|her|woman|lady"})
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     assert "age and gender were changed together, from young and male to old and female or back" in lead
     assert "With old and female rather than young and male, the answer was “reject”" in lead
 
@@ -187,7 +187,7 @@ def test_a_group_beside_a_pair_is_compared_with_all_others(tmp_path: Path) -> No
     goal = "Does our résumé screener treat older women worse than men?"
     old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
     result = judged(goal, tmp_path, interaction={old, "she|her|woman|lady"})
-    (lead,) = session_answer.lead(result.session)
+    (lead,) = answer.lead(result.session)
     assert "changed together, from male to female or back and to or from old, the answer changed" in lead
     assert "With old and female rather than other groups, the answer was “reject”" in lead
     told = " ".join(result.to_text(full=True).split())

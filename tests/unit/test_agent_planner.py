@@ -99,7 +99,7 @@ def test_it_proposes_and_the_runs_decide(tmp_path: Path) -> None:
     own = {f["verdict"] for f in fresh["findings"] if f["kind"] == "claim" and f["attributes"] == ["gender"]}
     assert question["verdict"] == "shown"
     assert question["verdict"] in own
-    assert (result.path / "plan-02.json").is_file()
+    assert (result.path / "texts-02.jsonl").is_file()
     assert "“to test”" in result.to_text(full=True)
     assert result.complete
 

@@ -18,7 +18,7 @@ import pytest
 
 from auditor import SourceText, agent
 from auditor.agent import rules
-from auditor.agent.session_folder import Changed
+from auditor.agent.session import Changed
 from auditor.cli.main import run as cli
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
@@ -75,7 +75,7 @@ def cut(place: Path, out: str, after: int) -> Path:
     """Start a session in a process of its own and kill it once ``after`` answers are on disk."""
     child = subprocess.Popen(
         [sys.executable, "-c", CODE, *command(out)],
-        env={**os.environ, "PYTHONPATH": str(place), "PAUSE": "0.004"}, cwd=place,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(place), *sys.path]), "PAUSE": "0.004"}, cwd=place,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -119,12 +119,12 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     kept = (folder / "steps.jsonl").read_bytes()
     child = subprocess.Popen(
         [sys.executable, "-c", CODE, "agent", str(folder), "--resume", "--yes"],
-        env={**os.environ, "PYTHONPATH": str(place), "HOLD": str(total - 12)}, cwd=place,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(place), *sys.path]), "HOLD": str(total - 12)}, cwd=place,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     until = time.monotonic() + 120
     try:
-        while not (folder / "plan-02.json").is_file() or questions(place) < total - 12:
+        while not (folder / "texts-02.jsonl").is_file() or questions(place) < total - 12:
             assert child.poll() is None
             assert time.monotonic() < until
             time.sleep(0.05)
@@ -173,6 +173,8 @@ def stopped(whole: Path, to: Path, *, keep: int) -> Path:
     responses = (run / "responses.jsonl").read_bytes().splitlines(keepends=True)
     (run / "responses.jsonl").write_bytes(b"".join(responses[: len(responses) // 2]) + b'{"torn')
     (run / "spent.json").write_text(json.dumps({"calls": len(responses) // 2}))
+    before = sum(run["calls"] for run in record["runs"][:-1])
+    (to / "spent.json").write_text(json.dumps({"calls": before + len(responses) // 2}))
     register = to / "runs" / "runs.jsonl"
     events = register.read_bytes().splitlines(keepends=True)
     ended = next(i for i, e in enumerate(events) if (r := json.loads(e))["run"] == run.name and r["event"] == "ended")
@@ -280,11 +282,9 @@ def test_ctrl_c_leaves_a_session_that_can_go_on(place: Path, monkeypatch: pytest
 
 def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(place: Path, whole: agent.AgentResult) -> None:
     folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
-    for name in ("session.json", "settings.json"):
-        values = json.loads((folder / name).read_text(encoding="utf-8"))
-        values["limits"]["max_seconds"] = 40.0
-        (folder / name).write_text(json.dumps(values), encoding="utf-8")
     record = json.loads((folder / "session.json").read_text(encoding="utf-8"))
+    record["limits"]["max_seconds"] = 40.0
+    (folder / "session.json").write_text(json.dumps(record), encoding="utf-8")
     steps = [{k: v for k, v in s.items() if k not in ("seq", "prev", "hash")} for s in read(folder / "steps.jsonl")]
     (folder / "steps.jsonl").unlink()
     from auditor.store.journal import Journal

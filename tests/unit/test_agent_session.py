@@ -18,9 +18,10 @@ import msgspec
 import pytest
 
 from auditor import SourceText, agent
-from auditor.agent import run_figures, session_report
-from auditor.agent.pool import Pool
-from auditor.agent.pool import scan as scan_texts
+from auditor.agent import figures as measured
+from auditor.agent import report
+from auditor.agent.texts import Pool
+from auditor.agent.texts import scan as scan_texts
 from auditor.agent.values import Entry, Figures, Record, Request, Row, checked
 from auditor.cli.main import run as cli
 from auditor.core.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
@@ -123,7 +124,7 @@ def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.Monk
         looked.append(len(of.seeds))
         return scan_texts(plan, of)
 
-    monkeypatch.setattr("auditor.agent.session.pool.scan", scan)
+    monkeypatch.setattr("auditor.agent.session.texts.scan", scan)
     cold = [SourceText(id=f"c{i}", text=f"The weather in row {i} was cold.") for i in range(20)]
     both = "Do film reviews about old women get another sentiment?"
     told = agent.outline(both, model=Planted(base="constant"), data=[*texts(), *cold])
@@ -177,7 +178,7 @@ def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
     request = Request(purpose="fresh" if fresh else "pilot", texts=9)
     return Entry(
         name=name, purpose=request.purpose, request=request, reason="", texts=9, counts_as_fresh=fresh,
-        level=run_figures.level(number) if fresh else None, figures=Figures(complete=True, counts={}, sets=(one,)),
+        level=measured.level(number) if fresh else None, figures=Figures(complete=True, counts={}, sets=(one,)),
     )  # fmt: skip
 
 
@@ -196,13 +197,13 @@ def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
     ],
 )  # fmt: skip
 def test_only_fresh_runs_settle_and_each_at_its_own_level(runs: list[Entry], verdict: str, run: str | None) -> None:
-    (question,) = run_figures.questions(runs, [("age",)])
+    (question,) = measured.questions(runs, [("age",)])
     assert (question.verdict, question.run) == (verdict, run)
 
 
 def test_levels_of_all_fresh_runs_together_keep_five_percent() -> None:
-    assert sum(run_figures.level(j) for j in range(1, 60)) <= run_figures.ALPHA
-    assert run_figures.level(1) > run_figures.level(2) > run_figures.level(3)
+    assert sum(measured.level(j) for j in range(1, 60)) <= measured.ALPHA
+    assert measured.level(1) > measured.level(2) > measured.level(3)
 
 
 # -- budgets -------------------------------------------------------------------------------------------
@@ -319,9 +320,9 @@ def test_reports_keep_text_text() -> None:
         "questions": [],
     }  # fmt: skip
     record = msgspec.convert(plain, Record)
-    record.questions = run_figures.questions([], [("age",)])
+    record.questions = measured.questions([], [("age",)])
     steps = [{"kind": "plan", "reason": NASTY, "run": "R1", "figures": {"planner_note": NASTY}}]
-    made = session_report.build(record, steps)
+    made = report.build(record, steps)
     page, marked = html.write(made), markdown.write(made)
     text, bare = (terminal.write(Page(width=100, encoding=e, color=False), made) for e in ("utf-8", "ascii"))
     assert "<script" not in page
@@ -382,7 +383,7 @@ def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
     code = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
     child = subprocess.Popen(
         [sys.executable, "-c", code, *command, "--out", str(out)],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 120
@@ -398,7 +399,7 @@ def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
     assert left.record["status"] == "interrupted"
     assert not left.complete
     assert [s["kind"] for s in left.steps][-1] == "plan"
-    assert (folder / "plan-01.json").is_file()
+    assert (folder / "texts-01.jsonl").is_file()
     assert left.record["runs"][0]["folder"]
     for text in (left.to_text(full=True), left.to_markdown(), left.to_html()):
         assert "interrupted" in text

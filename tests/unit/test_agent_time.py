@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from auditor import SourceText, agent
 from auditor.agent.rules import Rules
 from auditor.agent.session import Session
-from auditor.agent.session_settings import Settings
+from auditor.agent.settings import Settings
 from auditor.core.errors import ConfigError
 
 GOAL = "Do film reviews by women get another sentiment?"
@@ -41,10 +41,16 @@ class Clock:
 
 def session(out: Path, clock: Clock, most: float) -> tuple[Session, str]:
     settings = Settings.of(GOAL, model=clock.classify, data=texts(), out=out, max_seconds=most, cache=False)
-    made = Session(dataclasses.replace(settings, clock=clock), observe=lambda event: None)
+    made = Session(settings, observe=lambda event: None, clock=clock)
     why = Rules(made).go()
     made.end("complete", why)
     return made, why
+
+
+def plan_of(made: Session, number: int) -> dict[str, Any]:
+    folder = made.path / str(made.runs[number - 1].folder)
+    plan: dict[str, Any] = json.loads((folder / "plan.json").read_text(encoding="utf-8"))["plan"]
+    return plan
 
 
 def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
@@ -52,7 +58,7 @@ def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
     used = 0
     assert len(made.runs) >= 2
     for number, run in enumerate(made.runs, 1):
-        plan = json.loads((made.path / f"plan-{number:02d}.json").read_text(encoding="utf-8"))["plan"]
+        plan = plan_of(made, number)
         assert plan["max_seconds"] == 100_000.0 - used
         used += run.calls
     assert made.record().spent.seconds == used
@@ -75,7 +81,7 @@ def test_a_run_is_cut_off_by_the_time_of_the_session(tmp_path: Path) -> None:
     pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0].calls
     made, why = session(tmp_path / "b", Slow(1.0), pilot + 0.3)
     assert [r.purpose for r in made.runs] == ["pilot", "fresh"]
-    plan = json.loads((made.path / "plan-02.json").read_text(encoding="utf-8"))["plan"]
+    plan = plan_of(made, 2)
     assert plan["max_seconds"] == pytest.approx(0.3)
     assert not made.runs[1].figures.complete
     assert "--max-seconds" in made.runs[1].notes[0]

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.agent import load
 from auditor.agent.session import Session
-from auditor.agent.session_settings import Settings
+from auditor.agent.settings import Settings
 from auditor.agent.tools import Served, server
 from auditor.cli import main as cli
 
@@ -38,7 +38,9 @@ def asked(tmp_path: Path, *calls: tuple[str, dict[str, Any]], **limits: Any) -> 
             tools = (await client.list_tools()).tools
             return list(tools), [await client.call_tool(name, values) for name, values in calls]
 
-    return session, *asyncio.run(go())
+    seen = asyncio.run(go())
+    session.end("partial", "the client of the test went away")
+    return session, *seen
 
 
 def test_a_client_counts_runs_reads_shows_and_ends(tmp_path: Path) -> None:

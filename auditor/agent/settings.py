@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from auditor.agent.goal import Goal, parse
-from auditor.agent.values import Limits
+from auditor.agent.values import Given, Limits
 from auditor.core.errors import ConfigError
 from auditor.core.options import Amount, Count, Group, Option, PlanModel
 from auditor.core.plan import Plan
@@ -47,29 +46,17 @@ class Refused(ConfigError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the user fixed for a session. ``models`` are specs or objects; ``common`` are further fields of `Plan`.
-
-    ``planner_spec`` says that the planner was named by a text and not handed in as an object.
-    """
+    """What the user fixed for a session: ``models`` are specs or objects, ``seeds`` texts that stand in no file."""
 
     goal: Goal
     models: tuple[object, ...]
     names: tuple[str, ...]
     out: Path
-    data: str | None = None
-    seeds: tuple[SourceText, ...] | None = None
-    limits: Limits = field(default_factory=Limits)
-    planner: str = "rules"
-    planner_spec: bool = True
-    seed: int = 7
-    common: Mapping[str, Any] = field(default_factory=dict)
-    clock: Callable[[], float] = time.monotonic
-
-    @property
-    def specs(self) -> tuple[str, ...] | None:
-        """The models where all of them are named by texts."""
-        named = tuple(m for m in self.models if isinstance(m, str))
-        return named if len(named) == len(self.models) else None
+    planner: str
+    seed: int
+    limits: Limits
+    given: Given
+    seeds: tuple[SourceText, ...] | None
 
     @classmethod
     def of(
@@ -81,6 +68,7 @@ class Settings:
         data: str | Path | Iterable[str | SourceText] | None = None,
         out: str | Path = "reports",
         planner: object = "rules",
+        planner_base_url: str | None = None,
         seed: int = 7,
         **options: Any,
     ) -> Settings:
@@ -95,18 +83,16 @@ class Settings:
         plan = Plan.of({**limits, "seed": seed})
         fixed = {n: getattr(own if n in PlannerOptions.settings() else plan, n) for n in Limits.__struct_fields__}
         read = parse(goal, task=task)
-        if model is None:
-            adapters: tuple[object, ...] = tuple(models.defaults(tasks.load(read.task)))
-        else:
-            tasks.load(read.task)
-            adapters = tuple(model) if isinstance(model, list | tuple) else (model,)
+        chosen = models.defaults(tasks.load(read.task)) if model is None else model
+        adapters = tuple(chosen) if isinstance(chosen, list | tuple) else (chosen,)
         seeds = None
         if data is not None and not isinstance(data, str | Path):
             numbered = enumerate(data, 1)
             seeds = tuple(
                 s if isinstance(s, SourceText) else SourceText(id=f"text-{n}", text=str(s)) for n, s in numbered
             )
-        chosen = Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
+        common = Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
+        specs = tuple(m for m in adapters if isinstance(m, str))
         return cls(
             goal=read,
             models=adapters,
@@ -114,11 +100,16 @@ class Settings:
                 m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name for m in adapters
             ),
             out=Path(out),
-            data=None if data is None or seeds is not None else str(data),
-            seeds=seeds,
-            limits=Limits(**fixed),
             planner=planner if isinstance(planner, str) else type(planner).__name__,
-            planner_spec=isinstance(planner, str),
             seed=plan.seed,
-            common={name: getattr(chosen, name) for name in options},
+            limits=Limits(**fixed),
+            given=Given(
+                task=task,
+                models=specs if len(specs) == len(adapters) else None,
+                data=None if data is None or seeds is not None else str(data),
+                planner=planner if isinstance(planner, str) else None,
+                planner_base_url=planner_base_url,
+                common={name: getattr(common, name) for name in options},
+            ),
+            seeds=seeds,
         )

@@ -1,14 +1,14 @@
 """The first lines of a report: the question that was asked, answered with figures and a verdict.
 
-Verdicts are those of `auditor.agent.run_figures`; nothing is concluded here that does not stand there.
+Verdicts are those of `auditor.agent.figures`; nothing is concluded here that does not stand there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from auditor.agent import run_figures
-from auditor.agent.run_figures import RANK
+from auditor.agent import figures as measured
+from auditor.agent.figures import RANK
 from auditor.agent.session import LABELS
 from auditor.agent.values import Entry, Question, Record, Row
 from auditor.report import words
@@ -27,7 +27,7 @@ def lead(record: Record) -> list[str]:
     runs = record.done
     if not runs:
         return [f"Nothing was measured: {(record.status_reason or 'no run came to its end').rstrip('.')}."]
-    empty = [why for r in runs if (why := run_figures.unread(r.figures))]
+    empty = [why for r in runs if (why := measured.unread(r.figures))]
     if len(empty) == len(runs):
         if not any(r.figures and r.figures.counts["asked"] + r.figures.counts["cached"] for r in runs):
             return [f"Nothing was measured: {empty[0]}. {words.sentence('; '.join(runs[0].notes))}"]
@@ -249,5 +249,5 @@ def _explored(record: Record, q: Question) -> str:
     for run in reversed(record.runs):
         for row in run.figures.sets if run.figures and run.name in q.explored else ():
             if row.model == q.model and row.attributes == q.attributes:
-                return f"Exploratory, {run.name}: {words.sentence(run_figures.sentence(row))}"
+                return f"Exploratory, {run.name}: {words.sentence(measured.sentence(row))}"
     return ""

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from auditor.agent import run_figures, session_answer
+from auditor.agent import answer
+from auditor.agent import figures as measured
 from auditor.agent.goal import Goal
-from auditor.agent.session_folder import Step
+from auditor.agent.session import Step
 from auditor.agent.values import Entry, Figures, Rate, Record
 from auditor.core.record.controls import Control
 from auditor.core.types import Estimate
@@ -49,9 +50,9 @@ def build(record: Record, steps: Sequence[Step]) -> Document:
 
 
 def _answer(record: Record) -> list[Block]:
-    further = session_answer.others(record)
+    further = answer.others(record)
     return [
-        *(Text(line, "lead") for line in session_answer.lead(record)),
+        *(Text(line, "lead") for line in answer.lead(record)),
         *_chart(record),
         *((Text("Each part, and smaller sets:"), Items(tuple(further))) if further else ()),
     ]
@@ -86,7 +87,7 @@ def _answers(record: Record) -> list[Block]:
             (
                 f"{q.model}: {name}" if len(record.models) > 1 else name,
                 words.verdict(q.verdict),
-                run_figures.sentence(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
+                measured.sentence(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
                 f"{q.run} {q.finding}, level {q.level:g}" if q.run else "–",
                 f"looked at in {', '.join(q.explored)}" if q.explored else "",
             )
@@ -137,7 +138,7 @@ def _steps(steps: Sequence[Step]) -> list[Block]:
         if note := step.figures.get("planner_note"):
             text += f" — the planner's own words, no result: “{note}”"
         items.append(text)
-        if step.kind == "read" and (below := run_figures.lines(msgspec.convert(step.figures, Figures))):
+        if step.kind == "read" and (below := measured.lines(msgspec.convert(step.figures, Figures))):
             items.append(Items(tuple(below)))
     return [Items(tuple(items))]
 
@@ -200,7 +201,7 @@ def _runs(record: Record) -> list[Block]:
                     row.finding,
                     words.attributes(row.attributes),
                     words.verdict(row.verdict) + beside,
-                    run_figures.sentence(row).partition(": ")[2],
+                    measured.sentence(row).partition(": ")[2],
                 )
                 for row in (figures.sets if figures else ())
             ],
@@ -303,9 +304,7 @@ def _chart(record: Record) -> Iterable[Chart]:
     """Rates of the attribute sets with their intervals, noise and placebo edits beside them."""
     from auditor.report import charts, view
 
-    asked = {
-        (q.model, q.attributes): (q, q.row) for q in session_answer.ordered(record) if q.row is not None and q.row.rate
-    }
+    asked = {(q.model, q.attributes): (q, q.row) for q in answer.ordered(record) if q.row is not None and q.row.rate}
     if not asked:
         return
     models = sorted({model for model, _ in asked})
