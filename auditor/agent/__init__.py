@@ -72,9 +72,9 @@ class AgentResult:
 
     def document(self) -> Document:
         """The report as typed parts, for a writer of any format."""
-        from auditor.agent import report
+        from auditor.agent import session_report
 
-        return report.build(self.session, self.steps)
+        return session_report.build(self.session, self.steps)
 
     def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> str:
         """The report for a terminal: one screen, with ``full`` all of it."""

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from auditor import SourceText, agent
-from auditor.agent import answer, report
+from auditor.agent import answer, session_report
 from auditor.agent.values import Record, checked
 from auditor.cli.main import run as cli
 from auditor.contrib.hinter.joint_first import JointFirst
@@ -243,14 +243,14 @@ def test_what_is_open_says_why(tmp_path: Path) -> None:
 
 
 def test_each_form_of_the_report_has_the_blocks(found: agent.AgentResult) -> None:
-    headings = [s.title for s in report.build(found.session, found.steps).sections]
+    headings = [s.title for s in session_report.build(found.session, found.steps).sections]
     assert headings[:2] == ["Answer", "How the question was read"]
 
 
 def test_large_figures_are_written_out(found: agent.AgentResult) -> None:
     figures = {"texts": 12_345, "calls": 1_000_000, "calls_per_text": 81.375}
     step = {"kind": "size", "reason": "counted", "figures": figures}
-    (told,) = [s.blocks for s in report.build(found.session, [step]).sections if s.id == "steps"]
+    (told,) = [s.blocks for s in session_report.build(found.session, [step]).sections if s.id == "steps"]
     assert told[0].lines == (
         "1. size: counted [12,345 texts; 1,000,000 calls; 81.375 calls a text, controls included]",
     )

@@ -19,7 +19,7 @@ import pytest
 
 from auditor import SourceText, agent
 from auditor.agent import figures as measured
-from auditor.agent import report
+from auditor.agent import session_report
 from auditor.agent.texts import Pool
 from auditor.agent.texts import scan as scan_texts
 from auditor.agent.values import Entry, Figures, Record, Request, Row, checked
@@ -322,7 +322,7 @@ def test_reports_keep_text_text() -> None:
     record = msgspec.convert(plain, Record)
     record.questions = measured.questions([], [("age",)])
     steps = [{"kind": "plan", "reason": NASTY, "run": "R1", "figures": {"planner_note": NASTY}}]
-    made = report.build(record, steps)
+    made = session_report.build(record, steps)
     page, marked = html.write(made), markdown.write(made)
     text, bare = (terminal.write(Page(width=100, encoding=e, color=False), made) for e in ("utf-8", "ascii"))
     assert "<script" not in page
