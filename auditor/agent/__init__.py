@@ -211,25 +211,25 @@ def resume(
     from auditor.store.disk import read_texts
 
     path = Path(path)
-    record, given = sessions.unfinished(path)
-    models = list(given.models) if given.models is not None and model is None else model
-    proposes = given.planner if planner is None else planner
+    record, options = sessions.unfinished(path)
+    models = list(options.models) if options.models is not None and model is None else model
+    proposes = options.planner if planner is None else planner
     for name, value in (("model", models), ("planner", proposes)):
         if value is None:
             raise ConfigError(f"The {name} of this session was handed in as an object: resume(path, {name}=…).")
     settings = Settings.of(
         record.goal.text,
         model=models,
-        task=given.task,
-        data=read_texts(path / TEXTS) if (path / TEXTS).is_file() else given.data,
+        task=options.task,
+        data=read_texts(path / TEXTS) if (path / TEXTS).is_file() else options.data,
         out=path.parent,
         planner=proposes,
-        planner_base_url=given.planner_base_url,
+        planner_base_url=options.planner_base_url,
         seed=record.seed,
         **msgspec.structs.asdict(record.limits),
-        **given.common,
+        **options.common,
     )
-    propose = _planner(proposes, given.planner_base_url, settings)
+    propose = _planner(proposes, options.planner_base_url, settings)
     return _conclude(Session(settings, observe=observe, path=path), propose)
 
 

@@ -138,7 +138,7 @@ class Rules:
         figures |= {least: named.joint} if several else {}
         if named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts):
             return look("enough texts name the attributes: their words are exchanged", plain)
-        own = session.settings.given.data is not None or session.settings.seeds is not None
+        own = session.settings.options.data is not None or session.settings.seeds is not None
         if not own and goal.order > 1 and named.joint < LEAST_TEXTS and self._makes_joint(generated):
             return look("too few texts name the attributes together: cases come from the grammar", generated)
         if not own and named.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):

@@ -23,7 +23,7 @@ from auditor._version import __version__
 from auditor.agent import figures as measured
 from auditor.agent import texts
 from auditor.agent.settings import Refused, Settings
-from auditor.agent.values import Entry, Fixed, Given, Left, Record, Request, Spent, Texts
+from auditor.agent.values import Entry, Fixed, Left, Options, Record, Request, Spent, Texts
 from auditor.core.errors import ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
@@ -83,7 +83,7 @@ def steps(path: Path) -> list[Step]:
     return list(journal(path / STEPS))
 
 
-def unfinished(path: Path) -> tuple[Record, Given]:
+def unfinished(path: Path) -> tuple[Record, Options]:
     """The record of a session that can be gone on with, and its options; `ConfigError` where it came to its end."""
     record = read(path)
     if record.status not in UNFINISHED:
@@ -91,7 +91,7 @@ def unfinished(path: Path) -> tuple[Record, Given]:
             f"The session in {path} came to its end ({record.status}: {record.status_reason}). "
             f"Read it with: audit agent {path} --read"
         )
-    if record.given is None:
+    if record.options is None:
         raise RunFolderError(f"{path} was begun by another version, so it cannot be gone on with. Start a new session.")
     return record, record.given
 
@@ -167,7 +167,7 @@ class Session:
         """One budget for all runs and one for the planner, each kept in the folder before anything is used."""
         from auditor.models.budget import BOOK, Budget
 
-        most, common = self.settings.limits, self.settings.given.common
+        most, common = self.settings.limits, self.settings.options.common
         earlier = 0.0
         if self._before is not None:  # what was noted, and what a run still wrote after that
             noted = (self.path / SESSION).stat().st_mtime
@@ -197,8 +197,8 @@ class Session:
         """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
         # While a session comes back to where it was, the runs that it has not reached again still stand.
         runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
-        given, (calls, usd, _), planner = self.settings.given, self.budget.spent, self.planner.spent
-        common = given.common | {k: hidden(v) for k, v in given.common.items() if k == "base_url"}
+        options, (calls, usd, _), planner = self.settings.options, self.budget.spent, self.planner.spent
+        common = options.common | {k: hidden(v) for k, v in options.common.items() if k == "base_url"}
         return Record(
             **msgspec.structs.asdict(self._fixed),
             tool_version=__version__,
@@ -217,7 +217,7 @@ class Session:
                 planner_calls=planner.calls,
                 planner_cost_usd=planner.usd,
             ),
-            given=msgspec.structs.replace(given, common=common, planner_base_url=hidden(given.planner_base_url)),
+            options=msgspec.structs.replace(options, common=common, planner_base_url=hidden(options.planner_base_url)),
         )
 
     def declared(self) -> list[tuple[str, ...]]:
@@ -320,7 +320,7 @@ class Session:
         """The models as objects, made anew for each run; None where all are specs."""
         from auditor import models
 
-        if self.settings.given.models is not None:
+        if self.settings.options.models is not None:
             return None
         return [
             models.make(m, task=self.task) if isinstance(m, str) else m if isinstance(m, Model) else models.wrap(m)
@@ -330,7 +330,7 @@ class Session:
     def plan(self, request: Request, *, data: Path | None = None, limits: bool = False) -> Plan:
         """The plan of ``request`` on the texts in ``data``, with everything that the user fixed."""
         settings, left, generated = self.settings, self.left() if limits else Left(), request.grammar
-        common, chosen = settings.given.common, request.as_dict()
+        common, chosen = settings.options.common, request.as_dict()
         return Plan.model_validate(
             {
                 **{k: v for k, v in common.items() if k not in OF_TEXTS},

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from auditor.agent.goal import Goal, parse
-from auditor.agent.values import Given, Limits
+from auditor.agent.values import Limits, Options
 from auditor.core.errors import ConfigError
 from auditor.core.options import Amount, Count, Group, Option, PlanModel
 from auditor.core.plan import Plan
@@ -55,7 +55,7 @@ class Settings:
     planner: str
     seed: int
     limits: Limits
-    given: Given
+    options: Options
     seeds: tuple[SourceText, ...] | None
 
     @classmethod
@@ -103,7 +103,7 @@ class Settings:
             planner=planner if isinstance(planner, str) else type(planner).__name__,
             seed=plan.seed,
             limits=Limits(**fixed),
-            given=Given(
+            options=Options(
                 task=task,
                 models=specs if len(specs) == len(adapters) else None,
                 data=None if data is None or seeds is not None else str(data),

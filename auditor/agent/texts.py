@@ -117,18 +117,18 @@ def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
 
     if settings.seeds is not None:
         return "texts given by the caller", settings.seeds
-    given = settings.given
-    source = given.data or task.seeds_path
+    options = settings.options
+    source = options.data or task.seeds_path
     if source is None:
         return "none: cases come from a grammar", ()
     try:
         file = tasks.read_seeds(
             source,
-            text_column=given.common.get("text_column") or "text",
-            label_column=given.common.get("label_column"),
-            id_column=given.common.get("id_column"),
-            source_column=given.common.get("source_column"),
-            limit=given.common.get("limit"),
+            text_column=options.common.get("text_column") or "text",
+            label_column=options.common.get("label_column"),
+            id_column=options.common.get("id_column"),
+            source_column=options.common.get("source_column"),
+            limit=options.common.get("limit"),
         )
     except DataFileError as error:
         if "--text-column" not in str(error):
@@ -137,4 +137,4 @@ def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
             f"{error} The agent works on texts; a table of people is audited with: audit tabular --data {source} "
             "--target COLUMN --protected COLUMN --model SPEC"
         ) from None
-    return ("texts given by the user" if given.data else "embedded texts of the task"), tuple(file.seeds)
+    return ("texts given by the user" if options.data else "embedded texts of the task"), tuple(file.seeds)

@@ -260,7 +260,7 @@ class Fixed(msgspec.Struct, kw_only=True):
     texts: Texts
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options as they were given, for going on; None where an object was handed in."""
 
     task: str | None
@@ -283,7 +283,7 @@ class Record(Fixed, kw_only=True):
     runs: list[Entry]
     questions: list[Question]
     spent: Spent
-    given: Given | None = None  # not in sessions of 0.2
+    options: Options | None = None  # not in sessions of 0.2
     format_version: int = FORMAT_VERSION
     tool_version: str = ""
     kind: str = "agent-session"

@@ -49,11 +49,11 @@ def agent(
     if resume:
         from auditor.agent.session import unfinished
 
-        kept, given = unfinished(Path(goal))
+        kept, stored = unfinished(Path(goal))
         again = f"agent {quoted(goal)} --resume"
         limits = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
-        plan = Plan.of({**given.common, **limits, "models": given.models or ()})
-        named = run_folders.Named.of(plan.as_dict(), servers=[given.planner_base_url])
+        plan = Plan.of({**stored.common, **limits, "models": stored.models or ()})
+        named = run_folders.Named.of(plan.as_dict(), servers=[stored.planner_base_url])
         named.consent(Path(goal), again=again, yes=yes, named=None)
         return _show(agents.resume(Path(goal), observe=Draw()), format, full)
     planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}
