@@ -93,7 +93,7 @@ def unfinished(path: Path) -> tuple[Record, Options]:
         )
     if record.options is None:
         raise RunFolderError(f"{path} was begun by another version, so it cannot be gone on with. Start a new session.")
-    return record, record.given
+    return record, record.options
 
 
 def _start(record: Fixed) -> str:
