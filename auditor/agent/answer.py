@@ -1,6 +1,6 @@
 """The first lines of a report: the question that was asked, answered with figures and a verdict.
 
-Verdicts are those of `auditor.agent.figures`; nothing is concluded here that does not stand there.
+Verdicts are those of `auditor.agent.figures`; nothing else is concluded here.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from auditor.agent import figures as measured
-from auditor.agent.figures import RANK
 from auditor.agent.session import LABELS
-from auditor.agent.values import Entry, Question, Record, Row
+from auditor.agent.values import Question, Record, Row
+from auditor.core.types import VERDICTS
 from auditor.report import words
 
 LEADS = {
@@ -28,18 +28,18 @@ def lead(record: Record) -> list[str]:
     if not runs:
         return [f"Nothing was measured: {(record.status_reason or 'no run came to its end').rstrip('.')}."]
     empty = [why for r in runs if (why := measured.unread(r.figures))]
-    if len(empty) == len(runs):
-        if not any(r.figures and r.figures.counts["asked"] + r.figures.counts["cached"] for r in runs):
-            return [f"Nothing was measured: {empty[0]}. {words.sentence('; '.join(runs[0].notes))}"]
-        known = "reads answers of another form"
-        if record.labels:
-            such = "the answers" if len(record.labels) < LABELS else "answers such as"
-            known = f"knows {such} {words.listing(record.labels, 'or')}"
-        return [
-            f"Nothing was measured: {empty[0]}. The task {record.goal.task} {known}; what the model answered "
-            "stands in the report of the run. Give a model that answers so, or a task file of your own (--task)."
-        ]
-    return [_prefix(record, model) + _main(record, questions) for model, questions in _by_model(record)]
+    if len(empty) < len(runs):
+        return [_prefix(record, model) + _main(record, questions) for model, questions in _by_model(record)]
+    if not any(r.figures and r.figures.counts["asked"] + r.figures.counts["cached"] for r in runs):
+        return [f"Nothing was measured: {empty[0]}. {words.sentence('; '.join(runs[0].notes))}"]
+    known = "reads answers of another form"
+    if record.labels:
+        such = "the answers" if len(record.labels) < LABELS else "answers such as"
+        known = f"knows {such} {words.listing(record.labels, 'or')}"
+    return [
+        f"Nothing was measured: {empty[0]}. The task {record.goal.task} {known}; what the model answered "
+        "is in the report of the run. Give a model that answers so, or a task file of your own (--task)."
+    ]
 
 
 def others(record: Record) -> list[str]:
@@ -50,18 +50,13 @@ def others(record: Record) -> list[str]:
         rest = [q for q in questions if q.row is not None and q not in leading]
         lines += [
             f"{_prefix(record, model)}{words.verdict(q.verdict)}: {_measured(record, q)}{_turned(record, q)}"
-            for q in sorted(rest, key=lambda q: RANK.index(q.verdict))[:MOST_OTHERS]
+            for q in sorted(rest, key=lambda q: VERDICTS.index(q.verdict))[:MOST_OTHERS]
         ]
     return lines
 
 
-def ordered(record: Record) -> list[Question]:
-    """The questions that were measured, of all models, the one that the goal asks first."""
-    return [q for _, questions in _by_model(record) for q in questions if q.row is not None]
-
-
 def _by_model(record: Record) -> Iterable[tuple[str, list[Question]]]:
-    """Model → its questions; the one that the goal asks stands first."""
+    """Model → its questions; the one that the goal asks is first."""
     asked = record.goal.attributes
 
     def first(q: Question) -> tuple[float, int]:
@@ -69,7 +64,7 @@ def _by_model(record: Record) -> Iterable[tuple[str, list[Question]]]:
             return -len(set(q.attributes) & set(asked)), len(q.attributes)
         # Nothing in particular was asked: what is best supported, and of that what changed most, answers.
         changed = q.row.rate.value if q.row and q.row.rate else 0.0
-        return RANK.index(q.verdict) - min(0.99, changed), len(q.attributes)
+        return VERDICTS.index(q.verdict) - min(0.99, changed), len(q.attributes)
 
     for model in sorted({q.model for q in record.questions}):
         mine = [q for q in record.questions if q.model == model and (q.declared or q.run)]
@@ -81,15 +76,11 @@ def _prefix(record: Record, model: str) -> str:
     return f"{record.models[int(model[1:]) - 1]}: " if len(record.models) > 1 else ""
 
 
-def _run(record: Record, q: Question) -> Entry | None:
-    return next((run for run in record.runs if run.name == q.run), None)
-
-
 def _leading(questions: Sequence[Question]) -> list[Question]:
     """What the first lines answer with.
 
     The smallest sets for which a difference was shown: where one of age is shown, one of age and gender together need
-    have nothing to do with gender. Where none was shown: what the goal asks, each set of several that stand alone.
+    have nothing to do with gender. Where none was shown: what the goal asks, each set of several that are asked alone.
     """
     shown = [q for q in questions if q.declared and q.verdict == "shown" and q.row is not None]
     least = [q for q in shown if not any(set(o.attributes) < set(q.attributes) for o in shown)]
@@ -108,36 +99,28 @@ def _main(record: Record, questions: Sequence[Question]) -> str:
     if len(leading) == 1 and leading[0].verdict == "shown":
         mine = set(leading[0].attributes)
         around += [q for q in questions if len(q.attributes) == 1 and set(q.attributes) < mine]
-    return " ".join([*parts, *(words.sentence(_brief(q, q.row)) for q in around if q.row is not None)])
-
-
-def _brief(q: Question, row: Row) -> str:
-    """One set in a few words: its verdict, and on how many texts the answer changed."""
-    names = words.listing([words.group(a) for a in q.attributes])
-    how = "together" if len(q.attributes) > 1 else "alone"
-    text = f"{names} {how}: {words.verdict(q.verdict, symbol=False)}"
-    if row.rate is None:
-        return text
-    return f"{text}, the answer changed on {row.seeds_changed} of {words.plural(row.seeds, 'text')}"
+    for q in around:
+        if q.row is not None:
+            text = f"{_names(q)} {'together' if len(q.attributes) > 1 else 'alone'}: {_said(q)}"
+            changed = f", the answer changed on {_on(q.row)}" if q.row.rate is not None else ""
+            parts.append(words.sentence(text + changed))
+    return " ".join(parts)
 
 
 def _set(record: Record, q: Question, *, alone: bool) -> str:
     """What was measured of one set, in full."""
-    names = words.listing([words.group(a) for a in q.attributes])
-    row, run = q.row, _run(record, q)
-    if row is None or (row.rate is None and not _said(record, q)):
+    if q.row is None or not (q.row.rate or q.row.said):
         why = words.sentence(record.status_reason or "")
         return f"{LEADS['not_tested']}: {words.attributes(q.attributes)}. {why} {_explored(record, q)}".rstrip()
-    about = "" if alone else f" for {names}" + (" together" if len(q.attributes) > 1 else "")
+    about = "" if alone else f" for {_names(q)}" + (" together" if len(q.attributes) > 1 else "")
     head, colon, rest = LEADS[q.verdict].partition(":")
+    partial = any(run.name == q.run and run.figures and not run.figures.complete for run in record.runs)
     parts = [
         f"{head}{about}{colon}{rest}. {words.sentence(_measured(record, q))}",
         words.sentence(_turned(record, q).removeprefix("; ")),
-        _floors(row) if row.rate is not None else "",
-        _why(record, q, row),
+        *_support(q, q.row),
+        f"Run {q.run} is partial: this rests on the texts that it reached." if partial else "",
     ]
-    if run and run.figures and not run.figures.complete:
-        parts.append(f"Run {q.run} is partial: this rests on the texts that it reached.")
     return " ".join(filter(None, parts))
 
 
@@ -146,103 +129,96 @@ def _overview(record: Record, questions: Sequence[Question]) -> str:
     tested = [(q, q.row) for q in questions if q.row is not None and q.row.rate is not None]
     if not tested:
         return f"{LEADS['not_tested']}. {words.sentence(record.status_reason or '')}".rstrip()
-    shown = [(q, row) for q, row in tested if q.verdict == "shown"]
-    bounded = sum(q.verdict == "bounded" for q, _ in tested)
+    shown, bounded, unsure = (
+        [(q, row) for q, row in tested if q.verdict == verdict] for verdict in ("shown", "bounded", "not_determined")
+    )
     first, row = shown[0] if shown else max(tested, key=lambda pair: pair[1].seeds_changed)
     parts = [
         f"Of {words.plural(len(tested), 'attribute set')} that the texts name, a difference was shown for {len(shown)}"
-        + (f", changes were bounded for {bounded}" if bounded else "")
-        + f"; {sum(q.verdict == 'not_determined' for q, _ in tested)} stay open.",
+        + (f", changes were bounded for {len(bounded)}" if bounded else "")
+        + f"; {len(unsure)} stay open.",
         f"{'First' if shown else 'Most changes'}: {words.sentence(_measured(record, first))}",
-        _floors(row),
-        _why(record, first, row),
+        *_support(first, row),
     ]
     return " ".join(filter(None, parts))
+
+
+def _names(q: Question) -> str:
+    return words.listing([words.group(a) for a in q.attributes])
+
+
+def _said(q: Question) -> str:
+    return words.verdict(q.verdict, symbol=False)
+
+
+def _on(row: Row) -> str:
+    return f"{row.seeds_changed} of {words.plural(row.seeds, 'text')}"
 
 
 def _measured(record: Record, q: Question) -> str:
     row = q.row
     if row is None or row.rate is None:
-        return _said(record, q) or f"{words.attributes(q.attributes)}: no answer could be judged"
-    return (
-        f"when words of {_people(record, q)}, the answer changed on {row.seeds_changed} of "
-        f"{words.plural(row.seeds, 'text')}, in {words.interval(row.rate)} of the changed versions"
-    )
-
-
-def _said(record: Record, q: Question) -> str:
-    """What the run says of an amount or a text, which have no rate of changes."""
-    run = _run(record, q)
-    return "" if run is None or q.verdict == "not_tested" else run.said.get(q.finding or "", "")
+        return (row.said if row else "") or f"{words.attributes(q.attributes)}: no answer could be judged"
+    changed = words.interval(row.rate)
+    return f"when words of {_people(record, q)}, the answer changed on {_on(row)}, in {changed} of the changed versions"
 
 
 def _people(record: Record, q: Question) -> str:
     """Which words were changed: the attributes, and the groups they led to or from."""
-    goal, run = record.goal, _run(record, q)
-    names = [words.group(a) for a in q.attributes]
-    together = f"{words.listing(names)} were changed" + (" together" if len(names) > 1 else "")
-    if run is None or not run.request.groups:
-        return together
-    wanted = []
+    goal = record.goal
+    text = f"{_names(q)} were changed" + (" together" if len(q.attributes) > 1 else "")
+    if not any(run.name == q.run and run.request.groups for run in record.runs):
+        return text
     named, other = _sides(record, q.attributes)
-    if other:
-        wanted.append(f"from {other} to {named} or back")
+    wanted = [f"from {other} to {named} or back"] if other else []
     free = [a for a in q.attributes if a in goal.groups and not goal.against.get(a)]
     if free:
         listed = [words.listing([words.group(g) for g in goal.groups[a]], "or") for a in free]
         wanted.append(f"to or from {words.listing(listed)}")
-    return f"{together}, {words.listing(wanted)}" if wanted else together
+    return f"{text}, {words.listing(wanted)}" if wanted else text
 
 
 def _sides(record: Record, attributes: Sequence[str]) -> tuple[str, str]:
     """The groups of ``attributes`` that the goal compares with others, and those others; empty without a comparison."""
     groups, against = record.goal.groups, record.goal.against
     both = [a for a in attributes if against.get(a)]
-    word = "or" if len(both) == 1 else "and"
     named = [words.group(g) for a in both for g in groups[a] if g not in against[a]]
-    return words.listing(named, word), words.listing([words.group(g) for a in both for g in against[a]], word)
+    others = [words.group(g) for a in both for g in against[a]]
+    last = "or" if len(both) == 1 else "and"
+    return words.listing(named, last), words.listing(others, last)
 
 
 def _turned(record: Record, q: Question) -> str:
     """Towards which answer the named groups led, in counts."""
-    run, goal = _run(record, q), record.goal
-    ends = run.ends if run else ()
-    ends_of_set = next((e for e in ends if e.model == q.model and e.attributes == q.attributes), None)
-    if ends_of_set is None or (ends_of_set.difference is not None and _said(record, q)):
+    row, goal = q.row, record.goal
+    if row is None or not row.turns:
         return ""
-    others, several = "other groups", "or" if len(q.attributes) == 1 else "and"
     listed = [words.group(g) for a in q.attributes for g in goal.groups.get(a, ()) if g not in goal.against.get(a, ())]
-    named = words.listing(listed, several)
-    if all(goal.against.get(a) for a in q.attributes if a in goal.groups):
-        others = _sides(record, q.attributes)[1] or others
-    if ends_of_set.difference is not None:
-        return f"; with {named} rather than {others}, the amount is {ends_of_set.difference:+,.12g} on average"
-    turns = [
-        f"“{turn.named}” instead of “{turn.other}” on {words.plural(turn.seeds, 'text')}" for turn in ends_of_set.turns
-    ]
-    return f"; with {named} rather than {others}, the answer was {words.listing(turns)}" if turns else ""
+    compared = all(goal.against.get(a) for a in q.attributes if a in goal.groups)
+    named = words.listing(listed, "or" if len(q.attributes) == 1 else "and")
+    others = (compared and _sides(record, q.attributes)[1]) or "other groups"
+    turns = [f"“{turn.named}” instead of “{turn.other}” on {words.plural(turn.seeds, 'text')}" for turn in row.turns]
+    return f"; with {named} rather than {others}, the answer was {words.listing(turns)}"
 
 
-def _floors(row: Row) -> str:
+def _support(q: Question, row: Row) -> Iterable[str]:
+    """What a rate is compared with, why a set is open, and where the figures come from."""
     if row.noise is not None:
-        floors = [f"the same prompt asked again got another answer in {words.percent(row.noise)}"]
+        again = f"the same prompt asked again got another answer in {words.percent(row.noise.value)}"
     elif row.deterministic:
-        floors = ["the model declares that it answers the same prompt always alike"]
+        again = "the model declares that it answers the same prompt always alike"
     else:
-        floors = ["the same prompt was not asked again"]
-    if row.placebo is not None:
-        floors.append(f"edits that change no group changed the answer in {words.percent(row.placebo)}")
-    return words.sentence((" and " if row.noise is not None else "; ").join(floors))
-
-
-def _why(record: Record, q: Question, row: Row) -> str:
-    where, run = f"(Run {q.run}, finding {q.finding}.)", _run(record, q)
-    if q.verdict == "shown":
-        return where
-    why = "; ".join((run.reasons.get(q.finding or "", ()) if run else ())[:1])  # what the finding says first
+        again = "the same prompt was not asked again"
+    if row.rate is not None:
+        if row.placebo is not None:
+            joined = " and " if row.noise else "; "
+            again += f"{joined}edits that change no group changed the answer in {words.percent(row.placebo.value)}"
+        yield words.sentence(again)
+    why = "" if q.verdict == "shown" else row.why
     if q.verdict == "not_determined" and row.verdict != q.verdict:
         why = f"the run alone says {words.verdict(row.verdict, symbol=False)}, at a level above that of a session"
-    return f"Why: {words.sentence(why)} {where}" if why else where
+    yield f"Why: {words.sentence(why)}" if why else ""
+    yield f"(Run {q.run}, finding {q.finding}.)"
 
 
 def _explored(record: Record, q: Question) -> str:

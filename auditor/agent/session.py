@@ -73,9 +73,24 @@ def read(path: Path) -> Record:
     values = read_json(file)
     check_format(file, values)
     try:
-        return msgspec.convert(values, Record)
+        return msgspec.convert(_today(values), Record)
     except msgspec.ValidationError as error:
         raise RunFolderError(f"{file} cannot be read: {error}. Was it changed by hand?") from None
+
+
+def _today(values: dict[str, Any]) -> dict[str, Any]:
+    """A record of 0.2 in the shape of now: what was said of a set was in its run, and intervals in another field."""
+    runs = {run["name"]: run for run in values["runs"]}
+    rows = [(run, row) for run in runs.values() for row in (run.get("figures") or {}).get("sets", ())]
+    rows += [(runs[q["run"]], q["row"]) for q in values["questions"] if q.get("row")]
+    for run, row in rows:
+        if "intervals" in row:
+            key = row["model"], row["attributes"]
+            row |= {"placebo": None, "noise": None} | row.pop("intervals")
+            row["why"] = "; ".join(run["reasons"].get(row["finding"], [])[:1])
+            row["said"] = "" if row["rate"] else run["said"].get(row["finding"], "")
+            row["turns"] = next((e["turns"] for e in run["ends"] if (e["model"], e["attributes"]) == key), [])
+    return values
 
 
 def steps(path: Path) -> list[Step]:
@@ -483,18 +498,14 @@ class Session:
             raise Changed(str(error)) from None
 
     def _read(self, entry: Entry, result: Result) -> None:
-        entry.figures = measured.figures(result.record)
-        entry.ends = measured.turns_of(result, self.settings.goal, self.task)
-        claims = [f for f in result.record["findings"] if f["kind"] == "claim"]
-        entry.reasons = {f["id"]: tuple(f["notes"]) for f in claims}
-        entry.said = {f["id"]: f["text"] for f in claims}
+        entry.figures = measured.figures(result, self.settings.goal, self.task)
         if entry.request.grammar and result.path is not None:
-            self._overlap(entry, measured.originals(result.path))
+            self._overlap(entry, {str(case.original.input) for case in measured.cases(result.path)})
         if not entry.figures.complete:
             why = result.record["status_reason"]
             entry.notes.append(f"the run is partial, and what it shows rests on the texts it reached: {why}")
         used = {"calls": entry.calls, "cost_usd": entry.cost_usd}
-        self.step("read", "what the run measured", run=entry.name, **used, figures=entry.figures)
+        self.step("read", "what the run measured", run=entry.name, **used, figures=measured.public(entry.figures))
         self.write()
 
     def _overlap(self, entry: Entry, made: set[str]) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from auditor._version import __version__
+from auditor.agent.figures import public
 from auditor.agent.session import GONE, Session
 from auditor.agent.settings import Refused
 from auditor.agent.values import Entry, Request, checked
@@ -215,7 +216,7 @@ def summary(entry: Entry) -> dict[str, object]:
         "settles": entry.counts_as_fresh,
         "level": entry.level,
         "calls": entry.calls,
-        "figures": msgspec.to_builtins(entry.figures),
+        "figures": public(entry.figures),
     }
 
 

@@ -27,18 +27,9 @@ GROUPS = (
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One run that a planner proposes.
 
-    Attributes
-    ----------
-    purpose : {"pilot", "fresh", "search"}
-        A pilot looks where to look; a fresh run asks texts that no run of the session has asked, and alone can
-        settle a question; a search goes through texts that were asked before.
-    texts : int
-        How many texts (cases, for a grammar).
-    attributes : tuple of str or None
-        None means those that the texts name.
-    groups : tuple of str
-        ``attribute:group``; only changes that lead to one of these groups, or from one to any other; of
-        ``attribute:group/group`` those between the two. Empty: all.
+    A pilot looks where to look; a fresh run asks texts that no run of the session has asked, and alone can settle a
+    question; a search goes through texts that were asked before. ``texts`` are cases, for a grammar; without
+    ``attributes`` those that the texts name are changed.
     """
 
     purpose: Purpose
@@ -66,19 +57,14 @@ def plain(value: msgspec.Struct) -> dict[str, Any]:
 
 
 def checked(values: Mapping[str, object], *, attributes: Collection[str]) -> Request:
-    """The request in ``values``, or an error that names the field.
+    """The request in ``values``, which are untrusted, for the ``attributes`` that there are.
 
-    Parameters
-    ----------
-    values : mapping
-        Untrusted. Types are taken as they are: ``"3"`` is no number, ``True`` neither.
-    attributes : collection of str
-        The attributes there are.
+    Types are taken as they are: ``"3"`` is no number, ``True`` neither.
 
     Raises
     ------
     ConfigError
-        An unknown field, a wrong type, or a value out of range.
+        An unknown field, a wrong type, or a value out of range; the message names the field.
 
     Examples
     --------
@@ -114,35 +100,39 @@ def checked(values: Mapping[str, object], *, attributes: Collection[str]) -> Req
     )
 
 
-Rate = Bounds
+class Turn(msgspec.Struct, kw_only=True):
+    """An answer with other groups, the one with the named ones, and on how many texts."""
+
+    other: str
+    named: str
+    seeds: int
+
+
+OF_REPORT = ("why", "said", "turns")  # fields of `Row` that hold texts
 
 
 class Row(msgspec.Struct, kw_only=True):
-    """What a run measured of one attribute set; ``model`` is M1, M2, … in the order of the plan."""
+    """What a run measured of one attribute set; ``model`` is M1, M2, … in the order of the plan.
+
+    ``why`` says why nothing was shown, ``said`` is the text of a finding without a rate, ``turns`` are answers with the
+    groups that the goal names instead of those with others.
+    """
 
     finding: str = ""
     model: str = ""
     attributes: tuple[str, ...] = ()
     verdict: ClaimVerdict = "not_tested"
     p_adjusted: float | None = None
-    rate: Rate | None = None
+    rate: Bounds | None = None
     seeds: int = 0
     seeds_changed: int = 0
-    placebo: float | None = None
-    noise: float | None = None
+    placebo: Bounds | None = None
+    noise: Bounds | None = None
     deterministic: bool = True
-    intervals: dict[str, Rate | None] = {}  # of "placebo" and "noise"
     hidden: int = 0
-    hidden_shown: int = 0
-
-
-class Direction(msgspec.Struct, kw_only=True):
-    """A direction that a run showed."""
-
-    finding: str
-    model: str
-    steps: tuple[tuple[str, str, str], ...]
-    verdict: ClaimVerdict
+    why: str = ""
+    said: str = ""
+    turns: tuple[Turn, ...] = ()
 
 
 class Figures(msgspec.Struct, kw_only=True):
@@ -152,30 +142,6 @@ class Figures(msgspec.Struct, kw_only=True):
     counts: dict[str, int]
     noise: float | None = None
     sets: tuple[Row, ...] = ()
-    directions: tuple[Direction, ...] = ()
-
-
-class Turn(msgspec.Struct, kw_only=True):
-    """An answer with other groups, the one with the named ones, and on how many texts."""
-
-    other: str
-    named: str
-    seeds: int
-
-
-class Ends(msgspec.Struct, kw_only=True):
-    """What the answers became towards the groups that a goal names.
-
-    ``better`` and ``worse`` count texts on which the favourable answer was given with the named groups only, or with
-    others only; ``difference`` is that of amounts, named minus other.
-    """
-
-    model: str
-    attributes: tuple[str, ...]
-    better: int | None = None
-    worse: int | None = None
-    turns: tuple[Turn, ...] = ()
-    difference: float | None = None
 
 
 class Entry(msgspec.Struct, kw_only=True):
@@ -193,9 +159,6 @@ class Entry(msgspec.Struct, kw_only=True):
     cost_usd: float = 0.0
     priced: Literal["free", "known", "unknown"] = "free"
     figures: Figures | None = None
-    ends: tuple[Ends, ...] = ()
-    reasons: dict[str, tuple[str, ...]] = {}  # finding → why nothing was shown
-    said: dict[str, str] = {}  # finding → its text
     notes: list[str] = []
 
 

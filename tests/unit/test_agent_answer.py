@@ -204,11 +204,8 @@ def test_the_plans_look_at_the_named_groups(found: agent.AgentResult) -> None:
 
 
 def test_directions_are_counted_towards_the_named_groups(found: agent.AgentResult) -> None:
-    (run,) = [r for r in found.record["runs"] if r["name"] == "R2"]
-    (joint,) = [e for e in run["ends"] if e["attributes"] == ["age", "gender"]]
-    assert joint["worse"] > 0
-    assert joint["better"] == 0
-    assert [(t["other"], t["named"]) for t in joint["turns"]] == [("invite", "reject")]
+    (joint,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
+    assert [(t["other"], t["named"]) for t in joint["row"]["turns"]] == [("invite", "reject")]
 
 
 def test_people_who_are_old_women_already_count_the_same_way(tmp_path: Path) -> None:
@@ -217,7 +214,7 @@ def test_people_who_are_old_women_already_count_the_same_way(tmp_path: Path) -> 
     result = agent.run(
         "Does the résumé screener reject older people?", model=model, data=texts, out=tmp_path, cache=False
     )
-    turns = [t for r in result.record["runs"] for e in r["ends"] for t in e["turns"]]
+    turns = [t for q in result.questions for t in q["row"]["turns"]]
     assert turns
     assert {(t["other"], t["named"]) for t in turns} == {("invite", "reject")}
 
@@ -251,16 +248,4 @@ def test_large_figures_are_written_out(found: agent.AgentResult) -> None:
     figures = {"texts": 12_345, "calls": 1_000_000, "calls_per_text": 81.375}
     step = {"kind": "size", "reason": "counted", "figures": figures}
     (told,) = [s.blocks for s in session_report.build(found.session, [step]).sections if s.id == "steps"]
-    assert told[0].lines == (
-        "1. size: counted [12,345 texts; 1,000,000 calls; 81.375 calls a text, controls included]",
-    )
-
-
-def test_an_amount_that_differs_by_much_is_written_out(found: agent.AgentResult) -> None:
-    (q,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
-    runs = [
-        run | {"said": {}, "ends": [entry | {"difference": -12_345.5, "turns": []} for entry in run["ends"]]}
-        for run in found.record["runs"]
-    ]
-    (lead,) = answer.lead(msgspec.convert(found.record | {"runs": runs, "questions": [q]}, Record))
-    assert "the amount is -12,345.5 on average" in lead
+    assert told[0].lines == ("1. size: counted [texts 12,345; calls 1,000,000; calls per text 81.375]",)

@@ -96,12 +96,32 @@ def test_a_proper_request_is_taken() -> None:
 
 
 def test_a_session_of_version_0_2_can_still_be_read(tmp_path: Path) -> None:
-    path = quick(tmp_path, max_calls=400).path
-    record = json.loads((path / "session.json").read_text(encoding="utf-8"))
+    model = Planted(additive={"she|woman": 1.0}, base="constant")
+    result = quick(tmp_path, model, data=texts(60), max_calls=900)
+    told, record = result.to_text(full=True), json.loads((result.path / "session.json").read_text(encoding="utf-8"))
+    assert "instead of" in told
     for run in record["runs"]:
         run["request"] |= {"insertions": False, "scope": "text"}
-    (path / "session.json").write_text(json.dumps(record), encoding="utf-8")
-    assert agent.load(path).to_text()
+        run |= {"ends": [], "reasons": {}, "said": {}}
+        for row in run["figures"]["sets"]:
+            run["ends"].append({"model": "M1", "attributes": row["attributes"], "better": None, "turns": row["turns"]})
+            run["reasons"][row["finding"]] = [row["why"]]
+            run["said"][row["finding"]] = "a sentence"
+    del record["options"]
+    for row in (r for run in record["runs"] for r in run["figures"]["sets"]):
+        earlier(row)
+    for question in record["questions"]:
+        earlier(question["row"])
+    (result.path / "session.json").write_text(json.dumps(record), encoding="utf-8")
+    assert agent.load(result.path).to_text(full=True) == told
+
+
+def earlier(row: dict[str, Any]) -> None:
+    """Make a row of a record one of version 0.2."""
+    row["intervals"] = {name: row[name] for name in ("placebo", "noise")}
+    row |= {name: row[name] and row[name]["value"] for name in ("placebo", "noise")}
+    for name in ("why", "said", "turns"):
+        del row[name]
 
 
 # -- texts and levels ----------------------------------------------------------------------------------
