@@ -1,7 +1,7 @@
 """The command line: a command's module is imported when it is called, and everything else once `main` has begun.
 
-Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 findings at or above ``--fail-on``,
-2 could not run, 3 incomplete, 70 a defect of this tool or of a plug-in, 130 interrupted.
+Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 the rule of ``--fail-on`` holds,
+2 could not run, 3 incomplete or cannot be judged, 70 a defect of this tool or of a plug-in, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def overview(*, whole: bool = False) -> str:
         "  audit --task hiring --model openai:NAME --base-url http://localhost:8000/v1 --dry-run",
         "",
         "`audit COMMAND --help` tells the options of a command.",
-        "Exit codes: 0 ran, 1 findings at or above --fail-on, 2 could not run, 3 incomplete, 70 a defect, 130",
-        "interrupted.",
+        "Exit codes: 0 ran, 1 the rule of --fail-on holds, 2 could not run, 3 incomplete or cannot be judged,",
+        "70 a defect, 130 interrupted.",
     ]
     return "\n".join(lines)

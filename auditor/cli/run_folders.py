@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -281,32 +281,14 @@ def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[st
 
 
 def judge(record: dict[str, object], rule: str | None, *, partial: bool) -> int:
-    """The exit code of a record under ``--fail-on``: incomplete beats findings; says in one line on stderr why."""
-    from auditor.core import rules
+    """The exit code of a record under ``--fail-on``; says in one line on stderr what came of the rule."""
+    from auditor.core.verdict import verdict
 
     if rule is None:
         return EXIT_INCOMPLETE if partial else 0
-    if partial:
-        say(f"--fail-on: not decided, since the run is incomplete: {rule}", to=sys.stderr)
-        return EXIT_INCOMPLETE
-    outcome = rules.evaluate(rule, record)
-    if outcome.holds:
-        reasons = [m.text + (f" ({_some(m.findings)})" if m.findings else "") for m in outcome.matches]
-        say(f"--fail-on: {'; '.join(reasons) or rule}: holds", to=sys.stderr)
-        return 1
-    unwaived = {name: value for name, value in record.items() if name != "waivers"}
-    before = rules.evaluate(rule, unwaived) if record.get("waivers") else outcome
-    if before.holds:
-        waived = [id for m in before.matches for id in m.findings]
-        which = f" ({_some(waived)})" if waived else ""
-        say(f"--fail-on: does not hold, since what it is about is waived{which}: {rule}", to=sys.stderr)
-    else:
-        say(f"--fail-on: does not hold: {rule}", to=sys.stderr)
-    return 0
-
-
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "")
+    made = verdict(record, rule)
+    say(f"--fail-on: {made.said}", to=sys.stderr)
+    return made.code
 
 
 def say_where(path: Path) -> None:

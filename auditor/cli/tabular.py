@@ -133,16 +133,12 @@ def _check_rule(fail_on: str | None, method: str) -> None:
     from auditor.core import rules
     from auditor.core.errors import ConfigError
 
-    measured = {"aequitas": ("share",), "sg": ()}.get(method)
-    if fail_on is None or measured is None:
-        return
-    for rate in rules.rates(rules.parse(fail_on)):
-        if rate.score not in measured:
-            but = "; share(…) is the share over uniform draws of its own" if measured else ""
+    lacks = {"aequitas": ("net",), "sg": ("net", "excess")}.get(method, ())
+    for part in rules.parse(fail_on) if fail_on is not None else ():
+        if part.word in lacks:
             raise ConfigError(
-                f"--fail-on: {rate.text} does not go with --method {method}: its cases are searched for, which says "
-                f"nothing about how often labels change{but}. Use shown or violations > N, or measure the rate with "
-                "--method themis"
+                f"--fail-on: {part.text} does not go with --method {method}: its cases are searched for, which says "
+                "nothing about how often this happens. Use shown, or measure it with --method themis"
             )
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from auditor.core import rules
 from auditor.core.errors import AuditError, ConfigError
 from auditor.core.options import FILE, Amount, AtOnce, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
 from auditor.core.shared_plan import (
@@ -48,8 +49,13 @@ GONE: Mapping[str, object] = {
 
 
 def as_now(stored: Mapping[str, object]) -> dict[str, object]:
-    """Leave out the settings of older versions that are gone, where they were at their default."""
-    return {n: value for n, value in stored.items() if n != "journal" and (n not in GONE or value != GONE[n])}
+    """Leave out the settings of older versions that are gone, where they were at their default, and rules of theirs."""
+    kept = {n: value for n, value in stored.items() if n != "journal" and (n not in GONE or value != GONE[n])}
+    try:
+        rules.parse(str(kept.get("fail_on") or "shown"))
+    except rules.RuleError:
+        del kept["fail_on"]
+    return kept
 
 
 def _all(n: object) -> object:
@@ -81,8 +87,6 @@ def _of_reference(reference: str) -> str:
 
 
 def _of_rule(rule: str | None) -> str | None:
-    from auditor.core import rules
-
     if rule is not None:
         rules.parse(rule)
     return rule
@@ -242,7 +246,7 @@ class Plan(SharedPlan):
     anyway: Annotated[bool, Option("--anyway", MEASURED, RUN | {"resume"},
         "Go on where the positive control was not seen and all first answers are alike.", shapes=False)] = False
     fail_on: Annotated[str | None, AfterValidator(_of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
-        'Exit 1 where this holds: shown, hidden, never, or a rule such as "hidden > 0 or lower(gender) > 2%".',
+        'Exit 1 where any of these holds: "shown, net(gender) > 2%, failed > 5%".',
         shapes=False)] = None
     # fmt: on
 

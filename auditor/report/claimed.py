@@ -368,6 +368,11 @@ class Row:
         return "" if (w := self.waiver) is None else f"until {w.expires} by {w.owner}: {w.reason}"
 
 
+def tested_p(finding: Finding) -> float | None:
+    """The adjusted p value of a finding's own figure; the verdict of a rate of changes is that of other claims."""
+    return None if finding.code.startswith("MUT") else finding.p_adjusted
+
+
 def rows(record: RunRecord) -> list[Row]:
     """Every finding, the shown ones first, then in the order of the record."""
     waived, claims = record.waived, index(record)

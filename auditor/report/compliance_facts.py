@@ -77,7 +77,7 @@ def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
         noise=noise,
         placebo=placebo,
         verdict=f.verdict,
-        p=words.p_value(f.p_adjusted),
+        p=words.p_value(claimed.tested_p(f)),
         notes=f.notes,
         sentence=sentence,
     )

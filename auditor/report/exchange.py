@@ -17,7 +17,7 @@ from auditor.core.protocols import Renderer
 from auditor.core.record import Controls, Plain, RunRecord, read
 from auditor.core.types import FORMAT_VERSION
 from auditor.report import run_checks, words
-from auditor.report.claimed import Row, rows, title
+from auditor.report.claimed import Row, rows, tested_p, title
 from auditor.report.planned import deviations
 
 # -- JUnit ------------------------------------------------------------------------------------------------
@@ -29,9 +29,9 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 class JunitReport(Renderer):
     """One test suite for each model, one test case for each finding.
 
-    A finding that is shown, for its groups or for its words, is a failure, unless it is waived (skipped, with the
-    waiver). What is not determined or was not tested is skipped, with the reason: neither good nor bad. What is
-    bounded is a case without failure. A partial run is an error of its own.
+    A finding that is shown is a failure, unless it is waived (skipped, with the waiver). What is not determined or was
+    not tested is skipped, with the reason: neither good nor bad. What is bounded is a case without failure. A run that
+    is partial or cannot be judged (`auditor.core.verdict`) is an error of its own.
     """
 
     name = "junit"
@@ -40,8 +40,8 @@ class JunitReport(Renderer):
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the document."""
         record = read(record)
-        every, partial = rows(record), run_checks.partial(record)
-        ended = ["error"] if partial else []
+        every, undecided = rows(record), run_checks.undecided(record)
+        ended = ["error"] if undecided else []
         top = Element("testsuites", _counted(title(record), [*map(_state, every), *ended], len(every) + 1))
         run = SubElement(top, "testsuite", _counted("run", ended, 1))
         properties = SubElement(run, "properties")
@@ -53,9 +53,9 @@ class JunitReport(Renderer):
             *((f"waiver {i}", line) for i, line in enumerate(waivers.lines(record), 1)),
         ):
             SubElement(properties, "property", _safe(name=name, value=value))
-        complete = SubElement(run, "testcase", _safe(classname="run", name="complete", time="0"))
-        if partial:
-            SubElement(complete, "error", _safe(message=partial))
+        judged = SubElement(run, "testcase", _safe(classname="run", name="judged", time="0"))
+        if undecided:
+            SubElement(judged, "error", _safe(message=undecided))
         for model in dict.fromkeys(row.finding.model for row in every):
             mine = sorted((r for r in every if r.finding.model == model), key=lambda r: (r.key, r.finding.id))
             suite = SubElement(top, "testsuite", _counted(model, [_state(row) for row in mine], len(mine)))
@@ -125,15 +125,16 @@ class SarifReport(Renderer):
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the log; ASCII only."""
         record = read(record)
-        every, partial = rows(record), run_checks.partial(record)
+        every, undecided = rows(record), run_checks.undecided(record)
         codes = list(dict.fromkeys(row.finding.code for row in every))
         seen: Counter[str] = Counter()
         version, rules = _plain(record.tool_version or "0"), [_rule(code) for code in codes]
-        notes = {"toolExecutionNotifications": [{"level": "error", "message": _message(partial)}]} if partial else {}
+        notes = [{"level": "error", "message": _message(undecided)}] if undecided else []
+        notified = {"toolExecutionNotifications": notes} if notes else {}
         waived = [msgspec.structs.asdict(item) for item in record.waivers.items]
         run = {
             "tool": {"driver": {"name": "llm-bias-auditor", "version": version, "rules": rules}},
-            "invocations": [{"executionSuccessful": not partial, **notes}],
+            "invocations": [{"executionSuccessful": not undecided, **notified}],
             "automationDetails": {"id": f"llm-bias-audit/{_plain(record.id or 'run')}"},
             "columnKind": "unicodeCodePoints",
             "results": [_sarif(row, codes, seen) for row in every],
@@ -182,7 +183,7 @@ def _sarif(row: Row, codes: list[str], seen: Counter[str]) -> dict[str, object]:
             "finding": _plain(f.id),
             "verdict": f.verdict,
             "rate": rate and {name: getattr(rate, name) for name in ("value", "low", "high", "level", "n")},
-            "p_adjusted": f.p_adjusted,
+            "p_adjusted": tested_p(f),
             "variants": [_plain(v) for v in f.exemplars],
         },
     }
@@ -208,15 +209,16 @@ MAX_ANNOTATIONS = 10  # GitHub shows no more of one kind for one step
 
 
 def workflow_commands(plain: Plain | RunRecord) -> list[str]:
-    """Workflow commands: a warning for each finding that is shown and not waived, an error for a partial run.
+    """Workflow commands: a warning for each finding that is shown and not waived, an error for an undecided run.
 
     Examples
     --------
     >>> workflow_commands({"status": "partial", "status_reason": "Interrupted.", "findings": []})
-    ['::error title=Audit incomplete::Partial run: Interrupted. The figures cover what was answered until then.']
+    ['::error title=Audit undecided::Partial run: Interrupted. The figures cover what was answered until then.']
     """
     record = read(plain)
-    lines = [_command("error", "Audit incomplete", partial)] if (partial := run_checks.partial(record)) else []
+    undecided = run_checks.undecided(record)
+    lines = [_command("error", "Audit undecided", undecided)] if undecided else []
     shown = [row for row in rows(record) if row.finding.verdict == "shown" and row.waiver is None]
     kept = shown if len(shown) <= MAX_ANNOTATIONS else shown[: MAX_ANNOTATIONS - 1]
     for row in kept:

@@ -11,7 +11,7 @@ from rich.text import Text
 from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import RunRecord
 from auditor.core.types import Case, Finding, Prompt, Variant
-from auditor.report import cards, tabular_report, words
+from auditor.report import cards, claimed, tabular_report, words
 from auditor.report.page import Page
 
 COMPARED = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}
@@ -147,8 +147,8 @@ def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, .
     """A card, and what was asked and answered in its cells that are not ``seen`` yet."""
     finding = shown.finding
     card(page, shown)
-    if finding.rate is not None and finding.p_adjusted is not None:
-        page.paragraph(f"p = {finding.p_value:.2g}, adjusted {finding.p_adjusted:.2g}", indent="  ")
+    if finding.rate is not None and (p := claimed.tested_p(finding)) is not None:
+        page.paragraph(f"p = {finding.p_value:.2g}, adjusted {p:.2g}", indent="  ")
     if shown.more:
         page.line()
         page.line(words.plural(len(shown.more), "more example"), "bold")

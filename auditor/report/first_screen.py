@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.record.base import NOT_CLEAR
+from auditor.core.verdict import verdict
 from auditor.measure.claims import OTHERS
 from auditor.report import claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
@@ -164,6 +165,8 @@ def _headline(record: RunRecord, first: Statement | None, names: Names) -> tuple
             return "not_tested", "no two texts were compared", "what the suite measures stands below"
         few = f"{words.plural(len(net), 'comparison')} with too few texts" if net else "no text was compared"
         return "not_tested", "nothing was tested", few
+    if (made := verdict(record)).state == "cannot be judged":
+        return "not_tested", "this run cannot be judged", "; ".join(made.why)
     bounded = [c for c in tested if c.verdict == "bounded"]
     untested = len(net) - len(tested)
     rest = f"; {words.count(untested)} more had too few texts" if untested else ""

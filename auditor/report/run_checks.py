@@ -10,6 +10,7 @@ from auditor.core.record.base import Losses, Unread
 from auditor.core.record.controls import Control, PositiveControl
 from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
+from auditor.core.verdict import verdict
 from auditor.measure.outliers import MIN_UNITS, MIN_VALUES
 from auditor.report import words
 
@@ -32,6 +33,14 @@ def partial(record: RunRecord) -> str:
         return ""
     reason = (record.status_reason or "no reason was recorded").rstrip(".")
     return f"Partial run: {reason}.{'' if variant(record) else ' The figures cover what was answered until then.'}"
+
+
+def undecided(record: RunRecord) -> str:
+    """Why a run decides nothing, as a sentence: it is partial, or cannot be judged; empty for any other."""
+    made = verdict(record)
+    if made.state == "cannot be judged":
+        return words.sentence(f"cannot be judged: {'; '.join(made.why)}")
+    return partial(record)
 
 
 def _caution(record: RunRecord, caution: Caution) -> str:

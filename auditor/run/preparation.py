@@ -29,7 +29,7 @@ from auditor.run.stages import (
     dictionaries_of,
     reads_texts,
     require,
-    require_references,
+    require_names,
     shuffled,
     source_texts,
     stages,
@@ -112,7 +112,7 @@ def prepare(
     if cases is None:
         _require_claims(plan, task, made.seeds)
     chosen = dictionaries_of(plan)
-    require_references(plan, made.suite, chosen)
+    require_names(plan, made.suite, chosen)
     if models is None:
         models = _models(plan, task) if need_models else []
     if isinstance(task, traffic.Traffic):

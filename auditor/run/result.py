@@ -18,6 +18,7 @@ from auditor.core.record import RunRecord
 from auditor.core.record.rows import ExpectedTexts
 from auditor.core.shown import plural
 from auditor.core.types import Finding, Progress, SourceText
+from auditor.core.verdict import Verdict, verdict
 from auditor.run import again, dryrun
 from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
 from auditor.run.loop import Loop
@@ -77,11 +78,9 @@ class Result:
         """Rates with intervals, as plain records."""
         return tuple(self.record["estimates"])
 
-    def fails(self, rule: str | None) -> bool:
-        """Whether ``rule`` of ``--fail-on`` holds (`auditor.core.rules`); waived findings do not count."""
-        from auditor.core import rules
-
-        return rule is not None and bool(rules.evaluate(rule, self.record).holds)
+    def judge(self, rule: str = "shown") -> Verdict:
+        """What came of ``rule`` (`auditor.core.rules`): its state, why, and the exit code of ``--fail-on``."""
+        return verdict(self.record, rule)
 
     def to_json(self) -> str:
         """``run.json`` as text."""

@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
+from auditor.core import rules
 from auditor.core.errors import ConfigError, PluginError, UnknownValue
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan
@@ -138,25 +139,31 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
     return Stages(suite, gate, number, _placebos(suite, dictionaries, task))
 
 
-def require_references(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) -> None:
-    """Refuse a ``--reference`` that no claim of this run could have.
+def require_names(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) -> None:
+    """Refuse a ``--reference`` or a rule of ``--fail-on`` that no claim of this run could be about.
 
     Raises
     ------
     UnknownValue
         No attribute or group that the run changes has this name.
+    ConfigError
+        A rule is about several attributes, and the run changes one at a time.
     """
     from auditor.perturb.grammar.cases import GrammarSuite
     from auditor.run.own_pairs import Pairs
 
     known: dict[str, Collection[str]] = {d.attribute: d.groups for d in dictionaries}
+    changed = set(plan.attributes or (d.attribute for d in dictionaries if d.default))
+    changed |= {group.partition(":")[0] for group in plan.groups}
     if isinstance(suite, Pairs):
         known = {attribute: sorted(groups) for attribute, groups in sorted(suite.groups.items())}
+        changed = set(known)
     elif isinstance(suite, GrammarSuite):
-        rules = [rule for rule in suite.grammar.rules.values() if rule.attribute in suite.grammar.attributes]
-        known = {str(rule.attribute): [] for rule in rules}
-        for rule in rules:
+        written = [rule for rule in suite.grammar.rules.values() if rule.attribute in suite.grammar.attributes]
+        known = {str(rule.attribute): [] for rule in written}
+        for rule in written:
             known[str(rule.attribute)] = [*known[str(rule.attribute)], *rule.groups]
+        changed = set(known)
     elif plan.suite not in OWN or isinstance(suite, StoredCases):
         return  # its cases say which groups there are
     for attribute, group in plan.references.items():
@@ -164,6 +171,11 @@ def require_references(plan: Plan, suite: Suite, dictionaries: Sequence[Dictiona
             raise UnknownValue("--reference", attribute, "attribute", known)
         if group not in known[attribute]:
             raise UnknownValue("--reference", group, f"group of {attribute}", known[attribute])
+    for part in rules.parse(plan.fail_on) if plan.fail_on else ():
+        if unknown := [name for name in part.about if name not in changed]:
+            raise UnknownValue(f"--fail-on {part.text}:", unknown[0], "attribute in this run", sorted(changed))
+        if plan.order < 2 and (part.word == "hidden" or len(part.about) > 1):
+            raise ConfigError(f"--fail-on {part.text}: takes attributes that are changed together: --order 2.")
 
 
 def create(registry: Registry[P], name: str, offered: Mapping[str, object]) -> P:

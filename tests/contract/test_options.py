@@ -43,7 +43,7 @@ SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
     "epsilon": st.lists(st.floats(0, 1), min_size=1),
     "delta": st.floats(0.001, 0.999) | st.sampled_from([2.0, 5.5]),
     "temperature": st.floats(0, 2) | st.just("none"),
-    "fail_on": st.sampled_from(["shown", "never", "hidden > 0"]),
+    "fail_on": st.sampled_from(["shown", "failed > 5%", "hidden > 0"]),
     "suite": st.sampled_from(["mutation", "grammar"]),
     "gate": st.sampled_from(["constructs", "dependency"]),
     "oracle": st.sampled_from(["label", "probability"]),

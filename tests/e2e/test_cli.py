@@ -301,7 +301,7 @@ def test_fail_on_sets_the_exit_code(tmp_path: Path) -> None:
     spec = ("--task", "sentiment", "--data", tmp_path / "many.txt", "--model", "python:biased:model")
     audit(*spec, cwd=tmp_path, code=0)
     audit(*spec, "--fail-on", "shown", cwd=tmp_path, code=1)
-    audit(*spec, "--fail-on", "never", cwd=tmp_path, code=0)
+    audit(*spec, "--fail-on", "net(gender) > 99%", cwd=tmp_path, code=3)  # its control was not seen
 
 
 def test_generate_then_score_any_gateway(tmp_path: Path) -> None:

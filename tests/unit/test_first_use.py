@@ -180,7 +180,11 @@ def said(argv: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, 
         (["--task", "nope.yaml"], "audit list tasks", "Did you"),
         (["--task", "sentiment", "--model", "recorded:nothing"], "audit generate", "Did you"),
         (["--task", "sentiment", "--model", "http:nothing.yaml"], "answer: choices[0].message.content", "docs/"),
-        (["--task", "sentiment", "--fail-on", "foo > 2"], "expected one of shown, hidden", "docs/"),
+        (
+            ["--task", "sentiment", "--fail-on", "foo > 2"],
+            "write shown, shown(ATTRIBUTE), net(ATTRIBUTE) > 2%",
+            "docs/",
+        ),
     ],
 )
 def test_a_slip_is_answered_with_what_helps(

@@ -180,32 +180,28 @@ def test_the_effect_is_what_so_many_draws_show(always_valid: bool) -> None:
     ("rule", "code"),
     [
         ("shown", 1),
-        ("rate(sex) > 0.3", 1),
-        ("causal(sex) > 30% and group(sex) > 30%", 1),
-        ("lower(group(sex)) > 90%", 0),
-        ("apparent_causal(sex) > 0.9", 0),
-        ("violations > 17", 1),
-        ("violations > 18", 0),
-        ("never", 0),
+        ("shown(sex)", 1),
+        ("excess(sex) > 30%", 1),
+        ("net(sex) > 30%", 1),
+        ("net(sex) > 90%, excess(sex) > 90%", 0),
     ],
 )
 def test_rules_set_the_exit_code(rule: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(["tabular", *BY_SEX, "--fail-on", rule]) == code
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("--fail-on:")]
-    assert line.endswith(": holds" if code else f"does not hold: {rule}")
+    assert line.startswith(f"--fail-on: {'holds' if code else 'does not hold'}: {rule.partition(',')[0]}")
     assert audit(["report", str(folder()), "--fail-on", rule]) == code
 
 
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (("--fail-on", "rate(x) > 0"), "rate(x) was not measured in this run. Measured: apparent_causal(sex); "),
-        (("--fail-on", "hidden"), "two protected columns or more"),
-        (("--fail-on", "failed > 0"), "where a language model or a server is asked"),
-        (("--method", "sg", "--fail-on", "rate(sex) > 0"), "does not go with --method sg"),
-        (("--method", "aequitas", "--fail-on", "not group(sex) > 0"), "share(…) is the share over uniform draws"),
-        (("--fail-on", "group(sex: a -> b) > 0"), "has no direction"),
-        (("--fail-on", "group(sex) >"), "expected a number"),
+        (("--fail-on", "net(sx) > 2%"), "'sx': no such attribute in this run. Did you mean 'sex'?"),
+        (("--fail-on", "net(sex) > 2"), "write net(sex) > 2%"),
+        (("--fail-on", "rate(sex) > 0"), "rate is gone: write excess(ATTRIBUTE) > 2%"),
+        (("--fail-on", "lower(group(sex)) > 2%"), "lower is gone: write excess(ATTRIBUTE) > 2%"),
+        (("--method", "sg", "--fail-on", "shown, excess(sex) > 2%"), "does not go with --method sg"),
+        (("--method", "aequitas", "--fail-on", "net(sex) > 2%"), "does not go with --method aequitas"),
     ],
 )
 def test_rules_that_cannot_apply_are_told(
@@ -217,12 +213,22 @@ def test_rules_that_cannot_apply_are_told(
 
 def test_the_share_of_aequitas_and_hidden_rows_have_rules(capsys: pytest.CaptureFixture[str]) -> None:
     extra = ("--method", "aequitas", "--set", "generated=20")
-    assert audit(["tabular", *BY_SEX, *extra, "--fail-on", "share(sex) > 30%"]) == 1
+    assert audit(["tabular", *BY_SEX, *extra, "--fail-on", "excess(sex) > 10%"]) == 1
     two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both"]
     assert audit(["tabular", *two, "--fail-on", "hidden > 0"]) == 1
-    assert "several columns together" in capsys.readouterr().err
+    assert "--fail-on: holds: hidden > 0: " in capsys.readouterr().err
     none = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:never"]
     assert audit(["tabular", *none, "--fail-on", "hidden > 0"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"), [("hidden > 0", "no attributes were changed together"), ("failed > 5%", "no calls were counted")]
+)
+def test_a_rule_about_what_was_not_tested_is_not_answered_with_0(
+    rule: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit(["tabular", *BY_SEX, "--fail-on", rule]) == 3
+    assert f"--fail-on: cannot be judged: {why}" in capsys.readouterr().err
 
 
 def test_an_incomplete_run_beats_the_rule() -> None:
