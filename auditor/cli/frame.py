@@ -108,10 +108,10 @@ def _page(name: str) -> str:
 
 def _rule(text: str | None) -> str | None:
     """Tell a slip in a rule before anything is asked."""
-    from auditor.core import rules
+    from auditor.core.fail_on import parse
 
     if text is not None:
-        rules.parse(text)
+        parse(text)
     return text
 
 

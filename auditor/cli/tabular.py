@@ -130,11 +130,11 @@ def _outlook(plan: TabularPlan, format: str) -> str:
 
 def _check_rule(fail_on: str | None, method: str) -> None:
     """Refuse, before anything is asked, a rule about rates that a method does not measure."""
-    from auditor.core import rules
     from auditor.core.errors import ConfigError
+    from auditor.core.fail_on import parse
 
     lacks = {"aequitas": ("net",), "sg": ("net", "excess")}.get(method, ())
-    for part in rules.parse(fail_on) if fail_on is not None else ():
+    for part in parse(fail_on) if fail_on is not None else ():
         if part.word in lacks:
             raise ConfigError(
                 f"--fail-on: {part.text} does not go with --method {method}: its cases are searched for, which says "

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from auditor.core import rules
 from auditor.core.errors import AuditError, ConfigError
+from auditor.core.fail_on import RuleError, parse
 from auditor.core.options import FILE, Amount, AtOnce, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
 from auditor.core.shared_plan import (
     ASKED,
@@ -52,8 +52,8 @@ def as_now(stored: Mapping[str, object]) -> dict[str, object]:
     """Leave out the settings of older versions that are gone, where they were at their default, and rules of theirs."""
     kept = {n: value for n, value in stored.items() if n != "journal" and (n not in GONE or value != GONE[n])}
     try:
-        rules.parse(str(kept.get("fail_on") or "shown"))
-    except rules.RuleError:
+        parse(str(kept.get("fail_on") or "shown"))
+    except RuleError:
         del kept["fail_on"]
     return kept
 
@@ -88,7 +88,7 @@ def _of_reference(reference: str) -> str:
 
 def _of_rule(rule: str | None) -> str | None:
     if rule is not None:
-        rules.parse(rule)
+        parse(rule)
     return rule
 
 

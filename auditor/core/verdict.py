@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from auditor.core.errors import ConfigError, UnknownValue
+from auditor.core.fail_on import Part, parse
 from auditor.core.record import Claim, Plain, RunRecord, read
 from auditor.core.record.measured import Family
-from auditor.core.rules import Part, parse
 from auditor.core.types import Finding
 
 State = Literal["holds", "does not hold", "cannot be judged", "incomplete"]

@@ -79,7 +79,7 @@ class Result:
         return tuple(self.record["estimates"])
 
     def judge(self, rule: str = "shown") -> Verdict:
-        """What came of ``rule`` (`auditor.core.rules`): its state, why, and the exit code of ``--fail-on``."""
+        """What came of ``rule`` (`auditor.core.fail_on`): its state, why, and the exit code of ``--fail-on``."""
         return verdict(self.record, rule)
 
     def to_json(self) -> str:

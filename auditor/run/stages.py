@@ -8,8 +8,8 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
-from auditor.core import rules
 from auditor.core.errors import ConfigError, PluginError, UnknownValue
+from auditor.core.fail_on import parse
 from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan
 from auditor.core.protocols import Gate, PlaceboMaker, Suite
@@ -171,7 +171,7 @@ def require_names(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) 
             raise UnknownValue("--reference", attribute, "attribute", known)
         if group not in known[attribute]:
             raise UnknownValue("--reference", group, f"group of {attribute}", known[attribute])
-    for part in rules.parse(plan.fail_on) if plan.fail_on else ():
+    for part in parse(plan.fail_on) if plan.fail_on else ():
         if unknown := [name for name in part.about if name not in changed]:
             raise UnknownValue(f"--fail-on {part.text}:", unknown[0], "attribute in this run", sorted(changed))
         if plan.order < 2 and (part.word == "hidden" or len(part.about) > 1):
