@@ -45,8 +45,8 @@ class Verdict:
     def said(self) -> str:
         """What came of the rule, in a line without its full stop."""
         waived = f", since what it is about is waived ({_listed(self.waived)})" if self.waived else ""
-        found = f" ({_listed(self.findings)})" if self.findings else ""
-        return f"{self.state}{waived}: {'; '.join(self.why)}{found}"
+        listed = f" ({_listed(self.findings)})" if self.findings else ""
+        return f"{self.state}{waived}: {'; '.join(self.why)}{listed}"
 
 
 Told = tuple[Claim, tuple[str, ...]]  # a claim and the findings that say it
@@ -130,8 +130,8 @@ def _failed(record: RunRecord, part: Part) -> Verdict:
     asked = counts.rows_asked or (counts.fresh or 0) + (counts.cached or 0) or counts.answers
     if not counts.lost or not asked:
         return Verdict(state="cannot be judged", why=("no calls were counted",))
-    told = f"{part.text}: {lost:,} of {asked:,} calls without an answer ({100 * lost / asked:.3g} %)"
-    return Verdict(state="holds" if lost / asked > part.limit else "does not hold", why=(told,))
+    why = f"{part.text}: {lost:,} of {asked:,} calls without an answer ({100 * lost / asked:.3g} %)"
+    return Verdict(state="holds" if lost / asked > part.limit else "does not hold", why=(why,))
 
 
 def _hidden(record: RunRecord, part: Part) -> Verdict:
