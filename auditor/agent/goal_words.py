@@ -37,6 +37,11 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return [word for words in self.tasks.values() for word in words]
 
     @property
+    def of_goals(self) -> list[str]:
+        """What a goal may say beside its people."""
+        return [*self.of_tasks, *self.legal, *self.intent]
+
+    @property
     def ignored(self) -> frozenset[str]:
         """Words that name nobody."""
         return frozenset((*self.generic.split(), *self.nobody.split()))
@@ -57,39 +62,31 @@ def plain_words(text: str) -> str:
     return " ".join(re.sub(r"[^\w', -]", " ", spaced).split())
 
 
+def found_in(word: str, plain: str) -> str | None:
+    """The words of ``plain`` that ``word`` (a star for any ending) matches."""
+    body = re.escape(word.rstrip("*")) + (r"\w*" if word.endswith("*") else "")
+    match = re.search(rf"(?<![\w-]){body}(?![\w])", plain)
+    return None if match is None else match.group()
+
+
 @lru_cache(maxsize=1)
 def terms() -> dict[str, tuple[tuple[str, str], ...]]:
     """Phrase → (attribute, group), of the shipped dictionaries and of `Words`; a word of two attributes has both."""
     from auditor.perturb import dictionaries
 
     known = known_words()
-    phrases: dict[str, set[tuple[str, str]]] = {}
-    for phrase, where in known.groups.items():
-        attribute, _, place = where.partition(":")
-        phrases[phrase] = {(attribute, place)}
+    phrases = {phrase: {(at.partition(":")[0], at.partition(":")[2])} for phrase, at in known.groups.items()}
     phrases |= {name: {("nationality", group)} for name, group in known.countries.items()}
-    for name in dictionaries.builtin():
-        loaded = dictionaries.load(name)
+    for loaded in map(dictionaries.load, dictionaries.builtin()):
         for term in loaded.terms:
             phrase = plain_words(term.text)
-            group = loaded.groups[term.group]
-            if (
-                len(phrase) < 3
-                or phrase in known.not_groups
-                or group.unmarked
-                or term.slot.startswith(SKIPPED_SLOTS)
-                or term.role == "name"
-            ):
+            apart = term.role == "name" or term.slot.startswith(SKIPPED_SLOTS) or loaded.groups[term.group].unmarked
+            if len(phrase) < 3 or phrase in known.not_groups or apart:
                 continue
-            for form in _forms(phrase):
+            plural = " " not in phrase and phrase.endswith(("an", "ish", "er", "or", "st", "im"))
+            for form in (phrase, phrase + "s") if plural else (phrase,):
                 phrases.setdefault(form, set()).add((loaded.attribute, term.group))
     return {phrase: tuple(sorted(places)) for phrase, places in phrases.items() if len(places) == 1}
-
-
-def _forms(phrase: str) -> Iterable[str]:
-    yield phrase
-    if " " not in phrase and phrase.endswith(("an", "ish", "er", "or", "st", "im")):
-        yield phrase + "s"
 
 
 THAN = re.compile(r"\b(?:than|versus|vs|compared (?:to|with)|as opposed to|instead of|over(?![ -]?\d))\b")
@@ -101,20 +98,9 @@ Place = tuple[int, str, str]  # where in a goal a group is named: its attribute 
 
 
 def compared(plain: str, places: Iterable[Place]) -> dict[str, set[str]]:
-    """The groups that a goal compares the others of their attribute with.
+    """The groups behind the word that compares, by attribute; ``places`` is where the goal names which group.
 
-    Parameters
-    ----------
-    plain : str
-        The goal in lower case.
-    places : iterable of (int, str, str)
-        Where it names which group of which attribute.
-
-    Returns
-    -------
-    dict of str to set of str
-        Attribute → the groups behind the word that compares. Attributes are left out where it stands before or
-        behind all of their groups, or between two mentions of one.
+    Attributes are left out where the word is before or behind all of their groups, or between two mentions of one.
 
     Examples
     --------

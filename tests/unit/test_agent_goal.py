@@ -65,7 +65,7 @@ ASKED_BACK = [
     ("Does our lending and hiring tool treat women differently?", "several tasks: hiring (hiring); lending (lending)"),
     ("Does the legal model treat men and women differently?", "Which legal task is meant: ecthr"),
     ("What is the capital of France?", "which decision is meant"),
-    ("Does hirring treat women differently?", "Close to a known word: hirring (hiring)"),
+    ("Does hirring treat women differently?", "close to a known word: hirring → hiring?"),
     ("hiring by disabillity", "disabillity → disability?"),
     ("women " * 500, "characters"),
     ("Do left-handed applicants get rejected by the hiring model?", "No attribute covers 'left-handed'"),
