@@ -307,6 +307,5 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
         "then": [
             "fresh: texts that the pilot did not ask test what the goal names, at level 0.025",
             "again: further fresh texts at level 0.0125, then 0.00625, for sets that stay open and changed answers",
-            "search: where hidden changes were seen; it settles nothing",
         ],
     }

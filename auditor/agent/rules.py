@@ -1,8 +1,7 @@
 """The default planner: rules, no language model. Equal goals, texts, models and seeds give equal steps.
 
-A pilot on few texts looks where answers change; a fresh run on texts that nobody asked yet tests the question;
-what stays open, or looks hidden, is looked at again as long as texts and budget last. Each decision
-names the figures it read.
+A pilot on few texts looks where answers change; a fresh run on texts that nobody asked yet tests the question; what
+stays open is asked again as long as texts and budget last. Each decision names the figures it read.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from auditor.agent import figures as measured
-from auditor.agent.session import LEAST_CALLS, Changed, Session
+from auditor.agent.session import Changed, Session
 from auditor.agent.values import Entry, Request, Row
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.shown import plural, verb
@@ -34,6 +33,8 @@ MOST_FRESH = 3
 MORE_REPLICATES = 5
 OVERHEAD = 1.25  # controls, canaries and the confirmation of hidden changes
 SPARE_SHARE = 0.3  # of the fresh texts that stay back for a second look
+PILOT = "a pilot on a quarter of the texts at most: it shows where to look, and settles nothing"
+NO_PILOT = "too few texts to spend some on a pilot: all of them test what the goal names"
 
 
 class Next(NamedTuple):
@@ -48,8 +49,7 @@ class Rules:
     """Plans a session by rules; `go` runs it to its end."""
 
     def __init__(self, session: Session) -> None:
-        self.session = session
-        self.goal = session.settings.goal
+        self.session, self.goal = session, session.settings.goal
         self.base = Request(
             purpose="pilot", texts=1, attributes=self.goal.attributes, groups=self.goal.changes, order=self.goal.order
         )
@@ -57,18 +57,20 @@ class Rules:
         self.few = ""  # that few texts name all attributes of the goal
 
     def first(self) -> Request:
-        """Look at the texts, without asking anything, and plan the pilot.
+        """Look at the texts, without asking anything, and plan the pilot; where its texts would be missed, the test.
 
         Raises `ConfigError` where neither the texts nor a grammar can be used for these attributes.
         """
         self.base = self._material()
-        request = self._opening()
+        have = self.session.pool.left
+        request = replace(self.base, texts=PILOT_TEXTS if self.base.grammar else _pilot(have))
+        if not self.base.grammar and have < FEW_TEXTS:
+            request = replace(self.base, purpose="fresh", texts=have)
         sized = self.session.dry_run(request)
         self.calls_per_text = OVERHEAD * sized.calls / max(1, sized.texts or request.texts)
         affordable = self._affordable(PILOT_SHARE if request.purpose == "pilot" else 1.0)
         texts = max(min(request.texts, affordable), min(FEWEST, request.texts))
-        more = {"calls_per_text": round(self.calls_per_text, 3), "texts_chosen": texts}
-        figures = sized._asdict() | more
+        figures = sized._asdict() | {"calls_per_text": round(self.calls_per_text, 3), "texts_chosen": texts}
         self.session.step("size", "what the pilot would ask, counted before asking", figures=figures)
         return replace(request, texts=texts)
 
@@ -78,15 +80,8 @@ class Rules:
         self._require_budget("--max-calls, --max-cost or --max-seconds")
         first = self.first()
         self._require_budget("--max-seconds")
-        pilot = session.run(
-            first,
-            "a pilot on a quarter of the texts at most: it shows where to look, and settles nothing"
-            if first.purpose == "pilot"
-            else "too few texts to spend some on a pilot: all of them test what the goal names",
-        )
-        if why := measured.unread(pilot.figures):
-            return why
-        while not session.broke():
+        done = pilot = session.run(first, PILOT if first.purpose == "pilot" else NO_PILOT)
+        while not (why := measured.unread(done.figures)) and not session.broke():
             following = self._next(pilot)
             if isinstance(following, str):
                 return following + self.few
@@ -96,9 +91,9 @@ class Rules:
                 raise
             except UserError:
                 return f"run R{len(session.runs)} could not be done; its note says why"
-            if nothing := measured.unread(done.figures):
-                return session.broke() or nothing
-        return f"the budget ended the session: {session.broke()}"
+        if done is pilot and why:
+            return why
+        return session.broke() or why if why else f"the budget ended the session: {session.broke()}"
 
     def _require_budget(self, options: str) -> None:
         if (spare := self.session.broke()) and not self.session.old:
@@ -111,79 +106,62 @@ class Rules:
         session, goal, plain = self.session, self.goal, self.base
         generated = replace(plain, suite="grammar", groups=())
         if not session.pool.seeds:
-            if not self._has_grammar():
+            if not self._grammar():
                 raise ConfigError(
                     f"The task {session.task.name!r} has neither texts nor a grammar. Give texts with --data FILE."
                 )
             session.step("look", "the task brings no texts: cases come from its grammar", figures={})
             return generated
-        figures: dict[str, int] = {}
-
-        def look(reason: str, request: Request) -> Request:
-            if not request.grammar:
-                session.scan(request, keep=_pilot)
-            session.step("look", reason, figures=figures)
-            if goal.attributes and goal.order > 1 and not request.grammar and named.joint < LEAST_JOINT:
-                names = listing([*goal.attributes])
-                self.few = (
-                    f"; {named.joint} of {plural(named.texts, 'text')} {verb(named.joint, 'names', 'name')} {names} "
-                    "together, and others that do (--data) would tell more"
-                )
-            return request
-
-        named = session.scan(plain)
-        figures |= {"texts": named.texts, "usable": named.usable}
-        several = goal.attributes is None or len(goal.attributes) > 1
-        least = "joint" if goal.order > 1 else "least"
-        figures |= {least: named.joint} if several else {}
-        if named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts):
-            return look("enough texts name the attributes: their words are exchanged", plain)
+        named, names = session.scan(plain), listing([*(goal.attributes or ())])
+        figures = {"texts": named.texts, "usable": named.usable}
+        if goal.attributes is None or len(goal.attributes) > 1:
+            figures["joint" if goal.order > 1 else "least"] = named.joint
+        enough = named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts)
         own = session.settings.options.data is not None or session.settings.seeds is not None
-        if not own and goal.order > 1 and named.joint < LEAST_TEXTS and self._makes_joint(generated):
-            return look("too few texts name the attributes together: cases come from the grammar", generated)
-        if not own and named.usable < LEAST_TEXTS and self._has_grammar() and self._makes(generated):
-            return look("too few texts name the attributes: cases come from the grammar", generated)
-        if not named.usable:
-            names = ", ".join(goal.attributes or ()) or "any attribute"
+        reason = "few texts name the attributes, and nothing else reaches them"
+        if enough:
+            reason = "enough texts name the attributes: their words are exchanged"
+        elif not own and goal.order > 1 and named.joint < LEAST_TEXTS and self._makes(generated, joint=True):
+            session.step(
+                "look", "too few texts name the attributes together: cases come from the grammar", figures=figures
+            )
+            return generated
+        elif not own and named.usable < LEAST_TEXTS and self._makes(generated):
+            session.step("look", "too few texts name the attributes: cases come from the grammar", figures=figures)
+            return generated
+        elif not named.usable:
             raise ConfigError(
-                f"None of the {plural(named.texts, 'text')} names people by {names}. "
+                f"None of the {plural(named.texts, 'text')} names people by "
+                f"{', '.join(goal.attributes or ()) or 'any attribute'}. "
                 "Give texts about these people with --data, or ask about others. See: audit list dictionaries"
             )
-        return look("few texts name the attributes, and nothing else reaches them", plain)
+        session.scan(plain, keep=_pilot)
+        session.step("look", reason, figures=figures)
+        if goal.attributes and goal.order > 1 and named.joint < LEAST_JOINT:
+            self.few = (
+                f"; {named.joint} of {plural(named.texts, 'text')} {verb(named.joint, 'names', 'name')} {names} "
+                "together, and others that do (--data) would tell more"
+            )
+        return plain
 
-    def _makes(self, request: Request) -> bool:
-        """Whether the grammar has words for the attributes of the goal."""
+    def _grammar(self) -> Collection[str]:
+        """The attributes of the task's grammar; none where there is no grammar."""
+        from auditor.perturb import grammar
+
+        name = self.session.task.name
+        return grammar.load(name).attributes if name in grammar.available() else ()
+
+    def _makes(self, request: Request, *, joint: bool = False) -> bool:
+        """Whether the grammar has words for the attributes of the goal, with ``joint`` for all of them."""
+        known = self._grammar()
+        if not known or (joint and not (self.goal.attributes and set(self.goal.attributes) <= set(known))):
+            return False
         try:
             return bool(self.session.dry_run(request).valid)
         except UserError:
             return False
 
-    def _makes_joint(self, request: Request) -> bool:
-        """Whether the grammar has words for all attributes of the goal."""
-        from auditor.perturb import grammar
-
-        return (
-            self.goal.attributes is not None
-            and self._has_grammar()
-            and set(self.goal.attributes) <= set(grammar.load(self.session.task.name).attributes)
-            and self._makes(request)
-        )
-
-    def _has_grammar(self) -> bool:
-        from auditor.perturb import grammar
-
-        return self.session.task.name in grammar.available()
-
     # -- how much -------------------------------------------------------------------------------------
-
-    def _opening(self) -> Request:
-        """A pilot; where its texts would be missed, the test itself."""
-        have = self.session.pool.left
-        if self.base.grammar:
-            return replace(self.base, texts=PILOT_TEXTS)
-        if have < FEW_TEXTS:
-            return replace(self.base, purpose="fresh", texts=have)
-        return replace(self.base, texts=_pilot(have))
 
     def _affordable(self, share: float = 1.0, most: int = FRESH_TEXTS) -> int:
         """Texts that ``share`` of what is left pays for."""
@@ -204,7 +182,7 @@ class Rules:
     def _next(self, pilot: Entry) -> Next | str:
         """The next run, or why there is none."""
         runs = self.session.runs
-        if done := [r for r in runs if r.calls and r.texts and r.purpose != "search"]:
+        if done := [r for r in runs if r.calls and r.texts]:
             self.calls_per_text = max(r.calls / r.texts for r in done)  # as the runs so far needed them
         fresh = [r for r in runs if r.purpose == "fresh"]
         if not fresh:
@@ -212,23 +190,17 @@ class Rules:
         unsettled = self._open()
         candidates = [row for row in unsettled if measured.promising(row)]
         if candidates and len(fresh) < MOST_FRESH:
-            following = self._again(candidates)
-            if not isinstance(following, str):
-                return following
-            why = following
-        elif candidates:
-            why = "what is open was tested on fresh texts three times; a fourth test would have too low a level"
-        elif unsettled:
-            why = "no open attribute set changed more answers than placebo edits; more runs would only narrow intervals"
-        else:
-            why = "every attribute set that the goal names is settled"
-        if not any(r.purpose == "search" for r in runs) and (hidden := self._hidden()):
-            following = self._search(hidden)
-            if not isinstance(following, str):
-                return following
-        return why
+            return self._again(candidates)
+        if candidates:
+            return "what is open was tested on fresh texts three times; a fourth test would have too low a level"
+        if unsettled:
+            return (
+                "no open attribute set changed more answers than placebo edits; more runs would only narrow intervals"
+            )
+        return "every attribute set that the goal names is settled"
 
     def _noise(self) -> float:
+        """How often identical prompts disagreed at most."""
         return max((r.figures.noise or 0.0 for r in self.session.runs if r.figures), default=0.0)
 
     def _replicates(self) -> int | None:
@@ -251,17 +223,14 @@ class Rules:
             reason = "the pilot saw answers change more often than with placebo edits; fresh texts test it"
         ready = max(LEAST_TEXTS, math.floor((1 - SPARE_SHARE) * have))
         affordable = self._affordable(0.7)
-        texts = min(max(wanted, PILOT_TEXTS), ready, max(affordable, LEAST_TEXTS))
-        figures = {
-            "read": pilot.name,
-            "share_of_seeds_changed": None if rate is None else round(rate, 6),
-            "texts_wanted": wanted,
-            "texts_left": have,
-            "texts_affordable": affordable,
-            "noise": round(self._noise(), 6),
-        }
-        request = replace(self.base, purpose="fresh", texts=texts, replicates=self._replicates())
-        return Next(request, reason, figures)
+        request = replace(
+            self.base,
+            purpose="fresh",
+            texts=min(max(wanted, PILOT_TEXTS), ready, max(affordable, LEAST_TEXTS)),
+            replicates=self._replicates(),
+        )
+        share = None if rate is None else round(rate, 6)
+        return Next(request, reason, self._figures(wanted, have, affordable) | {"share_of_texts_changed": share})
 
     def _again(self, rows: list[Row]) -> Next | str:
         have, affordable = self._left(), self._affordable(most=MORE_TEXTS)
@@ -280,13 +249,6 @@ class Rules:
         reason = "open attribute sets changed more answers than placebo edits: further fresh texts"
         if more is not None:
             reason += ", each prompt asked more often because identical prompts disagree"
-        figures = {
-            "open": [row.attributes for _, row in reached],
-            "texts_wanted": wanted,
-            "texts_left": have,
-            "texts_affordable": affordable,
-            "noise": round(self._noise(), 6),
-        }
         request = replace(
             self._only({name for _, row in reached for name in row.attributes}),
             purpose="fresh",
@@ -294,7 +256,12 @@ class Rules:
             replicates=more,
             per_seed=8,
         )
-        return Next(request, reason, figures)
+        sets = {"open": [row.attributes for _, row in reached]}
+        return Next(request, reason, sets | self._figures(wanted, have, affordable))
+
+    def _figures(self, wanted: int, have: int, affordable: int) -> dict[str, object]:
+        noise = round(self._noise(), 6)
+        return {"texts_wanted": wanted, "texts_left": have, "texts_affordable": affordable, "noise": noise}
 
     def _per_change(self, row: Row) -> float:
         """Texts for each one on which the answer changed, in the run behind ``row``."""
@@ -320,33 +287,6 @@ class Rules:
             for question in measured.questions([r for r in self.session.runs if r.figures], declared)
             if question.verdict in ("not_determined", "not_tested") and (question.declared or not declared)
         ]
-
-    def _hidden(self) -> list[tuple[str, ...]]:
-        """Attribute sets with hidden changes in a run that looked at them."""
-        rows = [row for run in self.session.runs if run.figures for row in run.figures.sets]
-        return sorted({row.attributes for row in rows if row.hidden and len(row.attributes) > 1})
-
-    def _search(self, hidden: list[tuple[str, ...]]) -> Next | str:
-        together = sorted({name for names in hidden for name in names})
-        left = self.session.left().calls
-        most = FRESH_TEXTS if left is None else int(0.4 * left / max(1e-9, 2 * self.calls_per_text))
-        texts = min(max(self.session.pool.used, LEAST_TEXTS), most, PILOT_TEXTS)
-        if texts < 1 or (left is not None and left < 2 * LEAST_CALLS):
-            return "hidden changes were seen, and the budget does not reach for a search among them"
-        request = replace(
-            self._only(together),
-            purpose="pilot" if self.base.grammar else "search",
-            suite="grammar" if self.base.grammar else "joint-first",
-            texts=texts,
-            attributes=tuple(together),
-            order=min(4, max(2, len(together))),
-            per_seed=16,
-        )
-        reason = (
-            "hidden changes were seen: texts that were asked before are searched for more of them, with more words "
-            "for each; the search shows where, and settles nothing"
-        )
-        return Next(request, reason, {"hidden_in": hidden, "calls_left": left})
 
 
 def _pilot(have: int) -> int:

@@ -81,6 +81,9 @@ def read(path: Path) -> Record:
 def _today(values: dict[str, Any]) -> dict[str, Any]:
     """A record of 0.2 in the shape of now: what was said of a set was in its run, and intervals in another field."""
     runs = {run["name"]: run for run in values["runs"]}
+    for run in runs.values():
+        if run["purpose"] == "search":  # exploratory as a pilot is
+            run["purpose"] = run["request"]["purpose"] = "pilot"
     rows = [(run, row) for run in runs.values() for row in (run.get("figures") or {}).get("sets", ())]
     rows += [(runs[q["run"]], q["row"]) for q in values["questions"] if q.get("row")]
     for run, row in rows:
@@ -403,10 +406,6 @@ class Session:
     def _chosen(self, request: Request, *, take: bool) -> list[SourceText]:
         if request.grammar:
             return []
-        if request.purpose == "search":
-            if chosen := self.pool.seen(request.texts):
-                return chosen
-            raise Refused("no-texts-asked", "a search goes through texts that were asked; none was yet")
         if not self.pool.left:
             raise Refused("no-fresh-texts", "every text was asked; a fresh run needs others")
         return self.pool.fresh(request.texts, take=take)

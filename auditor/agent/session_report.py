@@ -18,11 +18,11 @@ from auditor.core.types import Estimate
 from auditor.report import charts, view, words
 from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text
 
-PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts", "search": "search (exploratory)"}
+PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts"}
 NO_GROUPS = "The goal names groups; sentences of a grammar were asked for all groups of their attributes."
 FRESH = (
     "A verdict is given only where a run on texts that no earlier run had asked gave it, by a plan that was on disk "
-    "before. What pilots and searches saw is exploratory: it chose where to look next."
+    "before. What pilots saw is exploratory: it chose where to look next."
 )
 METHOD = (
     "The planner proposes runs; verdicts come from oracles and statistics alone. The first fresh run tests at "

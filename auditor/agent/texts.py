@@ -59,10 +59,6 @@ class Pool:
         self.used += len(chosen) if take else 0
         return chosen
 
-    def seen(self, n: int) -> list[SourceText]:
-        """The first ``n`` texts that were asked."""
-        return list(self.seeds[: min(n, self.used)])
-
     def keep(self, usable: Mapping[str, bool], *, pilot: Callable[[int], int]) -> None:
         """Drop texts that cannot be changed; only before the first run.
 

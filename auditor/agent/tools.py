@@ -36,10 +36,6 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The arguments of a tool; none."""
 
 
-class ListTasks(Arguments):
-    """Names of the shipped tasks, and the one of this session, which is fixed."""
-
-
 class ListAttributes(Arguments):
     """Names of the attributes that can be changed, and of their groups."""
 
@@ -47,8 +43,7 @@ class ListAttributes(Arguments):
 class RunAudit(Request, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Run one audit within the budget that is left.
 
-    purpose: pilot (where to look), fresh (texts nobody asked; only this settles a question), search (texts that were
-    asked).
+    purpose: pilot (where to look) or fresh (only this settles a question); both ask texts that no run has asked.
     """
 
     why: Why
@@ -62,13 +57,6 @@ class ReadResults(Arguments):
     """Figures of a run of this session, such as R1."""
 
     run: Name
-
-
-class CompareRuns(Arguments):
-    """Rates of two runs of this session side by side."""
-
-    first: Name
-    second: Name
 
 
 class Finish(Arguments):
@@ -95,12 +83,10 @@ class Operations:
     """
 
     tools: Mapping[str, type[msgspec.Struct]] = {
-        "list_tasks": ListTasks,
         "list_attributes": ListAttributes,
         "dry_run": DryRun,
         "run_audit": RunAudit,
         "read_results": ReadResults,
-        "compare_runs": CompareRuns,
         "finish": Finish,
     }
 
@@ -141,13 +127,6 @@ class Operations:
 
     # -- the tools ------------------------------------------------------------------------------------
 
-    def _list_tasks(self, asked: ListTasks) -> dict[str, object]:
-        from auditor import tasks
-
-        shipped, own = sorted(tasks.available()), self.session.task.name
-        known = self.session.settings.goal.task in shipped
-        return {"tasks": shipped, "this_session": own if known else "the user's own"}
-
     def _list_attributes(self, asked: ListAttributes) -> dict[str, object]:
         from auditor.perturb import dictionaries
 
@@ -176,20 +155,6 @@ class Operations:
         entry = self.session.find(asked.run)
         self.session.step("look", "the planner read a run again", run=entry.name)
         return summary(entry)
-
-    def _compare_runs(self, asked: CompareRuns) -> dict[str, object]:
-        first, second = self.session.find(asked.first), self.session.find(asked.second)
-        rows: dict[str, dict[str, object]] = {}
-        for side, entry in (("first", first), ("second", second)):
-            for row in entry.figures.sets if entry.figures else ():
-                rows.setdefault(f"{row.model} {' + '.join(row.attributes)}", {})[side] = {
-                    "rate": msgspec.to_builtins(row.rate),
-                    "seeds": row.seeds,
-                    "seeds_changed": row.seeds_changed,
-                    "verdict": row.verdict,
-                }
-        self.session.step("look", "the planner laid two runs side by side", run=first.name, other=second.name)
-        return {"first": first.name, "second": second.name, "sets": rows}
 
     def _finish(self, asked: Finish) -> dict[str, object]:
         note = _note(asked.why)

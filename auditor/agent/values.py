@@ -17,7 +17,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.record.measured import Bounds
 from auditor.core.types import FORMAT_VERSION, ClaimVerdict
 
-Purpose = Literal["pilot", "fresh", "search"]
+Purpose = Literal["pilot", "fresh"]
 GROUPS = (
     "ATTRIBUTE:GROUP, such as age:old; only changes to these groups or from them; gender:female/male: between the two. "
     "Empty: all."
@@ -27,9 +27,8 @@ GROUPS = (
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One run that a planner proposes.
 
-    A pilot looks where to look; a fresh run asks texts that no run of the session has asked, and alone can settle a
-    question; a search goes through texts that were asked before. ``texts`` are cases, for a grammar; without
-    ``attributes`` those that the texts name are changed.
+    Both ask texts that no run of the session has asked: a pilot looks where to look, and only a fresh run can settle a
+    question. ``texts`` are cases, for a grammar; without ``attributes`` those that the texts name are changed.
     """
 
     purpose: Purpose

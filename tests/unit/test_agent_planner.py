@@ -88,7 +88,7 @@ def session(out: Path, planner: Any, model: Any = None, goal: str = GOAL, **opti
 
 
 def test_it_proposes_and_the_runs_decide(tmp_path: Path) -> None:
-    planner = Scripted(script=[("list_tasks", {}), ("list_attributes", {}), PILOT, FRESH, FINISH])
+    planner = Scripted(script=[("list_attributes", {}), ("list_attributes", {}), PILOT, FRESH, FINISH])
     result = session(tmp_path, planner, Planted(additive={"she|woman": 1.0}, base="constant"))
     assert [r["purpose"] for r in result.record["runs"]] == ["pilot", "fresh"]
     assert [r["counts_as_fresh"] for r in result.record["runs"]] == [False, True]
@@ -122,7 +122,6 @@ def test_refused_calls_are_steps_and_do_nothing(tmp_path: Path) -> None:
         ("run_audit", PILOT[1] | {"purpose": "search"}),
         ("read_results", {"run": "../../../etc"}),
         ("read_results", {"run": "R7"}),
-        ("compare_runs", {"first": "R1", "second": 2}),
         ("finish", {"why": ["no text"]}),
     ]
     planner = Scripted(script=[*wrong, FRESH, FINISH])
@@ -134,7 +133,7 @@ def test_refused_calls_are_steps_and_do_nothing(tmp_path: Path) -> None:
 
 
 def test_its_calls_are_bounded(tmp_path: Path) -> None:
-    planner = Scripted(script=[("list_tasks", {})] * 50)
+    planner = Scripted(script=[("list_attributes", {})] * 50)
     result = session(tmp_path, planner, planner_max_calls=4)
     assert planner.asked == 4
     assert result.record["spent"]["planner_calls"] == 4
@@ -152,7 +151,7 @@ def test_its_cost_is_bounded_before_a_call(tmp_path: Path, monkeypatch: pytest.M
         self._price = Price(input_usd=10.0, output_usd=10.0)
 
     monkeypatch.setattr(Chain, "__init__", priced)
-    planner = Scripted(script=[("list_tasks", {})] * 50)
+    planner = Scripted(script=[("list_attributes", {})] * 50)
     result = session(tmp_path, planner, planner_max_cost=0.1)
     assert 0 < planner.asked < 10
     assert 0 < result.record["spent"]["planner_cost_usd"] <= 0.1
@@ -210,7 +209,7 @@ def test_a_session_that_was_stopped_goes_on_with_what_was_measured(tmp_path: Pat
 
 def obedient() -> Scripted:
     return Scripted(script=[("list_attributes", {}), ("dry_run", {"purpose": "pilot", "texts": 4}), PILOT, FRESH,
-                            ("read_results", {"run": "R1"}), ("compare_runs", {"first": "R1", "second": "R2"}), FINISH])  # fmt: skip
+                            ("read_results", {"run": "R1"}), ("read_results", {"run": "R2"}), FINISH])  # fmt: skip
 
 
 def test_the_planner_of_these_tests_would_obey(tmp_path: Path) -> None:
@@ -258,11 +257,10 @@ def test_names_of_a_task_file_do_not_reach_the_planner(tmp_path: Path) -> None:
     )
     file = tmp_path / "own.yaml"
     file.write_text(changed, encoding="utf-8")
-    planner = Scripted(script=[("list_tasks", {}), *obedient().script])
+    planner = obedient()
     session(tmp_path / "out", planner, Orders(base="constant"), task=str(file))
     assert not planner.obeyed
     assert not [t for t in planner.seen if slug in t]
-    assert any("the user's own" in t for t in planner.seen)
 
 
 def test_names_that_data_and_model_bring_do_not_reach_the_planner(tmp_path: Path) -> None:
