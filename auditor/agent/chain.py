@@ -14,9 +14,10 @@ import msgspec
 
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.agent.tools import Operations, described, summary
+from auditor.agent.tools import PLANNING, call, described, summary
 from auditor.core.errors import AuthFailed, BudgetExceeded, ConfigError, MissingDependency, UserError
 from auditor.core.shown import plural
+from auditor.core.types import Usage
 from auditor.run import run_sync
 
 MAX_TOKENS = 1024
@@ -42,20 +43,34 @@ class _Broken(Exception):
 
 
 class Chain:
-    """A planner that is a chat model.
+    """A planner that is a chat model: ``openai:NAME``, ``langchain:PROVIDER:NAME`` (at ``base_url``), or itself.
 
-    ``planner`` is ``openai:NAME``, ``langchain:PROVIDER:NAME`` (``base_url``: its server), or the model itself. Raises
-    `MissingDependency` or, for a spec that is none or a limit on cost without a known price, `ConfigError`.
+    Raises `MissingDependency` or, for another text or a limit on cost without a known price, `ConfigError`.
     """
 
     def __init__(self, planner: object, *, base_url: str | None, settings: Settings) -> None:
+        from auditor.models import langchain_objects as parts
+        from auditor.models.budget import lookup
+        from auditor.models.langchain import core, is_langchain
+
         self._price: Any = None
         if isinstance(planner, str):
-            self._model = self._from_spec(planner, base_url)
+            kind, _, name = planner.partition(":")
+            if kind not in ("openai", "langchain") or not name:
+                raise ConfigError(
+                    f"unknown planner {planner!r}: rules, openai:NAME, langchain:PROVIDER:NAME, or from Python a "
+                    "LangChain chat model."
+                )
+            read = parts.Spec.read(
+                planner if kind == "openai" else name,
+                base_url=base_url,
+                max_tokens=MAX_TOKENS,
+                temperature=0.0,
+                timeout_s=TIMEOUT_S,
+            )
+            self._price = lookup(read.name) if read.at_provider("openai") else None
+            self._model = parts.build(read)
         else:
-            from auditor.models import langchain_objects as parts
-            from auditor.models.langchain import core, is_langchain
-
             core()
             if not (is_langchain(planner) and hasattr(planner, "bind_tools")):
                 raise ConfigError(
@@ -68,22 +83,6 @@ class Chain:
                 "--planner-max-cost is set, but the planner's price is not known. Limit it with --planner-max-calls."
             )
 
-    def _from_spec(self, spec: str, base_url: str | None) -> Any:
-        from auditor.models import langchain_objects as parts
-        from auditor.models.budget import lookup
-
-        kind, _, name = spec.partition(":")
-        if kind not in ("openai", "langchain") or not name:
-            raise ConfigError(
-                f"unknown planner {spec!r}: rules, openai:NAME, langchain:PROVIDER:NAME, or from Python a LangChain "
-                "chat model."
-            )
-        target = f"openai:{name}" if kind == "openai" else name
-        read = parts.Spec.read(target, base_url=base_url, max_tokens=MAX_TOKENS, temperature=0.0, timeout_s=TIMEOUT_S)
-        if read.at_provider("openai"):
-            self._price = lookup(read.name)
-        return parts.build(read)
-
     def go(self, session: Session) -> str:
         """Let the planner work until it finishes or a limit ends it; returns why it ended."""
         try:
@@ -91,23 +90,18 @@ class Chain:
         except ImportError as error:
             raise MissingDependency("--planner", "langchain", extra="langchain") from error
         session.come_back()
-        operations = Operations(session)
         agent = create_agent(
-            self._model, tools=_tools(operations), system_prompt=SYSTEM, middleware=[self._guard(session)]
+            self._model, tools=_tools(session), system_prompt=SYSTEM, middleware=[self._guard(session)]
         )
+        messages = {"messages": [{"role": "user", "content": _opening(session)}]}
         most = session.settings.limits.planner_max_calls
         try:
-            agent.invoke(
-                {"messages": [{"role": "user", "content": _opening(session)}]},
-                config={"recursion_limit": 4 * most + 10},
-            )
+            agent.invoke(messages, config={"recursion_limit": 4 * most + 10})
         except _Stop as stop:
             return str(stop)
         except _Broken as broken:
             return self._failed(session, broken.error)
-        if session.finished is not None:
-            return "the planner ended the session"
-        return "the planner stopped without calling finish"
+        return _ended(session) or "the planner stopped without calling finish"
 
     def _failed(self, session: Session, error: Exception) -> str:
         from auditor.models.transport import kind_of
@@ -122,12 +116,12 @@ class Chain:
         return f"the planner failed ({kind.code})"
 
     def _guard(self, session: Session) -> Any:
-        """Middleware that checks the planner's limits before each of its calls and counts them."""
+        """Middleware that sets each call aside in the planner's budget before it leaves."""
         from langchain.agents.middleware import wrap_model_call
 
         @wrap_model_call  # type: ignore[untyped-decorator]
         def guard(request: Any, handler: Any) -> Any:
-            bound, cost = self._before(session, request), None
+            bound, cost = self._reserved(session, request), None
             try:
                 response = handler(request)
                 cost = self._cost(response)
@@ -139,29 +133,24 @@ class Chain:
 
         return guard
 
-    def _before(self, session: Session, request: object) -> float:
-        """Set aside a call of the planner, on disk before it leaves; returns the most that it can cost."""
+    def _reserved(self, session: Session, request: object) -> float:
+        """The most that the next call can cost, once it is granted."""
         limits, left = session.settings.limits, session.left().seconds
-        if session.finished is not None:
-            raise _Stop("the planner ended the session")
+        if ended := _ended(session):
+            raise _Stop(ended)
         if left is not None and left <= 0:
             raise _Stop("the time of the session is over")
         bound = 0.0 if self._price is None else self._bound(request)
         try:
             run_sync(lambda: session.planner.reserve([bound]))
         except BudgetExceeded as error:
-            used = (
-                f"{limits.planner_max_cost:g} USD are"
-                if error.limit == "max_cost"
-                else f"{plural(limits.planner_max_calls, 'call')} are"
-            )
-            raise _Stop(f"the planner's {used} used up") from None
+            calls = plural(limits.planner_max_calls, "call")
+            used = calls if error.limit == "max_calls" else f"{limits.planner_max_cost:g} USD"
+            raise _Stop(f"the planner's {used} are used up") from None
         return bound
 
     def _bound(self, request: Any) -> float:
-        from auditor.core.types import Usage
-
-        chars = len(SYSTEM) + len(json.dumps([schema for _, schema in described(Operations.tools).values()]))
+        chars = len(SYSTEM) + len(json.dumps([schema for _, schema in described(PLANNING).values()]))
         chars += sum(len(str(m.content)) + len(str(getattr(m, "tool_calls", ""))) + 64 for m in request.messages)
         usage = Usage(tokens_in=int(chars / CHARS_PER_TOKEN) + 1, tokens_out=MAX_TOKENS)
         return float(self._price.usd(usage))
@@ -176,35 +165,34 @@ class Chain:
         return None if self._price is None or known is None else float(self._price.usd(known))
 
 
+def _ended(session: Session) -> str:
+    return "" if session.finished is None else "the planner ended the session"
+
+
 def _opening(session: Session) -> str:
     goal = session.settings.goal
+    read = {"attributes": goal.attributes, "groups": dict(goal.groups), "changes": goal.changes, "order": goal.order}
     return json.dumps(
         {
             "goal": goal.text,
-            "read_as": {
-                "attributes": goal.attributes,
-                "groups": dict(goal.groups),
-                "changes": goal.changes,
-                "order": goal.order,
-            },
+            "read_as": read,
             "runs": [summary(entry) for entry in session.runs if entry.figures],
             "texts": {"n": len(session.pool.seeds), "fresh": session.pool.left},
             "limits": msgspec.structs.asdict(session.left()),
-        },
-        ensure_ascii=True,
+        }
     )
 
 
-def _tools(operations: Operations) -> list[Any]:
-    """The operations as LangChain tools; their arguments are checked by `Operations`, not by LangChain."""
+def _tools(session: Session) -> list[Any]:
+    """The operations as LangChain tools; `call` checks their arguments, and not LangChain."""
     from langchain_core.tools import StructuredTool
 
     def make(name: str, description: str, schema: dict[str, object]) -> Any:
-        def call(**arguments: Any) -> str:
-            return operations.call(name, arguments)
+        def func(**arguments: Any) -> str:
+            return call(session, PLANNING, name, arguments)
 
         return StructuredTool.from_function(
-            func=call, name=name, description=description, args_schema=schema, infer_schema=False
+            func=func, name=name, description=description, args_schema=schema, infer_schema=False
         )
 
-    return [make(name, *parts) for name, parts in described(operations.tools).items()]
+    return [make(name, *parts) for name, parts in described(PLANNING).items()]

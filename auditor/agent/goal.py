@@ -186,7 +186,7 @@ def _task(seen: _Seen) -> str:
         for name, words in known.tasks.items()
     }
     best = max(map(len, hits.values()))
-    winners = sorted(name for name, found in hits.items() if len(found) == best and best)
+    winners = sorted(name for name, own in hits.items() if len(own) == best and best)
     if len(winners) == 1:
         seen.read.append(f"{', '.join(hits[winners[0]])} → task {winners[0]}")
         return winners[0]

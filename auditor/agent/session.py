@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from auditor import run as pipeline
 from auditor._version import __version__
 from auditor.agent import figures as measured
 from auditor.agent import texts
@@ -80,6 +82,8 @@ def read(path: Path) -> Record:
 
 def _today(values: dict[str, Any]) -> dict[str, Any]:
     """A record of 0.2 in the shape of now: what was said of a set was in its run, and intervals in another field."""
+    if values.get("options"):
+        return values
     runs = {run["name"]: run for run in values["runs"]}
     for run in runs.values():
         if run["purpose"] == "search":  # exploratory as a pilot is
@@ -250,16 +254,14 @@ class Session:
         is raised where another one stands there.
         """
         made: Step = json.loads(msgspec.json.encode({"kind": kind, "reason": reason, **figures}))
-        if self.settings.planner != "rules":
-            known = next((s for s in self._known if _name(s) == _name(made)), None)
-        else:
-            known = self._known[0] if self._known else None
-            if known is not None and known != made:
-                raise Changed(
-                    f"{self.path / STEPS}: the session did {_name(known)!r} here, and with the texts, model and "
-                    f"version of now it would do {_name(made)!r}, or the same with other figures. It cannot be gone on "
-                    "with; start a new one (answers that are cached are not asked again)."
-                )
+        strict = self.settings.planner == "rules"
+        known = next((s for s in self._known if strict or _name(s) == _name(made)), None)
+        if strict and known is not None and known != made:
+            raise Changed(
+                f"{self.path / STEPS}: the session did {_name(known)!r} here, and with the texts, model and version of "
+                f"now it would do {_name(made)!r}, or the same with other figures. It cannot be gone on with; start "
+                "a new one (answers that are cached are not asked again)."
+            )
         if known is None:
             self._steps.append(made)
         else:
@@ -380,19 +382,17 @@ class Session:
 
     def dry_run(self, request: Request) -> Sized:
         """Calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""
-        from auditor import run
-
         chosen = self._chosen(request, take=False)
-        parts = run.prepare(self.plan(request), models=self.adapters(), seeds=None if request.grammar else chosen)
+        parts = pipeline.prepare(self.plan(request), models=self.adapters(), seeds=None if request.grammar else chosen)
 
         async def close() -> None:
             for model in parts.models:
                 await model.aclose()
 
         try:
-            values = run.estimate(parts)
+            values = pipeline.estimate(parts)
         finally:
-            run.run_sync(close)
+            pipeline.run_sync(close)
         rows = list(values.models.values())
         costs = [r.cost_usd for r in rows if r.cost_usd is not None]
         return Sized(
@@ -436,10 +436,12 @@ class Session:
                 reason=reason,
                 texts=len(chosen) or request.texts,
                 folder=old.folder if old else None,
+                calls=old.calls if old else 0,
+                cost_usd=old.cost_usd if old else 0.0,
+                priced=old.priced if old else "free",
             )
-            sha256 = digest([s.text for s in chosen])
-            about = {"run": entry.name, "request": request, "level": entry.level, "texts_sha256": sha256}
-            self.step("plan", reason, **about, figures=figures)
+            about = {"request": request, "level": entry.level, "texts_sha256": digest([s.text for s in chosen])}
+            self.step("plan", reason, run=entry.name, **about, figures=figures)
             self.runs.append(entry)
             self.write()
             try:
@@ -458,43 +460,35 @@ class Session:
 
     def _result(self, entry: Entry, plan: Plan, old: Entry | None) -> Result:
         """The result of a run: read, finished, or made."""
-        from auditor import run
         from auditor.models.budget import BOOK, Book
         from auditor.run import result as results
 
-        def begun(path: Path) -> None:
-            entry.folder = f"runs/{path.name}"
-            self.write()
-
-        if old is not None and (old.figures or old.notes):
-            entry.calls, entry.cost_usd, entry.priced = old.calls, old.cost_usd, old.priced
         if old is not None and old.notes and old.figures is None:
             raise UserError(old.notes[-1])
-        path = self.path / entry.folder if entry.folder else None
+        if not entry.folder:
+            parts = self._parts(plan)
+            with _counted(entry, parts):
+                return results.in_folder(parts, observe=self.observe, begun=lambda path: self._begun(entry, path))
+        path = self.path / entry.folder
         try:
-            if path is not None and (path / RUN).is_file():
-                done = results.load(path)
-                if done.record["status_reason"] != INTERRUPTED:
-                    entry.calls, entry.cost_usd, _ = Book.read(path / BOOK)
-                    return done
-            if path is None:
-                parts = run.prepare(plan, models=self.adapters())
-                parts.budget = self.budget.part()
-                try:
-                    return results.in_folder(parts, observe=self.observe, begun=begun)
-                finally:
-                    _count(entry, parts)
+            if (path / RUN).is_file() and (done := results.load(path)).record["status_reason"] != INTERRUPTED:
+                entry.calls, entry.cost_usd, _ = Book.read(path / BOOK)
+                return done
             with RunFolder.open(path, write=True) as folder:
-                parts = run.prepare(Plan.from_dict(folder.plan["plan"]), models=self.adapters())
-                parts.budget = self.budget.part()
-                try:
-                    return run.run_sync(lambda: results.go_on(folder, parts, self.observe))
-                finally:
-                    _count(entry, parts)
+                parts = self._parts(Plan.from_dict(folder.plan["plan"]))
+                with _counted(entry, parts):
+                    return pipeline.run_sync(lambda: results.go_on(folder, parts, self.observe))
         except RunFolderError as error:
-            if path is None:
-                raise
             raise Changed(str(error)) from None
+
+    def _parts(self, plan: Plan) -> Parts:
+        parts = pipeline.prepare(plan, models=self.adapters())
+        parts.budget = self.budget.part()
+        return parts
+
+    def _begun(self, entry: Entry, path: Path) -> None:
+        entry.folder = f"runs/{path.name}"
+        self.write()
 
     def _read(self, entry: Entry, result: Result) -> None:
         entry.figures = measured.figures(result, self.settings.goal, self.task)
@@ -528,9 +522,13 @@ def _name(step: Step) -> str:
     return f"{step['kind']} {step.get('run') or ''}".strip()
 
 
-def _count(entry: Entry, parts: Parts) -> None:
-    """What a run used, and whether the price of its models is known."""
-    entry.calls, entry.cost_usd, _ = parts.budget.spent
-    costly = [m for m in parts.models if m.costs == "tokens"]
-    known = all(map(parts.budget.priced, costly))
-    entry.priced = "free" if not costly else "known" if known else "unknown"
+@contextmanager
+def _counted(entry: Entry, parts: Parts) -> Iterator[None]:
+    """Write down what a run used, however it ends, and whether the price of its models is known."""
+    try:
+        yield
+    finally:
+        entry.calls, entry.cost_usd, _ = parts.budget.spent
+        costly = [m for m in parts.models if m.costs == "tokens"]
+        known = all(map(parts.budget.priced, costly))
+        entry.priced = "free" if not costly else "known" if known else "unknown"

@@ -13,7 +13,7 @@ import pytest
 from auditor.agent import load
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.agent.tools import Served, server
+from auditor.agent.tools import SERVED, server
 from auditor.cli import main as cli
 
 GOAL = "Does the sentiment of film reviews change with gender?"
@@ -34,7 +34,7 @@ def asked(tmp_path: Path, *calls: tuple[str, dict[str, Any]], **limits: Any) -> 
     )
 
     async def go() -> tuple[list[Any], list[Any]]:
-        async with Client(server(Served(session))) as client:
+        async with Client(server(session)) as client:
             tools = (await client.list_tools()).tools
             return list(tools), [await client.call_tool(name, values) for name, values in calls]
 
@@ -56,8 +56,8 @@ def test_a_client_counts_runs_reads_shows_and_ends(tmp_path: Path) -> None:
         ("dry_run", count),
         max_calls=5_000,
     )
-    assert {tool.name for tool in tools} == {*Served.tools}
-    assert set(Served.tools) >= {"dry_run", "run_audit", "read_results"} | MORE
+    assert {tool.name for tool in tools} == {*SERVED}
+    assert set(SERVED) >= {"dry_run", "run_audit", "read_results"} | MORE
     assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
     sized, ran, read, report, finished, late = map(told, answers)
     assert sized["result"]["calls"] > 0
