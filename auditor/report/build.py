@@ -83,7 +83,7 @@ def _texts(record: RunRecord, evidence: object) -> Document:
         title=claimed.title(record),
         name=f"Run {record.id}",
         meta=" · ".join(meta),
-        banners=run_checks.banners(record),
+        banners=run_checks.banners(record) if first is None else first.banners,
         first=first,
         sections=(
             *matrix.sections(record, first),

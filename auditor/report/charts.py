@@ -158,8 +158,10 @@ def _band(kind: str, e: Estimate, end: float, at: At, box: tuple[int, int], tick
 # -- differences and ratios -------------------------------------------------------------------------------
 
 
-def net(strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: str, title: str) -> Markup:
-    """Draw differences with their intervals on both sides of zero.
+def net(
+    strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: str, title: str, delta: float | None = None
+) -> Markup:
+    """Draw differences with their intervals on both sides of zero; the range below ``delta`` is shaded.
 
     Parameters
     ----------
@@ -168,7 +170,8 @@ def net(strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: st
     name, title : str
         As for `svg`.
     """
-    reach = max(e.scale * max(abs(e.low), abs(e.high)) for _, _, e, _, _ in strips) or 1.0
+    scale = strips[0][2].scale
+    reach = max([scale * (delta or 0.0), *(e.scale * max(abs(e.low), abs(e.high)) for _, _, e, _, _ in strips)]) or 1.0
     step = 10 ** math.floor(math.log10(reach))
     end = next(k * step for k in (1, 2, 3, 4, 5, 6, 8, 10) if k * step >= reach * 0.999)
 
@@ -186,10 +189,13 @@ def net(strips: Sequence[tuple[str, str, claimed.Effect, str, str]], *, name: st
         body.append(_sub(subject, y + 15))
         body.append(_mark(at, (e.scale * e.low, e.scale * e.high), e.scale * e.value, kind, y + 11))
         y += LINE + 4
-    axis = (
+    axis = [
         _tick(at(tick), y, f"{tick:+g}".replace("-", "−") if tick else "0", "grid" if tick else "zero")
         for tick in (-end, -end / 2, 0.0, end / 2, end)
-    )
+    ]
+    if delta is not None:
+        width = f"{PLOT * scale * delta / end:.3f}%"
+        axis.append(f'<rect class="delta" x="{at(-scale * delta)}" y="4" width="{width}" height="{y - 4}"/>')
     listed = "; ".join(f"{label}{', ' if subject else ''}{subject}: {text}" for label, subject, _, _, text in strips)
     return svg(name, title, listed, y + 28, [*axis, *body], "forest")
 

@@ -20,14 +20,12 @@ MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where a
 ENOUGH_TEXTS = 30  # the same of a pair
 PLAIN_VALUES = frozenset({"yes", "no", "true", "false", "y", "n"})  # like numbers, nothing without their column
 MOST_DIGITS = 6  # decimals of a figure
-OPPOSED = "shares are of answers as they stand, the difference is without what edits and words do by themselves"
-COUNTS_LESS = "texts whose words stand in many others count less"
-SCOPES = {"group": "", "words": " with these words", "wording": " with this wording"}
-ABOUT = {
-    "group": "shown for the group",
-    "words": "shown for the few words that stand for the group",
-    "wording": "shown for this wording; what another wording does was not recorded",
-}
+EDITS = "once the effect of editing is taken out"
+SHARED = "with words shared by many texts counted less"
+BOTH = "with editing taken out and shared words counted less"
+APART = 0.005  # a share of answers and a net difference further apart than this need a word
+MOST_WORDS = 8  # of a group that a sentence names
+WHOLE = 4.0  # points: an interval this wide has no use for decimals
 FAMILY_OF = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability"}  # of codes of findings
 
 
@@ -44,6 +42,22 @@ class Effect:
     def turned(self) -> Effect:
         """The same, of the reference against the group."""
         return dataclasses.replace(self, value=-self.value, low=-self.high, high=-self.low)
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """The amount without its sign, and the interval turned the same way: ``12 points``, ``(95 %: 5 to 20)``."""
+        made = self.turned() if self.value < 0 else self
+        ends = [made.scale * end for end in (made.value, made.low, made.high)]
+        digits = 0 if self.scale == 100 and ends[2] - ends[1] >= WHOLE else self.digits
+        if any(end and not round(end, digits) for end in ends):
+            digits = max(digits, 1)
+        value, low, high = (signed(end, digits).removeprefix("+") for end in ends)
+        return f"{value} {self.unit}".rstrip(), f"(95 %: {low} to {high})"
+
+    def size(self, more: str) -> str:
+        """``12 points less (95 %: 5 to 20)``."""
+        amount, interval = self.parts
+        return f"{amount} {more} {interval}"
 
     @property
     def nearest(self) -> float:
@@ -159,19 +173,20 @@ def net(claim: Claim) -> str:
     return "too wide" if made.vague else f"{made.text}{'' if made.scale == 100 else f' {made.unit}'}".rstrip()
 
 
-def levels(claim: Claim) -> str:
-    """The share of the label for the reference and for the group; empty for numbers.
+def levels(claim: Claim, names: Mapping[str, str] | None = None) -> str:
+    """The shares of both groups next to their names, the reference first; empty where there are none.
 
     Examples
     --------
     >>> levels(Claim(family="net", attribute="a", groups=("b", "c"), label="yes", model="m", format="", scale="share",
     ...              unit="share", shares=(0.5, 0.72)))
-    '72 → 50 %'
+    'c 72 % · b 50 %'
     """
     if claim.shares is None:
         return ""
-    group, reference = claim.shares
-    return f"{words.percent(reference, 0).removesuffix(' %')} → {words.percent(group, 0)}"
+    sides = zip(claim.groups or ("these", "neutral edits"), claim.shares, strict=True)
+    named = (f"{(names or {}).get(group) or words.group(group)} {words.percent(share, 0)}" for group, share in sides)
+    return " · ".join(reversed([*named]))
 
 
 def verdict(claim: Claim) -> str:
@@ -188,33 +203,29 @@ def limit(claim: Claim) -> str:
     return f"{delta:g} {claim.unit}".rstrip() if claim.scale == "number" else f"{100 * delta:g} points"
 
 
+def apart(claim: Claim) -> str:
+    """Why the net difference is another than that of the shares; empty where it is the same."""
+    made = effect(claim)
+    if claim.shares is None or made is None or made.scale != 100 or made.vague:
+        return ""
+    raw = claim.shares[0] - claim.shares[1]
+    if abs(made.value - raw) < APART:
+        return ""
+    fixed = claim.words_estimate
+    if claim.scale != "share" or fixed is None or abs(made.value - fixed) < APART:
+        return EDITS
+    return BOTH if abs(fixed - raw) >= APART else SHARED
+
+
 def reason(claim: Claim) -> str:
-    """Why nothing was shown and nothing bounded, and what it would take."""
-    made, odds = effect(claim), _odds(claim)
-    said = []
-    if claim.scale == "log_odds" and made is not None and odds is not None and made.scale == 100:
-        said.append(f"log odds {odds.text}")
-    said.append(claim.why)
+    """Why nothing was shown and nothing bounded, what it would take, and why the shares differ from the difference."""
+    said = [claim.why]
     if claim.calls_needed is not None:
         target = limit(claim) if claim.delta else f"{100 * USUAL_DELTA:g} points"
         said.append(f"about {claim.calls_needed:,} calls would show {target}")
-    said.append(_opposed(claim, made))
+    if (why := apart(claim)) and claim.verdict != "not_tested":
+        said.append(f"net: {why}")
     return words.visible("; ".join(filter(None, said)), newlines=False)
-
-
-def _opposed(claim: Claim, made: Effect | None) -> str:
-    """Why the shares that are printed point another way than the difference beside them; empty where they do not."""
-    if claim.shares is None or made is None or made.vague:
-        return ""
-    group, reference = (round(100 * share) for share in claim.shares)
-    if (group - reference) * round(made.scale * made.value, made.digits) >= 0:
-        return ""
-    if claim.scale != "share" or claim.words_estimate is None:
-        return f"{OPPOSED}, and in it {COUNTS_LESS}"
-    if (group - reference) * claim.words_estimate <= 0:
-        return OPPOSED
-    alike = 100 * abs(claim.words_estimate)
-    return f"shares count texts alike, and then it is {alike:.1f} points their way; in the difference, {COUNTS_LESS}"
 
 
 def too_few(claim: Claim) -> str:
@@ -222,36 +233,63 @@ def too_few(claim: Claim) -> str:
     return f"{words.plural(claim.texts, 'text')}, {MIN_TEXTS} are needed" if claim.texts < MIN_TEXTS else ""
 
 
+def chance(p: float | None) -> str:
+    """How many of 100 runs of a model without the difference would show one like it, as a sentence.
+
+    Examples
+    --------
+    >>> chance(0.003)
+    'Chance alone would give this in fewer than 1 of 100 such runs.'
+    """
+    if p is None:
+        return ""
+    base = next((base for base in (10_000, 1_000, 100) if p < 1 / base), 0)
+    often = f"fewer than 1 of {base:,}" if base else f"about {100 * p:.0f} of 100"
+    return f"Chance alone would give this in {often} such runs."
+
+
+def would_be_seen(claim: Claim, comparisons: int) -> str:
+    """The smallest difference that 8 of 10 such runs would show, with its unit; empty where none would be.
+
+    From the standard error of the estimate, at the level that each of so many comparisons has.
+    """
+    from scipy.stats import norm
+
+    odds = _odds(claim)
+    if odds is None or not odds.high > odds.low:
+        return ""
+    error = (odds.high - odds.low) / (2 * norm.isf(0.025))
+    smallest = float(error * (norm.isf(0.025 / max(1, comparisons)) + norm.isf(0.2)))
+    if claim.scale != "share":
+        return f"{words.figure(float(f'{smallest:.2g}'))} {claim.unit}".rstrip()
+    return f"{100 * smallest:.{0 if smallest >= 0.01 else 1}f} points" if smallest < 1 else ""
+
+
 # -- sentences --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statement:
-    """One claim as a sentence about the group that it is worse for, as far as that is known."""
+    """One claim in sentences, about the group that it is worse for, as far as that is known."""
 
     claim: Claim
     group: str  # key in the dictionary
     reference: str
-    subject: str  # "women and girls are invited less often than men and boys"
     effect: Effect
+    who: str  # "Women were invited in 43 of 100 texts, men in 60."
+    amount: str  # "That is 17 points less (95 %: 10 to 24)."; empty where the first sentence says it
+    scores: str  # what the log odds say, where the verdict rests on them
+    scope: str  # which words the claim is about, where it is about no whole group
 
     @property
-    def figures(self) -> str:
-        """The effect, and that it is about words and no group where it is."""
-        return self.effect.full + SCOPES[self.claim.scope]
+    def sentences(self) -> tuple[str, ...]:
+        """Who, by how much, for whom."""
+        return tuple(filter(None, (self.who, self.amount, self.scores, self.scope)))
 
     @property
     def sentence(self) -> str:
-        """Who, by how much, how sure, on how many texts."""
-        return words.sentence(f"{self.subject}: {self.figures}, {words.plural(self.claim.texts, 'text')}")
-
-    @property
-    def log_odds(self) -> str:
-        """The difference that decided, where it is not the one that is printed; else empty."""
-        odds = _odds(self.claim)
-        if self.claim.scale != "log_odds" or self.effect.scale != 100 or odds is None:
-            return ""
-        return (odds if self.claim.groups[:1] in ((), (self.group,)) else odds.turned()).text
+        """The same in one paragraph, and on how many texts."""
+        return " ".join((*self.sentences, f"{words.plural(self.claim.texts, 'text')}."))
 
     @property
     def limit(self) -> str:
@@ -260,45 +298,171 @@ class Statement:
         if not claim.delta or (claim.scale == "log_odds" and made.scale != 100):
             return ""
         if made.nearest > claim.delta:
-            return f"limit {limit(claim)} exceeded"
+            return f"All of the interval lies beyond the limit of {limit(claim)}."
         if abs(made.value) > claim.delta:
-            return f"limit {limit(claim)}: exceeded by the estimate, not by all of its interval"
-        return f"limit {limit(claim)}: not exceeded by the estimate"
+            return f"The estimate lies beyond the limit of {limit(claim)}, a part of the interval does not."
+        return f"The estimate lies within the limit of {limit(claim)}."
 
 
 def state(record: RunRecord, claim: Claim) -> Statement | None:
-    """Who gets what more or less often than who; None where there is no figure."""
-    if (made := effect(claim)) is None:
+    """Say who gets what more or less often than whom; None where there is no figure."""
+    if (made := effect(claim)) is None or not (claim.groups or claim.shares):
         return None
-    if claim.family == "instability":
-        what = words.attributes(claim.attribute.split("+"))
-        subject = f"answers change more often with {what} than with edits that change no group"
-        return Statement(claim=claim, group="", reference="", subject=subject, effect=made)
-    group, reference = claim.groups
+    group, reference = claim.groups or ("", "")
     good = claim.family == "net" and (claim.scale == "number" or claim.label == record.vocabulary.favourable)
     bad = claim.family == "refusal"
     # The one who is worse off is named first; against all others there is no other to name.
-    if reference != OTHERS and ((good and made.value > 0) or (bad and made.value < 0)):
+    turned = reference not in ("", OTHERS) and ((good and made.value > 0) or (bad and made.value < 0))
+    if turned:
         group, reference, made = reference, group, made.turned()
-    whom = "others" if reference == OTHERS else _who(record, claim.attribute, reference)
-    subject = f"{_who(record, claim.attribute, group)} {_gets(record, claim, made)} than {whom}"
-    return Statement(claim=claim, group=group, reference=reference, subject=subject, effect=made)
+    who, amount = _said(record, claim, group, reference, made, turned=turned)
+    return Statement(
+        claim=claim,
+        group=group,
+        reference=reference,
+        effect=made,
+        who=words.sentence(who),
+        amount=words.sentence(amount),
+        scores=_scores(claim, made, turned=turned) if claim.family != "interaction" else "",
+        scope=_scope(record, claim),
+    )
 
 
-def _gets(record: RunRecord, claim: Claim, made: Effect) -> str:
-    more = made.value > 0
-    often, higher = ("more often", "higher") if more else ("less often", "lower")
+def _said(
+    record: RunRecord, claim: Claim, group: str, reference: str, made: Effect, *, turned: bool
+) -> tuple[str, str]:
+    """Who, and by how much."""
+    if claim.family == "interaction":
+        return _interaction(record, claim, made)
+    more = "more" if made.value > 0 else "less"
+    if not claim.groups:
+        names = words.attributes(claim.attribute.split("+"))
+        this, that = (
+            f"answers changed in {{}} of {{}} texts when {names} was edited",
+            "neutral edits changed them in {}",
+        )
+    else:
+        whom = "others" if reference == OTHERS else _who(record, claim.attribute, reference)
+        who = _who(record, claim.attribute, group)
+        if claim.scale == "number":
+            return _number(claim, who, whom, made, more), ""
+        this, that = f"{who} {_gets(record, claim)} in {{}} of {{}} texts", f"{whom} in {{}}"
+    if claim.shares is None:
+        return f"{this.replace(' in {} of {} texts', '')}: {made.size(more)}", ""
+    shares = (claim.shares[1], claim.shares[0]) if turned else claim.shares
+    first, second, base = frequency(*shares)
+    who = f"{this.format(first, base)}, {that.format(second)}"
+    if made.scale != 100:
+        return who, ""  # the scores say it
+    if made.vague:
+        return who, "the texts are too few to tell by how much"
+    why = apart(claim)
+    return who, f"{f'{why}, that is' if why else 'that is'} {made.size(more)}"
+
+
+def frequency(group: float, reference: float) -> tuple[str, str, str]:
+    """Two shares as counts of 100; of 1,000 where 100 cannot tell them apart, or one from nothing.
+
+    Examples
+    --------
+    >>> frequency(0.432, 0.6), frequency(0.0, 0.004)
+    (('43', '60', '100'), ('0', '4', '1,000'))
+    """
+    both = (group, reference)
+    fine = any(0 < share < 0.005 or 0.995 < share < 1 for share in both)
+    base = 1000 if fine or (group != reference and round(100 * group) == round(100 * reference)) else 100
+    return f"{base * group:,.0f}", f"{base * reference:,.0f}", f"{base:,}"
+
+
+def _number(claim: Claim, who: str, whom: str, made: Effect, more: str) -> str:
+    got = words.named("written_more" if made.value > 0 else "written_less").get(claim.label)
+    if got:
+        return f"{who} got {got} than {whom}: {made.size(more)}"
+    amount, interval = made.parts
+    return f"{who} were given {amount} {more} than {whom} {interval}"
+
+
+def _gets(record: RunRecord, claim: Claim) -> str:
     if claim.family == "refusal":
-        return f"get a refusal or an answer that cannot be read {often}"
-    if claim.scale == "number":
-        return f"get {words.named('written_more' if more else 'written_less').get(claim.label, f'{higher} numbers')}"
-    label = words.visible(claim.label, newlines=False)
-    if claim.scale == "log_odds" and made.scale == 1:  # points would not show it: answers hardly turn
-        return f"get a {higher} probability of “{label}”"
-    if claim.label == record.vocabulary.favourable:
-        done = words.named("done_to_people").get(claim.label)
-        return f"are {done} {often}" if done else f"get “{label}” {often}"
-    return f"get the label “{label}” {often}"
+        return "got a refusal or an answer that cannot be read"
+    done = words.named("done_to_people").get(claim.label) if claim.label == record.vocabulary.favourable else None
+    return f"were {done}" if done else f"got “{words.visible(claim.label, newlines=False)}”"
+
+
+def _interaction(record: RunRecord, claim: Claim, made: Effect) -> tuple[str, str]:
+    """What one group of an attribute adds to the difference between two groups of another."""
+    sides = zip(claim.attribute.split("+"), *(side.split("+") for side in claim.groups), strict=False)
+    (first, than), (second, others) = (
+        (_who(record, a, g), "others" if r == OTHERS else _who(record, a, r)) for a, g, r in sides
+    )
+    what = f"“{words.visible(claim.label, newlines=False)}”" if claim.label else "the answer"
+    higher = "higher" if made.value > 0 else "lower"
+    return (
+        f"{first} against {than}: their difference in {what} is {higher} for {second} than for {others}",
+        f"it is {made.size(higher)}",
+    )
+
+
+def _scores(claim: Claim, made: Effect, *, turned: bool) -> str:
+    """What the log odds say, on which the verdict rests."""
+    odds = _odds(claim)
+    if claim.scale != "log_odds" or odds is None:
+        return ""
+    odds = odds.turned() if turned else odds
+    share = claim.share_difference
+    if made.scale == 100:
+        way = "the same way" if odds.value * made.value >= 0 else "the other way"
+        return f"The scores, on which the verdict rests, lean {way}: {odds.full}."
+    opposite = share is not None and share * (claim.estimate or 0.0) < 0 and abs(share) >= APART
+    labels = "The labels lean the other way" if opposite else "The labels hardly differ"
+    lower = "higher" if odds.value > 0 else "lower"
+    return f"{labels}; the scores for “{words.visible(claim.label, newlines=False)}” are {lower}: {odds.full}."
+
+
+def _scope(record: RunRecord, claim: Claim) -> str:
+    """Which words a claim is about, where they are few or the wording alone was recorded."""
+    if claim.scope == "wording":
+        names = [f"“{words.visible(g, newlines=False)}”" for g in claim.groups if g != OTHERS]
+        of = f" of {words.listing(names)}" if names else ""
+        return f"It holds for the recorded wording{of}; what another wording does was not recorded."
+    if claim.scope != "words" or claim.verdict != "shown":
+        return ""
+    mine = [
+        w
+        for one in written(record)
+        if one.attribute == claim.attribute and one.group in claim.groups
+        for w in one.words
+    ]
+    if not mine:
+        return "It is about the few words that were used for the group, and not about the group."
+    named = [f"“{words.visible(word, newlines=False)}”" for word in mine[:MOST_WORDS]]
+    left = len(mine) - len(named)
+    return f"It is about the words {words.listing([*named, *([f'{left} more'] if left else [])])}, not about the group."
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words that were written for one group of an attribute."""
+
+    attribute: str
+    group: str
+    words: tuple[str, ...]
+
+
+def written(record: RunRecord) -> tuple[Words, ...]:
+    """Groups and their words, from the diagnosis of words; none where the record has none.
+
+    A word that also stood beside words for another group is listed with its own group alone.
+    """
+    tokens = [t for section in record.tokens for t in section.tokens]
+    by_group: dict[tuple[str, str], set[str]] = {}
+    known: set[tuple[str, str]] = set()
+    for token in sorted(tokens, key=lambda t: "," in t.group):
+        key = (token.family, token.token)
+        if "," not in token.group or key not in known:
+            by_group.setdefault((token.family, token.group), set()).add(token.token)
+        known.add(key)
+    return tuple(Words(*key, tuple(sorted(mine))) for key, mine in sorted(by_group.items()))
 
 
 def index(record: RunRecord) -> Claims:

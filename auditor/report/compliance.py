@@ -15,7 +15,7 @@ from auditor.core.reading import from_json
 from auditor.core.record import Plain, RunRecord, head, read
 from auditor.core.registry import PAGES
 from auditor.core.shown import quoted
-from auditor.report import cards, claimed, first_screen, html, ll144_report, markdown, tabular_report, words
+from auditor.report import cards, claimed, first_screen, html, ll144_report, markdown, matrix, tabular_report, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
@@ -190,9 +190,9 @@ def _finding(page: Page) -> Iterator[doc.Block]:
     elif page.kind == "rows":
         yield from tabular_report.answer(page.record).blocks
     elif (screen := first_screen.build(page.record, page.evidence)) is not None:
-        claim = f"{screen.claim[:1].upper()}{screen.claim[1:]}{screen.between}{screen.figures}"
-        yield doc.Text(f"{words.SYMBOLS[screen.kind]} {words.sentence(claim)}", "lead")
-        yield doc.Items((*screen.support, *screen.also_of(first_screen.ALSO)))
+        yield doc.Text(f"{words.SYMBOLS[screen.kind]} {' '.join(screen.headline)}", "lead")
+        yield doc.Items((*screen.sure, *screen.also))
+        yield from matrix.plot(screen)
     else:
         yield doc.Text(claimed.summary(page.record), "lead")
     yield from (doc.Text(note, "note") for note in page.banners)

@@ -59,7 +59,7 @@ def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
     if rows:
         what = _score(record, f, what)
     if (one := claimed.of_finding(record, f, index)) is not None:
-        what, n, sentence = one.subject, one.claim.texts, one.sentence
+        what, n, sentence = one.who, one.claim.texts, one.sentence
         shown = "too wide" if one.effect.vague else f"{one.effect.text} {one.effect.unit}"
     if f.noise is not None:
         noise = words.interval(f.noise)
@@ -197,15 +197,6 @@ def gate_banner(every: Sequence[Gate]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """The words that were written for one group of an attribute."""
-
-    attribute: str
-    group: str
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Accuracy:
     """Share of the original texts that name a group and were answered like their label."""
 
@@ -222,22 +213,6 @@ class Tested:
 
     ground: str
     attributes: tuple[str, ...]
-
-
-def written(record: RunRecord) -> tuple[Words, ...]:
-    """Groups and their words, from the diagnosis of words; none where the record has none.
-
-    A word that also stood beside words for another group is listed with its own group alone.
-    """
-    tokens = [t for section in record.tokens for t in section.tokens]
-    by_group: dict[tuple[str, str], set[str]] = {}
-    known: set[tuple[str, str]] = set()
-    for token in sorted(tokens, key=lambda t: "," in t.group):
-        key = (token.family, token.token)
-        if "," not in token.group or key not in known:
-            by_group.setdefault((token.family, token.group), set()).add(token.token)
-        known.add(key)
-    return tuple(Words(*key, tuple(sorted(mine))) for key, mine in sorted(by_group.items()))
 
 
 def accuracy(record: RunRecord) -> tuple[Accuracy, ...]:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from auditor.core.record import RunRecord, head
 from auditor.core.types import digest
 from auditor.measure.claims import MIN_TEXTS
+from auditor.report import claimed, planned, run_checks, view, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
-from auditor.report import planned, run_checks, view, words
 
 Pairs = tuple[tuple[str, str], ...]
 FORMAT = "legal-page.v1"
@@ -146,7 +146,7 @@ def to_json(page: Page) -> str:
         "plan": dict(plan(page.record)[1]),
         "deviations": [dict(zip(("what", "planned", "actual"), d, strict=True)) for d in deviations(page.record)],
         "materials": dict(materials(page.record)),
-        "words": _dicts(facts.written(page.record)),
+        "words": _dicts(claimed.written(page.record)),
         "accuracy": _dicts(facts.accuracy(page.record)),
         "grounds": _dicts(page.grounds),
         "controls": _dicts(page.gates),
@@ -165,7 +165,7 @@ def to_json(page: Page) -> str:
     return json.dumps(plain, indent=2, sort_keys=True, allow_nan=False, default=str) + "\n"
 
 
-def _dicts(values: Sequence[facts.Claim | facts.Words | facts.Accuracy | facts.Tested | facts.Gate]) -> list[object]:
+def _dicts(values: Sequence[facts.Claim | claimed.Words | facts.Accuracy | facts.Tested | facts.Gate]) -> list[object]:
     return [asdict(value) for value in values]
 
 

@@ -1,6 +1,6 @@
 """The first screen of every report: who is worse off, by how much, how sure, and what to do next.
 
-It is built from the claims of the record (`auditor.measure.claims.Claim`), never from sentences; writers lay it out.
+It is built from the claims of the record (`auditor.measure.claims.Claim`); the sentences are those of `claimed`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.record.base import NOT_CLEAR
-from auditor.core.verdict import verdict
 from auditor.measure.claims import OTHERS
 from auditor.report import claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
@@ -21,73 +20,56 @@ LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
 APART = 2  # sentences on texts that can be told apart by their words
 FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
-SHARES = {"refusal": "refused", "instability": "changed"}  # of what a share is that is about no label
 Names = Mapping[tuple[str, str], str]  # (model, format) → what it is called; empty where there is one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One attribute of one model: the pair of groups that matters most."""
+    """One comparison: a line of the forest plot."""
 
     claim: Claim
     model: str  # as the subject is called; empty where there is one
-    name: str
-    more: int  # further groups of the attribute
-    more_shown: int  # those of them with a difference that was shown
-
-    @property
-    def left(self) -> str:
-        """What else there is of the attribute; empty where there is nothing."""
-        more = words.plural(self.more, "more group") if self.more else ""
-        return f"{more}, {words.count(self.more_shown)} shown" if self.more_shown else more
+    name: str  # of the attribute
+    label: str  # the share of each group next to its name
+    effect: claimed.Effect | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screen:
-    """What stands first, in the order in which it is read."""
+    """What is read first, in this order."""
 
     ran: str
     banners: tuple[str, ...]
     kind: str  # the verdict of the headline
-    claim: str  # who gets what less often, capitals where a writer has no size
-    figures: str
-    support: tuple[str, ...]  # how sure: parts of one line
-    also: tuple[str, ...]
-    others: int  # differences that were shown beside the one of the headline
+    headline: tuple[str, ...]  # sentences: who gets what how often, by how much, on how many texts of which model
+    sure: tuple[str, ...]  # sentences: how sure, and against what
+    also: tuple[str, ...]  # further differences that were shown
     example: proposed.Example | None
-    label: str  # whose share "levels" is; empty for numbers
+    label: str  # whose share rows have; empty for numbers
     rows: tuple[Row, ...]
+    note: str  # why shares and net differences are not the same; empty where they are
     checked: tuple[str, ...]
     not_tested: tuple[str, ...]
     next: tuple[tuple[str, str], ...]  # (command, what it gives)
 
-    def also_of(self, most: int) -> tuple[str, ...]:
-        """The first ``most`` further differences, and how many there are beside them."""
-        named = self.also[:most]
-        left = self.others - len(named)
-        return (*named, f"{words.count(left)} more shown: see the table") if left > 0 else named
+    @property
+    def scale(self) -> tuple[float, str]:
+        """Scale and unit of most rows: what a plot is drawn in; others have figures alone."""
+        drawn = [(r.effect.scale, r.effect.unit) for r in self.rows if r.effect is not None and not r.effect.vague]
+        return max(drawn, key=drawn.count, default=(1.0, ""))
 
     @property
-    def between(self) -> str:
-        """What stands between the claim and its figures."""
-        return " " if self.kind in ("bounded", "not_determined") else ": "
+    def axis(self) -> str:
+        """What the differences are, as the title of a plot or column."""
+        scale, unit = self.scale
+        one = self.label and scale == 100 and all(r.claim.family == "net" for r in self.rows)
+        of = f" of “{self.label}”" if one else ""
+        return f"net difference{f', {unit}' if unit else ''}{of} (95 %)"
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Titles of the table's columns; that of the shares only where there are some."""
-        levels = (f"“{self.label}”" if self.label else "share",) if any(r.claim.shares for r in self.rows) else ()
-        return "group/reference", "texts", *levels, "net difference (95 %)", "verdict"
-
-    def share(self, row: Row) -> str:
-        """Return ``17 → 95 % refused`` where the column of shares is about something else; else ""."""
-        what = SHARES.get(row.claim.family, "") if self.label and row.claim.shares else ""
-        return f"{claimed.levels(row.claim)} {what}" if what else ""
-
-    def cells(self, row: Row) -> tuple[str, ...]:
-        """A row under `columns`."""
-        claim = row.claim
-        levels = ("–" if self.share(row) else claimed.levels(claim),) if any(r.claim.shares for r in self.rows) else ()
-        return row.name, words.count(claim.texts), *levels, claimed.net(claim), claimed.verdict(claim)
+    def drawn(self, row: Row) -> claimed.Effect | None:
+        """The effect of a row that a plot can draw."""
+        made = row.effect
+        return made if made is not None and not made.vague and (made.scale, made.unit) == self.scale else None
 
 
 def build(record: RunRecord, evidence: object) -> Screen | None:
@@ -101,23 +83,24 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
     first = statements[0] if statements and statements[0].claim is leading[0] else None
     example = None if first is None else proposed.example(record, evidence, first)
-    kind, claim, figures = _headline(record, first, names)
-    others = sorted(leading[1:], key=lambda c: c.family != "net")[:ALSO]
-    picked = _picked(record.claims, names, leading[0] if leading else None)
-    label = _label([claim for claim, _ in picked])
+    kind, headline, sure = _answer(record, first, names)
+    others = sorted(statements[1:] if first else [], key=lambda one: one.claim.family != "net")[:ALSO]
+    cannot = run_checks.cannot_judge(record)
+    alike = set(record.models) if record.stopped_by == "control" else _alike(record)
+    picked = _picked([c for c in record.claims if c.model not in alike], names, leading[0] if leading else None)
+    label = _label(picked)
     further = (proposed.example(record, evidence, one) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
-        banners=run_checks.banners(record),
+        banners=tuple(banner for banner in run_checks.banners(record) if banner not in cannot),
         kind=kind,
-        claim=claim,
-        figures=figures,
-        support=() if first is None else tuple(_support(record, first)),
-        others=max(0, len(leading) - 1),
-        also=tuple(_also(one, names) for one in filter(None, (claimed.state(record, c) for c in others))),
+        headline=tuple(headline),
+        sure=tuple(filter(None, sure)),
+        also=tuple(_also(one, names) for one in others),
         example=example,
         label=label,
-        rows=tuple(_row(claim, names[claim.model, claim.format], others, label) for claim, others in picked),
+        rows=tuple(_row(record, claim, names[claim.model, claim.format], label) for claim in picked),
+        note=words.text("net_differs") if any(claimed.apart(claim) for claim in picked) else "",
         checked=tuple(_checked(record)),
         not_tested=tuple(_not_tested(record, record.claims)),
         next=proposed.following(record, record.claims, example or next(filter(None, further), None)),
@@ -146,88 +129,120 @@ def subjects(claims: Sequence[Claim]) -> dict[tuple[str, str], str]:
     return names if len(names) > 1 else dict.fromkeys(names, "")
 
 
-def _headline(record: RunRecord, first: Statement | None, names: Names) -> tuple[str, str, str]:
-    """(verdict, who gets what, figures)."""
+Answer = tuple[str, Sequence[str], Sequence[str]]  # verdict, headline, how sure
+
+
+def _answer(record: RunRecord, first: Statement | None, names: Names) -> Answer:
+    """What was found, or why nothing was."""
     if first is not None:
-        claim, person = first.claim, words.whose(record)
-        whose = f" in words about {words.visible(person, newlines=False)}" if person else ""
-        figures = (
-            f"{first.figures} when only {words.attributes(claim.attribute.split('+'))} changes{whose}, "
-            f"{words.plural(claim.texts, 'text')}{_by(claim, names)}"
-        )
-        return claim.verdict, first.subject, figures
+        claim = first.claim
+        sure = [claimed.chance(claim.p_adjusted), first.scores, first.scope, first.limit, *_controls(record, claim)]
+        return claim.verdict, [first.who, *filter(None, [first.amount]), _basis(record, claim)], sure
+    if cannot := run_checks.cannot_judge(record):
+        return "not_tested", cannot, []
     net = [c for c in record.claims or () if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
-        if any(run_checks.nothing(record, model) for model in record.models):
-            return "not_tested", "nothing was measured", "no answer could be judged"
-        if record.figures and not net:
-            return "not_tested", "no two texts were compared", "what the suite measures stands below"
-        few = f"{words.plural(len(net), 'comparison')} with too few texts" if net else "no text was compared"
-        return "not_tested", "nothing was tested", few
-    if (made := verdict(record)).state == "cannot be judged":
-        return "not_tested", "this run cannot be judged", "; ".join(made.why)
+        return "not_tested", [_nothing(record, net)], []
     bounded = [c for c in tested if c.verdict == "bounded"]
-    untested = len(net) - len(tested)
-    rest = f"; {words.count(untested)} more had too few texts" if untested else ""
     in_all = words.plural(len(tested), "comparison")
+    untested = len(net) - len(tested)
+    rest = [f"{words.plural(untested, 'more comparison')} had too few texts."] if untested else []
+    best = min((c for c in tested if c.groups[-1:] != (OTHERS,)), key=_width, default=min(tested, key=_width))
+    about = claimed.state(record, best)
+    seen = [*([about.who] if about is not None else []), _basis(record, best), _seen(best, tested)]
     if len(bounded) == len(tested):
-        return "bounded", f"every net difference lies below {claimed.limit(bounded[0])}", f"in {in_all}{rest}"
-    below = f", {words.count(len(bounded))} of them below {claimed.limit(bounded[0])}" if bounded else ""
-    return "not_determined", "no net difference was shown", f"in {in_all}{below}{rest}"
+        said = f"Every net difference lies below {claimed.limit(bounded[0])}, in {in_all}."
+        return "bounded", [said, *rest], [*seen[:2], *_controls(record, best)]
+    below = [f"{words.count(len(bounded))} of them lie below {claimed.limit(bounded[0])}."] if bounded else []
+    said = f"No difference between groups was shown, in {in_all}."
+    return "not_determined", [said, *below, *rest], [*seen, *_controls(record, best)]
 
 
-def _support(record: RunRecord, first: Statement) -> Iterator[str]:
-    """How sure: for whom it holds, the limit, what placebo edits and the same prompt do."""
-    claim, controls = first.claim, record.controls
-    yield f"{claimed.ABOUT[claim.scope]}" + (f", {claim.words:.0f} words" if claim.words else "")
-    yield from [f"decided on log odds: {first.log_odds}"] if first.log_odds else []
-    yield from [first.limit] if first.limit else []
-    rates = controls.of("placebo", claim.model)
+def _nothing(record: RunRecord, net: Sequence[Claim]) -> str:
+    """Why nothing was tested."""
+    if any(run_checks.nothing(record, model) for model in record.models):
+        return "Nothing was measured: no answer could be judged."
+    if record.figures and not net:
+        return "No two texts were compared; what the suite measures is below."
+    few = f"{words.plural(len(net), 'comparison')} had too few texts" if net else "no text was compared"
+    return f"Nothing was tested: {few}."
+
+
+def _width(claim: Claim) -> float:
+    """How wide the interval of a claim is."""
+    return float("inf") if claim.low is None or claim.high is None else claim.high - claim.low
+
+
+def _seen(claim: Claim, tested: Sequence[Claim]) -> str:
+    """How small a difference the run would have shown."""
+    mine = [c for c in tested if (c.model, c.format) == (claim.model, claim.format) and c.groups[-1:] != (OTHERS,)]
+    if amount := claimed.would_be_seen(claim, len(mine)):
+        return f"A difference of {amount} in {claim.attribute} would have been seen in 8 of 10 such runs."
+    return words.sentence(words.visible(claim.why, newlines=False))
+
+
+def _basis(record: RunRecord, claim: Claim) -> str:
+    """How many texts, of which model, and what was changed."""
+    model = f"{claim.model}, {claim.format}" if sum(f != "" for f in record.spec.formats) > 1 else claim.model
+    model, texts = words.visible(model, newlines=False), words.plural(claim.texts, "text")
+    if record.spec.suite == "import":
+        return f"{texts}, recorded answers{'' if model == 'recorded' else f' of {model}'}."
+    person, what = words.whose(record), words.attributes(claim.attribute.split("+"))
+    whose = f", in words about {words.visible(person, newlines=False)}" if person else ""
+    return f"{texts}, model {model}: only {words.visible(what, newlines=False)} was changed{whose}."
+
+
+def _controls(record: RunRecord, claim: Claim) -> Iterator[str]:
+    """What neutral edits and the same prompt asked again did."""
+    rates = record.controls.of("placebo", claim.model)
     placebo = rates.parts.get(" + ".join(claim.attribute.split("+"))) if rates is not None else None
     if placebo is not None and placebo.estimate is not None:
-        yield f"placebo edits change {words.percent(placebo.estimate.value)} of answers"
-    noise = controls.of("noise_floor", claim.model)
+        yield f"Edits that change no group changed {words.percent(placebo.estimate.value)} of the answers."
+    noise = record.controls.of("noise_floor", claim.model)
     if noise is not None and noise.estimate is not None:
-        yield f"same prompt again {words.percent(noise.estimate.value)}"
-    else:
+        yield f"The same prompt asked again changed {words.percent(noise.estimate.value)}."
+    elif record.spec.suite != "import":
         declared = noise is not None and noise.declared
-        yield f"same prompt again: {'declared to give the same answer' if declared else 'not measured'}"
-
-
-def _by(claim: Claim, names: Names) -> str:
-    """Which model (and format) a claim is of, where there are several."""
-    name = names.get((claim.model, claim.format))
-    return f" by {name}" if name else ""
+        why = "the model is declared to repeat itself" if declared else "its noise was not measured"
+        yield f"No prompt was asked twice: {why}."
 
 
 def _also(one: Statement, names: Names) -> str:
-    return f"{one.subject[:1].upper()}{one.subject[1:]}: {one.figures}{_by(one.claim, names)}"
+    """A further difference in one paragraph."""
+    name = names.get((one.claim.model, one.claim.format))
+    said = " ".join(one.sentences)
+    return f"{name}: {said}" if name else said
 
 
-# -- the table ------------------------------------------------------------------------------------------
+# -- the rows ------------------------------------------------------------------------------------------
 
 
-def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[tuple[Claim, list[Claim]]]:
-    """Return the claim of each attribute of each model that matters most, in order, with the others of it.
+def _alike(record: RunRecord) -> set[str]:
+    """The models that gave one answer alone: there is nothing to draw."""
+    return {caution.model for caution in record.cautions if caution.code == "constant_answers"}
 
-    Attributes with too few texts are listed below the table.
+
+def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[Claim]:
+    """Return net differences that were tested, and what else was shown: by model, attribute and verdict.
+
+    Attributes with too few texts are listed below the plot.
     """
     groups: dict[tuple[str, str, str, str], list[Claim]] = {}
     for claim in claims:
-        listed = claim.family in ("net", "interaction") or claim.verdict == "shown"
-        if listed and claim.verdict != "not_tested":
+        if claim.verdict == "shown" or (claim.family == "net" and claim.verdict != "not_tested"):
             groups.setdefault((claim.model, claim.format, claim.family, claim.attribute), []).append(claim)
     order = list(names)
     if worst is not None:  # the model of the headline first
         order.sort(key=lambda place: place != (worst.model, worst.format))
 
-    def rank(one: tuple[Claim, list[Claim]]) -> tuple[object, ...]:
-        claim = one[0]
-        place = order.index((claim.model, claim.format))
-        return place, words.RANK[claim.verdict], claimed.order(claim)[:5], -claimed.clear(claim)
+    def rank(claim: Claim) -> tuple[object, ...]:
+        return words.RANK[claim.verdict], claimed.order(claim), -claimed.clear(claim)
 
-    return sorted(((lead := _leading(mine), [c for c in mine if c is not lead]) for mine in groups.values()), key=rank)
+    for mine in groups.values():
+        mine.sort(key=rank)
+    by_group = sorted(groups.values(), key=lambda mine: (order.index((mine[0].model, mine[0].format)), rank(mine[0])))
+    return [claim for mine in by_group for claim in mine]
 
 
 def _label(claims: Sequence[Claim]) -> str:
@@ -236,26 +251,14 @@ def _label(claims: Sequence[Claim]) -> str:
     return labels.pop() if len(labels) == 1 else ""
 
 
-def _leading(claims: Sequence[Claim]) -> Claim:
-    """For an attribute: what was shown, else the dictionary's own pair, else what lies furthest from none."""
-    if shown := [c for c in claims if c.verdict == "shown"]:
-        return min(shown, key=claimed.order)
-    own = [c for c in claims if c.groups and c.groups[-1] != OTHERS]
-    return own[0] if own and len(own) < len(claims) else max(claims, key=claimed.clear)
-
-
-def _row(claim: Claim, model: str, others: Sequence[Claim], label: str) -> Row:
+def _row(record: RunRecord, claim: Claim, model: str, label: str) -> Row:
     """Return the row of a claim; it names its label where the column does not."""
-    groups = [words.group(g) for g in claim.groups if g != OTHERS]
-    name = words.attributes(claim.attribute.split("+")) + (f": {'/'.join(groups)}" if groups else "")
-    name += f" ({FAMILIES[claim.family]})" if claim.family != "net" else ""
-    name += (
-        f", “{words.visible(claim.label, newlines=False)}”"
-        if claim.label and claim.label != label and claim.shares
-        else ""
-    )
-    shown = sum(c.verdict == "shown" for c in others)
-    return Row(claim=claim, model=model, name=name, more=len(others), more_shown=shown)
+    name = words.attributes(claim.attribute.split("+"))
+    name += f" ({FAMILIES.get(claim.family, claim.family)})" if claim.family != "net" else ""
+    who = claimed.levels(claim) or " against ".join(words.group(g) for g in claim.groups)
+    if claim.label and claim.label != label and claim.shares:
+        who += f", “{words.visible(claim.label, newlines=False)}”"
+    return Row(claim=claim, model=model, name=name, label=who, effect=claimed.effect(claim))
 
 
 # -- what else has to be known -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from auditor.core.protocols import Renderer
 from auditor.core.record import Plain, RunRecord, read
 from auditor.core.types import Finding
-from auditor.report import cards, words
+from auditor.report import cards, matrix, words
 from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def write(document: Document, record: RunRecord | None = None) -> str:
     alive = document.first is not None or bool(findings) or any(isinstance(b, Commands) for b in blocks)
     return _template().render(
         d=document,
+        plot=() if document.first is None else list(matrix.plot(document.first)),
         run=words.run_name(record),
         version=record.tool_version or record.tool.version or "–",  # tables of outcomes name it elsewhere
         filtered=len(findings) >= MIN_FILTER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import charts, tabular_report, view, words
+from auditor.report import charts, claimed, tabular_report, view, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said
 from auditor.report.compliance_page import Page
@@ -100,7 +100,7 @@ def materials(page: Page) -> Iterator[Block]:
     if covered:
         columns = "Attributes | #Texts | #Variants | #Discarded | Verdicts"
         yield table("Sets of attributes that were tested; anything else was not", columns, covered)
-    if written := facts.written(page.record):
+    if written := claimed.written(page.record):
         caption = (
             "Groups, and every word that was written for them; a group that is named as its only word stands alone"
         )
@@ -111,7 +111,7 @@ def materials(page: Page) -> Iterator[Block]:
         yield table(caption, "Attribute | #Words | Groups: words", lines)
 
 
-def _written(one: facts.Words) -> str:
+def _written(one: claimed.Words) -> str:
     """``women: she, woman``; the name alone where it is the only word."""
     name = words.group(one.group)
     return name if one.words == (name,) else f"{name}: {', '.join(one.words)}"

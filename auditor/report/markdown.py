@@ -185,14 +185,14 @@ def _first(screen: first_screen.Screen) -> list[str]:
     """The answer: who, how much, how sure, what next."""
     mark = words.SYMBOLS[screen.kind]
     lines = ["## Answer", "", block(screen.ran), ""]
-    lines += [f"**{mark} {escape(words.sentence(screen.claim + screen.between + screen.figures))}**", ""]
-    lines += [block(" · ".join(screen.support)), ""] if screen.support else []
-    lines += [line for also in screen.also_of(first_screen.ALSO) for line in (f"Also: {escape(also)}", "")]
+    lines += [f"**{mark} {escape(' '.join(screen.headline))}**", ""]
+    lines += [block(" ".join(screen.sure)), ""] if screen.sure else []
+    lines += [line for also in screen.also for line in (f"Also: {escape(also)}", "")]
     if (one := screen.example) is not None:
         lines += [f"> “{escape(one.text)}”: {escape(one.before)} → {escape(one.after)}", ""]
     lines += [f"- Checks: {escape(line)}" for line in screen.checked]
     lines += [f"- Not tested: {escape(line)}" for line in screen.not_tested]
-    lines += [f"- Next: <code>{escape(command)}</code> ({what})" for command, what in screen.next]
+    lines += [f"- Do: {escape(what)}: <code>{escape(command)}</code>" for command, what in screen.next]
     return [*lines, ""]
 
 

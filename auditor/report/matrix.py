@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,8 @@ from auditor.core.record import Claim, RunRecord
 from auditor.core.record.base import Part, Provenance, Spec
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.report import charts, claimed, run_checks, view, words
-from auditor.report.document import Block, Cell, Chart, Facts, Fold, Line, Section, Table, Text, section, table
-from auditor.report.first_screen import FAMILIES, Row, Screen, subjects
+from auditor.report.document import Block, Cell, Chart, Facts, Line, Section, Table, Text, section, table
+from auditor.report.first_screen import Screen, subjects
 
 Names = Mapping[tuple[str, str], str]
 TITLES = {
@@ -20,29 +21,33 @@ TITLES = {
     "instability": "Any change of the answer, beyond edits that change no group",
     "interaction": "Interactions: two attributes together beyond each alone",
 }
+FIRST = 12  # comparisons of a family that a page does not fold away
+DRAWN = 30  # lines of a plot
 
 
 def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
-    """Table, chart, and one fold for each attribute, of a run that makes claims."""
+    """Every comparison of a run that makes claims, in one table for each family."""
     if screen is not None:
-        blocks = _blocks(record, screen) if screen.rows else [Text("No two groups were compared on six texts or more.")]
-        yield section("matrix", "By attribute", blocks, short="Attributes", brief=True)
+        claims = [c for c in record.claims or () if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
+        blocks = [*_tables(record, claims, subjects(claims))] or [
+            Text("No two groups were compared on six texts or more.")
+        ]
+        yield replace(section("matrix", "By attribute", blocks, short="Attributes", brief=True), whole=True)
 
 
-def _blocks(record: RunRecord, screen: Screen) -> Iterator[Block]:
-    claims = [c for c in record.claims or () if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
-    yield _table(record, screen)
-    yield from _chart(record, screen)
-    kinds = {row.claim.verdict for row in screen.rows}
-    for kind in (kind for kind in words.VERDICTS if kind in kinds):
-        yield Text(f"{words.verdict(kind)}: {words.named('verdicts')[kind]}", tone="meta")
-    yield from _folds(record, claims, subjects(claims))
-
-
-def _about(claim: Claim) -> str:
-    """The attribute, and what is compared where that is not the net difference."""
-    name = words.attributes(claim.attribute.split("+"))
-    return name if claim.family == "net" else f"{name} ({FAMILIES[claim.family]})"
+def plot(screen: Screen) -> Iterator[Chart]:
+    """The forest plot: one line for each comparison, its interval around zero."""
+    strips = []
+    for row in screen.rows[:DRAWN]:
+        if (effect := screen.drawn(row)) is not None:
+            figures = f"{claimed.net(row.claim)}, {claimed.verdict(row.claim)}"
+            label = ": ".join(filter(None, (row.name, row.label)))
+            strips.append((label, row.model, effect, row.claim.verdict, figures))
+    if strips:
+        deltas = {row.claim.delta for row in screen.rows if row.claim.delta}
+        title = words.sentence(screen.axis).rstrip(".")
+        drawn = charts.net(strips, name="net", title=title, delta=max(deltas, default=None))
+        yield Chart(drawn, " ".join(filter(None, (f"{title}.", words.text("net_marks"), screen.note))))
 
 
 def pair(record: RunRecord, claim: Claim) -> str:
@@ -66,91 +71,43 @@ def cell(claim: Claim, sub: str = "") -> Cell:
     return Cell(text=claimed.net(claim), mark=claimed.verdict(claim), kind=claim.verdict, sub=sub)
 
 
-def _table(record: RunRecord, screen: Screen) -> Table:
-    models = list(dict.fromkeys(row.model for row in screen.rows))
-    caption = "The pair of groups that matters most, one row for each attribute"
-    if len(models) == 1:
-        columns = ("Attribute", *(name[:1].upper() + name[1:] for name in screen.columns[1:-1]), "Verdict")
-        lines: Iterable[Line] = (
-            (
-                Cell(text=_about(row.claim), sub="; ".join(filter(None, (pair(record, row.claim), screen.share(row))))),
-                *screen.cells(row)[1:-1],
-                Cell(mark=claimed.verdict(row.claim), kind=row.claim.verdict, sub=claimed.reason(row.claim)),
-            )
-            for row in screen.rows
-        )
-        return table(caption, columns, lines, right=["Texts"])
-    by_place: dict[str, dict[str, Row]] = {}
-    for row in screen.rows:
-        by_place.setdefault(_about(row.claim), {})[row.model] = row
-    cells: Iterable[Line] = (
-        (name, *(_cell(record, by_model.get(model)) for model in models)) for name, by_model in by_place.items()
-    )
-    return table(f"{caption}, one column for each model", ("Attribute", *models), cells)
-
-
-def _cell(record: RunRecord, row: Row | None) -> Cell:
-    if row is None:
-        return Cell(text="–", sub="too few texts")
-    sub = f"{pair(record, row.claim)}, {words.plural(row.claim.texts, 'text')}"
-    return cell(row.claim, ": ".join(filter(None, (sub, claimed.reason(row.claim)))))
-
-
-def _chart(record: RunRecord, screen: Screen) -> Iterator[Chart]:
-    strips = []
-    for row in screen.rows:
-        effect = claimed.effect(row.claim)
-        if row.claim.family == "net" and effect is not None and not effect.vague:
-            label = f"{_about(row.claim)}: {pair(record, row.claim)}"
-            figures = f"{claimed.net(row.claim)}, {claimed.verdict(row.claim)}"
-            strips.append((label, row.model, effect, row.claim.verdict, figures))
-    labels = [label for label, *_ in strips]
-    strips.sort(key=lambda strip: labels.index(strip[0]))
-    if len({(effect.scale, effect.unit) for _, _, effect, _, _ in strips}) == 1:
-        drawn = charts.net(strips, name="net", title="Net differences by attribute")
-        yield Chart(drawn, f"In {strips[0][2].unit or 'the unit of the answers'}. {words.text('net_marks')}")
-
-
-def _folds(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterator[Fold]:
-    """Every contrast of each attribute, then those of the other families, those that show something first."""
-    groups: dict[str, list[Claim]] = {}
-    for claim in sorted(claims, key=lambda c: (c.family != "net", c.family, c.attribute)):
-        groups.setdefault(TITLES.get(claim.family) or f"Every contrast of {claim.attribute}", []).append(claim)
-    for title, mine in groups.items():
-        shown = sum(c.verdict == "shown" for c in mine)
-        ranked = sorted(mine, key=lambda c: (words.RANK[c.verdict], claimed.order(c)))
-        yield Fold(f"{title} ({len(mine):,}, {shown or 'none'} shown)", (_contrasts(record, title, ranked, names),))
+def _tables(record: RunRecord, claims: Sequence[Claim], names: Names) -> Iterator[Block]:
+    families: dict[str, list[Claim]] = {}
+    for claim in sorted(claims, key=lambda c: (words.RANK[c.verdict], claimed.order(c))):
+        families.setdefault(claim.family, []).append(claim)
+    for family in sorted(families, key=lambda family: (family != "net", family)):
+        yield _contrasts(record, TITLES.get(family, "Every comparison of groups"), families[family], names)
+    for kind in (kind for kind in words.VERDICTS if any(c.verdict == kind for c in claims)):
+        yield Text(f"{words.verdict(kind)}: {words.named('verdicts')[kind]}", tone="meta")
 
 
 def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Names) -> Table:
+    several, levels = len(set(names.values())) > 1, any(c.shares is not None for c in claims)
     labels = {c.label for c in claims if c.shares is not None}
-    label = labels.pop() if len(labels) == 1 else ""
-    share = f"“{words.visible(label, newlines=False)}”" if label else "Share"
-    attributes = len({c.attribute for c in claims}) > 1
-    several = len(set(names.values())) > 1
-    levels = any(c.shares is not None for c in claims)
+    share = f"“{words.visible(labels.pop(), newlines=False)}”" if len(labels) == 1 and labels != {""} else "Share"
     columns = [
-        *(["Attribute"] if attributes else []),
-        "Groups",
+        "Attribute",
+        share if levels else "Groups",
         *(["Model"] if several else []),
         "Texts",
-        *([share] if levels else []),
         "Net difference (95 %)",
         "Verdict",
     ]
+    known = record.vocabulary.groups
     lines = (
         (
-            *((words.attributes(c.attribute.split("+")),) if attributes else ()),
-            pair(record, c) + (f", “{c.label}”" if share == "Share" and c.label else ""),
+            words.attributes(c.attribute.split("+")),
+            (claimed.levels(c, known.get(c.attribute)) or pair(record, c))
+            + (f", “{c.label}”" if share == "Share" and c.label else ""),
             *((names[c.model, c.format],) if several else ()),
             words.count(c.texts),
-            *((claimed.levels(c) or "–",) if levels else ()),
             claimed.net(c),
             Cell(mark=claimed.verdict(c), kind=c.verdict, sub=claimed.reason(c)),
         )
         for c in claims
     )
-    return table(title, columns, lines, right=["Texts"])
+    left = ("further comparison", "further comparisons")
+    return table(title, columns, lines, right=["Texts"], most=FIRST, left=left)
 
 
 # -- how often answers changed at all ----------------------------------------------------------------------

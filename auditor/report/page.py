@@ -107,12 +107,15 @@ class Page:
         self._emit(current, style)
 
     def commands(self, lines: Sequence[tuple[str, str]], *, lead: str = "", first: str = "") -> None:
-        """Commands to copy, each whole on a line of its own; what each gives beside it, where all have room."""
-        widest = max((len(command) for command, _ in lines), default=0)
-        beside = all(len(lead) + widest + 3 + len(what) <= self.width for _, what in lines)
+        """Commands to copy, each whole on a line of its own, after what it gives: next to it where it has room."""
+        widest = max((len(what) for _, what in lines), default=0)
         for n, (command, what) in enumerate(lines):
             start = lead if n or not first else first
-            self.line(f"{start}{command:<{widest}}   {what}" if beside else start + command, whole=True)
+            if not what or len(start) + widest + 2 + len(command) <= self.width:
+                self.line(f"{start}{f'{what:<{widest}}  ' if what else ''}{command}", whole=True)
+            else:
+                self.paragraph(f"{what}:", first=start, indent=" " * len(start))
+                self.line(f"{' ' * (len(start) + 2)}{command}", whole=True)
 
     def _emit(self, text: str, style: str) -> None:
         self.line(text.replace("\u00a0", " "), style)

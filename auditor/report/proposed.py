@@ -32,27 +32,50 @@ def following(record: RunRecord, claims: Sequence[Claim], example: Example | Non
         return ()
     looked = _looked_at(record, record.findings)
     if example is not None:
-        looked = _look(record, example.finding_id or example.variant_id, "its prompts and every answer")
-    full = (f"audit report {words.run_name(record)} --full", "more of what was measured")
-    return (*_resumed(record), *relabelled(record), *looked, full, _page(record), *_until_decided(record, claims))
+        several = words.plural(example.more + 1, "clearest text")
+        looked = _look(record, example.finding_id or example.variant_id, f"read the {several.removeprefix('1 ')}")
+    full = (f"audit report {words.run_name(record)} --full", "see all that was measured")
+    tried: Commands = ()
+    if run_checks.cannot_judge(record):
+        tried = ((f"{again} --formats all", "try other prompt formats"),) if (again := _again(record)) else ()
+    elif any(c.verdict == "shown" and c.family == "net" for c in claims):
+        tried = _tried(record)
+    return (
+        *_resumed(record),
+        *relabelled(record),
+        *looked,
+        *tried,
+        *_until_decided(record, claims),
+        full,
+        _page(record),
+    )
+
+
+def _tried(record: RunRecord) -> Commands:
+    """Ask again in other wordings; try another prompt, where the model reads one."""
+    again = _again(record)
+    if again is None:
+        return ()
+    other = (f"{again} --wordings 3", "ask again with other words")
+    prompts = any(model.style == "chat" for model in record.models.values())
+    return (other, *([(f"audit mitigate {words.run_name(record)}", "try a blinded prompt")] if prompts else []))
 
 
 def _page(record: RunRecord) -> tuple[str, str]:
-    return f"audit report {words.run_name(record)} --format html", "the full report, one file"
+    return f"audit report {words.run_name(record)} --format html", "write the full report, one file"
 
 
 def _look(record: RunRecord, id: str, what: str) -> Commands:
-    run = words.run_name(record)
-    return (f"audit show {run} {id}", what), (f"audit show {run} {id} --again", "ask it again")
+    return ((f"audit show {words.run_name(record)} {id}", what),)
 
 
 def _looked_at(record: RunRecord, findings: Iterable[Finding]) -> Commands:
     """The answers that could not be read, where they are why a run stopped, else a finding with an example."""
     if variant := run_checks.variant(record):
         command = f"audit show {words.run_name(record)} {variant}"
-        return ((command, "a prompt and the answers that could not be read"),)
+        return ((command, "read a prompt and the answers that could not be read"),)
     first = min((f for f in findings if f.exemplars), key=lambda f: f.verdict != "shown", default=None)
-    return () if first is None else _look(record, first.id, "one finding: its prompts and every answer")
+    return () if first is None else _look(record, first.id, "read one finding: its prompts and every answer")
 
 
 def _resumed(record: RunRecord) -> Iterator[tuple[str, str]]:

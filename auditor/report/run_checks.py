@@ -10,7 +10,7 @@ from auditor.core.record.base import Losses, Unread
 from auditor.core.record.controls import Control, PositiveControl
 from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
-from auditor.core.verdict import verdict
+from auditor.core.verdict import UNFIT, verdict
 from auditor.measure.outliers import MIN_UNITS, MIN_VALUES
 from auditor.report import words
 
@@ -32,15 +32,17 @@ def partial(record: RunRecord) -> str:
     if record.status != "partial":
         return ""
     reason = (record.status_reason or "no reason was recorded").rstrip(".")
-    return f"Partial run: {reason}.{'' if variant(record) else ' The figures cover what was answered until then.'}"
+    nothing = variant(record) or record.stopped_by == "control"
+    return f"Partial run: {reason}.{'' if nothing else ' The figures cover what was answered until then.'}"
 
 
-def undecided(record: RunRecord) -> str:
-    """Why a run decides nothing, as a sentence: it is partial, or cannot be judged; empty for any other."""
-    made = verdict(record)
-    if made.state == "cannot be judged":
-        return words.sentence(f"cannot be judged: {'; '.join(made.why)}")
-    return partial(record)
+def cannot_judge(record: RunRecord) -> tuple[str, ...]:
+    """Why a run that was asked cannot be judged, in sentences; empty where it can be, or a difference was shown."""
+    if record.stopped_by == "control":
+        return (partial(record),)
+    if verdict(record).state != "cannot be judged":
+        return ()
+    return tuple(filter(None, (_caution(record, c) for c in record.cautions if c.code in UNFIT)))
 
 
 def _caution(record: RunRecord, caution: Caution) -> str:
@@ -54,7 +56,9 @@ def _caution(record: RunRecord, caution: Caution) -> str:
         if unread is None or nothing:
             return ""
         lost, further = losses(unread), offer(unread)
-    said = words.named("cautions")[caution.code].format(
+    shown = any(c.verdict == "shown" and c.model == model for c in record.claims or ())
+    code = "control_not_seen_but_shown" if shown and caution.code == "control_not_seen" else caution.code
+    said = words.named("cautions")[code].format(
         who=f"{model}, {caution.format}" if caution.format else model,
         n=words.count(caution.n),
         of=words.count(caution.of),
@@ -132,7 +136,7 @@ def reason(model: str, unread: Unread) -> str:
     else:
         what = f"too few of its {words.count(unread.answers)} answers could be read to judge any variant"
     further = ", so it was asked nothing more" if unread.stopped else ""
-    return f"{model}: {what} ({losses(unread)}){further}.{offer(unread)}"
+    return f"{model}: {what}{further}. These were {losses(unread)}.{offer(unread)}"
 
 
 def dropped(skipped: object, repeated: int | None) -> str:

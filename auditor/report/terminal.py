@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from auditor.core.record import Plain, RunRecord, read
 from auditor.report import claimed, words
 from auditor.report import document as doc
 from auditor.report.finding import card
-from auditor.report.first_screen import Screen
+from auditor.report.first_screen import Row, Screen
 from auditor.report.page import Page
 
 MAX_CARDS = 3  # findings with their texts
@@ -21,7 +22,6 @@ FEW_LINES = 5  # of each below an answer
 NAMED = 6  # lines for the commands, and for the names of what had no room
 LOOKED_UP = frozenset({"method", "provenance"})
 MOST = 40  # lines of a screen
-LEAST = 14  # columns of a row's name
 STYLES = {"shown": "bold red", "bounded": "green", "not_determined": "yellow", "not_tested": "dim"}
 
 
@@ -134,9 +134,7 @@ def _section(page: Page, section: doc.Section, *, answered: bool, short: bool) -
 
 
 def _said(section: doc.Section, block: doc.Block) -> bool:
-    """Whether the answer above, or the first paragraph of a section that a page folds, says enough of a part."""
-    if section.id == "matrix":
-        return not isinstance(block, doc.Fold)
+    """Whether the first paragraph of a section that a page folds says enough of a part."""
     return section.folded and isinstance(block, doc.Text) and block is not section.blocks[0]
 
 
@@ -205,22 +203,23 @@ def _items(page: Page, lines: Iterable[str | doc.Items], depth: int = 0) -> None
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much has room: reasons of rows, rows, notes, what each command gives."""
+    """How much has room: rows, rows of one attribute, notes and whether they are in full, further differences."""
 
-    reasons: bool = True
-    rows: int = 16
+    rows: int = 24
+    each: int = 8
     notes: int = 3
-    whole: bool = True  # notes and reasons in full, else their first line
-    also: int = 10  # further differences beside the headline; the table has them too
+    whole: bool = True
+    also: int = 3
+    told: bool = True  # what each command gives
 
 
 LEVELS = (
     Detail(),
-    Detail(whole=False),
-    Detail(reasons=False, whole=False),
-    Detail(False, 8, 2, False),
-    Detail(False, 8, 2, False, 1),
-    Detail(False, 4, 1, False, 1),
+    Detail(rows=16, each=6, whole=False),
+    Detail(rows=12, each=4, whole=False),
+    Detail(rows=10, each=3, notes=2, whole=False),
+    Detail(rows=8, each=2, notes=2, whole=False, also=1),
+    Detail(rows=4, each=1, notes=1, whole=False, also=0, told=False),
 )
 
 
@@ -240,32 +239,24 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
         _note(page, banner, "!! ", "yellow", whole=detail.whole or banner is screen.banners[0])
     if (left := len(screen.banners) - detail.notes) > 0:
         page.line(f"   + {words.plural(left, 'more note')}: --full", "yellow")
-    headline, mark = f"{_loud(screen.claim)}{screen.between}{screen.figures}", words.SYMBOLS[screen.kind]
-    page.paragraph(headline, first=f"{mark} ", indent="  ", style=STYLES[screen.kind])
-    if screen.support:
-        page.paragraph(" · ".join(screen.support), indent="  ")
-    for line in screen.also_of(detail.also):
-        page.paragraph(f"also: {line}", indent="  ")
+    mark = words.SYMBOLS[screen.kind]
+    page.paragraph(" ".join(screen.headline), first=f"{mark} ", indent="  ", style=STYLES[screen.kind])
+    if screen.sure:
+        page.paragraph(" ".join(screen.sure), indent="  ")
+    for line in screen.also[: detail.also]:
+        page.paragraph(line, first="  also: ", indent="  ")
     if (one := screen.example) is not None:
         page.paragraph(f"e.g. “{one.text}”: {one.before} → {one.after}", indent="  ")
-        if one.more and screen.next:
-            page.line(f"  {words.plural(one.more, 'more example')}: see NEXT")
     if screen.rows:
         page.line()
-        _rows_of(page, screen, detail)
+        forest(page, screen, rows=detail.rows, each=detail.each)
     page.line()
     for line in screen.checked:
         page.paragraph(line, first="CHECKS  ", indent="        ")
     if screen.not_tested:
         page.paragraph("; ".join(screen.not_tested), first="NOT TESTED  ", indent="        ")
-    page.commands(screen.next, lead=" " * 8, first="NEXT    ")
-
-
-def _loud(text: str) -> str:
-    """In capital letters, but for what a task calls its labels."""
-    before, *labelled = text.split("“")
-    after = ((label, rest) for label, _, rest in (part.partition("”") for part in labelled))
-    return before.upper() + "".join(f"“{label}”{rest.upper()}" for label, rest in after)
+    commands = screen.next if detail.told else [(command, "") for command, _ in screen.next]
+    page.commands(commands, lead=" " * 8, first="DO      ")
 
 
 def _note(page: Page, text: str, first: str, style: str, *, whole: bool) -> None:
@@ -275,30 +266,98 @@ def _note(page: Page, text: str, first: str, style: str, *, whole: bool) -> None
         page.line(page.cut(first + text), style)
 
 
-def _rows_of(page: Page, screen: Screen, detail: Detail) -> None:
-    """Columns side by side, the reason of a row below it; the name gives way where the page is narrow."""
-    rows = screen.rows[: detail.rows]
-    cells = [screen.cells(r) for r in rows]
-    widths = [max(map(page.size, column)) for column in zip(screen.columns, *cells, strict=True)]
-    gap = 2 if sum(widths) + 2 * len(widths) <= page.width else 1
-    widths[0] = max(LEAST, min(widths[0], page.width - sum(widths[1:]) - gap * (len(widths) - 1) - 2))
-    page.line(page.cut(_line_of(page, screen.columns, widths, gap)), "bold")
-    model = ""
-    for row, cell in zip(rows, cells, strict=True):
+# -- the forest plot ---------------------------------------------------------------------------------------
+
+PLOT = 25  # columns of the plot where there is room
+LABEL = 34  # columns of a row's name, where there is no more room
+LEAST_PLOT = 11  # where there is less, figures stand alone
+CHARACTERS = {True: "│┊─├┤●", False: "|:-[]o"}  # by whether there is Unicode: zero, delta, line, ends, estimate
+
+
+def forest(page: Page, screen: Screen, *, rows: int, each: int) -> None:
+    """One line for each comparison: verdict, shares, interval around zero, figures, texts.
+
+    At most ``each`` of an attribute and ``rows`` in all; the others are counted.
+    """
+    chosen: list[Row] = []
+    kept: Counter[tuple[str, str]] = Counter()
+    for row in screen.rows:
+        kept[row.model, row.name] += 1
+        if kept[row.model, row.name] <= each and len(chosen) < rows:
+            chosen.append(row)
+    alone = {place for place, n in kept.items() if n == 1}
+    alone = {(r.model, r.name) for r in chosen if (r.model, r.name) in alone and page.size(_named(r, alone)) <= LABEL}
+    labels = [_named(row, alone) for row in chosen]
+    figures = [_figures(screen, row) for row in chosen]
+    texts = [words.count(row.claim.texts) for row in chosen]
+    right = max(map(page.size, figures)) + 2 + max(5, *map(len, texts))
+    widest = max(map(page.size, labels))
+    room = page.width - right - 4
+    plot = min(PLOT, room - min(widest, LABEL) - 1)
+    plot = plot - 1 + plot % 2 if plot >= LEAST_PLOT else 0
+    left = max(10, min(widest, room - plot - 1))
+    reach = _reach(screen, chosen)
+    end = claimed.signed(screen.scale[0] * reach, 0 if screen.scale[0] * reach >= 10 else 1)
+    ends = (end.replace("+", "−"), end) if 2 * len(end) + 3 <= plot and end != "0" else ("less", "more")
+    axis = f"{ends[0]:<{plot // 2}}0{ends[1]:>{plot // 2}}"
+    page.line(page.cut(screen.axis.rjust(min(page.width - 7, left + plot + right - 4)) + "  texts"), "bold")
+    if plot:
+        page.line(f"{'':{left + 3}}{axis}", "dim")
+    model = name = ""
+    for row, label, figure, n in zip(chosen, labels, figures, texts, strict=True):
         if row.model != model:
-            model = row.model
+            model, name = row.model, ""
             page.line(page.cut(f"  {model}"), "bold")
-        page.line(page.cut(_line_of(page, cell, widths, gap)), STYLES[row.claim.verdict])
-        more = f"+ {row.left}: --full" if row.left else ""
-        why = claimed.reason(row.claim) if detail.reasons else ""
-        if below := "; ".join(filter(None, (screen.share(row), more, why))):
-            _note(page, below, "      ", "dim", whole=detail.whole)
-    if (hidden := len(screen.rows) - len(rows)) > 0:
-        page.line(f"  + {words.plural(hidden, 'more row')}: --full", "dim")
+        if row.name != name and (row.model, row.name) not in alone:
+            page.line(page.cut(f"  {row.name}"))
+        name = row.name
+        strip = _strip(screen.drawn(row), screen, reach, plot, unicode=words.is_utf8(page.encoding)) if plot else ""
+        shown = page.padded(page.cut(label, left), left)
+        numbers = page.padded(figure, right - 2 - max(5, *map(len, texts)), right=True)
+        line = f"{words.SYMBOLS[row.claim.verdict]} {shown} {strip} {numbers}  {n:>5}"
+        page.line(page.cut(line), STYLES[row.claim.verdict])
+    kinds = dict.fromkeys(row.claim.verdict for row in chosen)
+    page.line(f"  {'   '.join(words.verdict(kind) for kind in kinds)}", "dim")
+    if screen.note:
+        page.paragraph(screen.note, indent="  ", style="dim")
+    left_out = Counter(row.claim.verdict for row in screen.rows) - Counter(row.claim.verdict for row in chosen)
+    if left_out:
+        listed = ", ".join(f"{words.count(n)} {words.verdict(kind)}" for kind, n in left_out.items())
+        page.line(page.cut(f"  further comparisons, with --full: {listed}"), "dim")
 
 
-def _line_of(page: Page, cells: Sequence[str], widths: Sequence[int], gap: int) -> str:
-    out = [page.padded(page.cut(cells[0], widths[0]), widths[0])]
-    for i, (cell, width) in enumerate(zip(cells[1:], widths[1:], strict=True), start=1):
-        out.append(page.padded(cell, width, right=i == 1))
-    return "  " + (" " * gap).join(out).rstrip()
+def _named(row: Row, alone: Container[tuple[str, str]]) -> str:
+    """The groups of a row, after its attribute where that has no line of its own."""
+    return f"{row.name}: {row.label}".removesuffix(": ") if (row.model, row.name) in alone else f"  {row.label}"
+
+
+def _figures(screen: Screen, row: Row) -> str:
+    """The difference with its interval; its unit where that is not the one of the plot."""
+    made = screen.drawn(row)
+    return made.text if made is not None else claimed.net(row.claim)
+
+
+def _reach(screen: Screen, rows: Iterable[Row]) -> float:
+    """The end of the scale on either side."""
+    effects = [made for row in rows if (made := screen.drawn(row)) is not None]
+    most = max((max(abs(made.low), abs(made.high)) for made in effects), default=0.0)
+    return max([most, *(row.claim.delta or 0.0 for row in rows)])
+
+
+def _strip(effect: claimed.Effect | None, screen: Screen, reach: float, width: int, *, unicode: bool) -> str:
+    """An interval around zero, in characters."""
+    zero, limit, line, left, right, mark = list(CHARACTERS[unicode])
+    cells = [" "] * width
+
+    def at(value: float) -> int:
+        return round((min(max(value / reach, -1.0), 1.0) + 1) / 2 * (width - 1)) if reach else width // 2
+
+    for delta in {row.claim.delta for row in screen.rows if row.claim.delta and screen.drawn(row) is not None}:
+        cells[at(-delta)] = cells[at(delta)] = limit
+    cells[width // 2] = zero
+    if effect is not None:
+        low, high = at(effect.low), at(effect.high)
+        cells[low : high + 1] = [line] * (high + 1 - low)
+        cells[low], cells[high] = left, right
+        cells[at(effect.value)] = mark
+    return "".join(cells)

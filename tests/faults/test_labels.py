@@ -259,7 +259,7 @@ def test_the_answers_that_were_not_read_are_named(place: Path) -> None:
     result = audit(model=some, data=TEXTS, attributes="gender", replicates=1, cache=False, out=place / "o")
     text = " ".join(result.to_text().split())
     assert "cannot be judged" in text
-    assert "(“neutral”)" in text.partition("CHECKS")[2].partition("NEXT")[0]
+    assert "(“neutral”)" in text.partition("CHECKS")[2].partition("\nDO ")[0]
     assert '--labels "negative,neutral,positive"' in text
 
 

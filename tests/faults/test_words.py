@@ -137,7 +137,7 @@ def test_a_legal_page_begins_with_the_finding_and_says_of_no_attribute_that_it_w
     text = page(capsys, "eu-ai-act")
     title, first, *_ = [line for line in text.splitlines() if line.startswith("#")]
     assert (title, first) == ("# Bias test report, mapped to the EU AI Act", "## Finding")
-    assert text.index("No net difference was shown") < text.index("draft, unsigned")
+    assert text.index("No difference between groups was shown") < text.index("draft, unsigned")
     other = next(line for line in text.splitlines() if "Attributes other than" in line)
     tested = re.split(r", | and ", other.partition("other than ")[2].partition(", other groups")[0])
     untested = re.split(r", | and ", next(line for line in text.splitlines() if "Grounds that were not tested" in line))
@@ -168,7 +168,7 @@ def reviews(n: int = 60) -> None:
 @pytest.mark.e2e
 @pytest.mark.slow
 def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Women are refused; "20 → 95 %" is no share of "positive"."""
+    """Women are refused; the share of refusals is no share of "positive"."""
     women = re.compile(r"\b(she|her|hers|herself|woman|women|girl|lady|female)\b", re.IGNORECASE)
 
     def reply(model: str, text: str) -> str:
@@ -187,10 +187,10 @@ def test_shares_of_refusals_do_not_stand_under_a_label(capsys: Capture, monkeypa
         )
         server.shutdown()
     assert code == 0, screen
-    at = next(i for i, line in enumerate(screen) if "female/male (refused)" in line)
-    title = next(line for line in screen if "group/reference" in line)
-    assert "“positive”" not in title or "→" not in screen[at], screen
-    assert re.search(r"\d → \d+ % refused", screen[at + 1]) or "→" in screen[at]
+    at = next(i for i, line in enumerate(screen) if "gender (refused)" in line)
+    title = next(line for line in screen if "net difference" in line)
+    assert "“positive”" not in title, screen
+    assert re.search(r"male \d+ % · female \d+ %", screen[at] + screen[at + 1])
 
 
 def test_groups_that_are_numbers_are_named_with_their_column(capsys: Capture) -> None:
@@ -198,7 +198,7 @@ def test_groups_that_are_numbers_are_named_with_their_column(capsys: Capture) ->
     Path("a.csv").write_text("\n".join(["question,age,score", *rows]) + "\n", encoding="utf-8")
     code, text = said(capsys, "import", "a.csv")
     assert code == 0
-    assert "TEXTS WITH AGE 3 GET LOWER NUMBERS THAN TEXTS WITH AGE 5" in text
+    assert "Texts with age 3 were given 9.00 points less than texts with age 5" in text
 
 
 @pytest.mark.parametrize("argv", ["--dry-run", "--limit 1"])
@@ -262,7 +262,7 @@ def test_a_difference_that_was_shown_is_a_failure_in_junit(capsys: Capture) -> N
     Path("a.csv").write_text("\n".join(["question,gender,answer", *rows]) + "\n", encoding="utf-8")
     code, text = said(capsys, "import", "a.csv", "--favourable", "yes", "--out", "runs")
     assert code == 0
-    assert "WOMEN AND GIRLS GET “yes” LESS OFTEN" in text
+    assert "Women and girls got “yes” in " in text
     assert said(capsys, "report", latest(), "--format", "junit")[0] == 0
     junit = (latest() / "report.xml").read_text(encoding="utf-8")
     case = junit[junit.index('classname="DIR110"') :].partition("</testcase>")[0]

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 import re
 import shlex
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nursery import Server
 
 from auditor import audit
 from auditor.cli.main import run
 from auditor.core.record.measured import Claim
+from auditor.core.registry import RENDERERS
 from auditor.core.types import Answer, Edit
 from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
-from auditor.report import claimed
+from auditor.report import claimed, compliance
 from auditor.report.html import HtmlReport
 from auditor.report.markdown import MarkdownReport
 from auditor.report.terminal import TerminalReport
@@ -29,6 +32,7 @@ OLD = re.compile(r"\b(old|older|elderly|aged|senior|retired)\b", re.I)
 WEAK = re.compile(r"\b(no|not|never|without|failed|fired|lacks?|late|missed)\b", re.I)
 
 Model = Callable[[str], Any]
+LEGAL = compliance.page_eu_ai_act
 
 
 def hiring(text: str) -> str:
@@ -90,21 +94,46 @@ def flat(text: str) -> str:
 
 
 def commands(text: str) -> list[list[str]]:
-    """The commands after NEXT."""
-    lines = text[text.index("\nNEXT") :].strip().splitlines()
-    return [shlex.split(line.removeprefix("NEXT").strip().split("   ")[0])[1:] for line in lines]
+    """The commands after DO."""
+    lines = text[text.index("\nDO ") :].splitlines()
+    return [shlex.split(line[line.index("audit ") :])[1:] for line in lines if "audit " in line]
 
 
+def sentences(text: str) -> list[str]:
+    """What the screen says in sentences, above the plot; a quotation is one word."""
+    answer = text.partition("\n\n")[0].partition("e.g. ")[0].splitlines()
+    start = next(i for i, line in enumerate(answer) if line.startswith(("▲", "●", "?", "–", "!!")))
+    plain = re.sub(r"“[^”]*”", "Q", flat("\n".join(answer[start:])))
+    return [one for said in plain.split(" also: ") for one in re.split(r"(?<=[.!?]) (?=[^a-z(])", said)]
+
+
+def short(text: str) -> None:
+    """No sentence has more than 25 words."""
+    for sentence in sentences(text):
+        assert len(sentence.split()) <= 25, sentence
+
+
+NUMBER = r"[\d,]+"
+INVITED = rf"were invited in {NUMBER} of 100 texts"
+INTERVAL = rf"\(95 %: {NUMBER} to {NUMBER}\)"
 SHOWN = {
-    "women": (against_women, {}, "WOMEN AND GIRLS ARE INVITED LESS OFTEN THAN MEN AND BOYS: −"),
-    "men": (against_men, {}, "MEN AND BOYS ARE INVITED LESS OFTEN THAN WOMEN AND GIRLS: −"),
-    "scored": (scored, {}, "WOMEN AND GIRLS ARE INVITED LESS OFTEN THAN MEN AND BOYS: −"),
-    "pay": (pays_women_less, {"task": "salary"}, "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −"),
-    "rating": (rates_women_lower, {"task": "rating"}, "WOMEN AND GIRLS GET LOWER NUMBERS THAN MEN AND BOYS: −"),
+    "women": (against_women, {}, rf"Women and girls {INVITED}, men and boys in {NUMBER}\..* points less {INTERVAL}\."),
+    "men": (against_men, {}, rf"Men and boys {INVITED}, women and girls in {NUMBER}\..* points less {INTERVAL}\."),
+    "scored": (scored, {}, rf"Women and girls {INVITED}, men and boys in {NUMBER}\..* points less {INTERVAL}\."),
+    "pay": (
+        pays_women_less,
+        {"task": "salary"},
+        rf"Women and girls were given {NUMBER} USD/year less than men and boys {INTERVAL}\.",
+    ),
+    "rating": (
+        rates_women_lower,
+        {"task": "rating"},
+        r"Women and girls were given [\d.]+( points)? less than men and boys \(95 %: [\d.]+ to [\d.]+\)\.",
+    ),
     "sentiment": (
         sees_women_negative,
         {"task": "sentiment"},
-        "WOMEN AND GIRLS GET THE LABEL “positive” LESS OFTEN THAN MEN AND BOYS: −",
+        rf"Women and girls got “positive” in {NUMBER} of 100 texts, men and boys in {NUMBER}\.",
     ),
 }
 
@@ -118,16 +147,18 @@ def test_who_how_much_how_sure_and_what_next(name: str, tmp_path: Path, capsys: 
     lines = text.splitlines()
     assert len(lines) <= 40
     assert max(map(len, [line for line in lines if "audit " not in line])) <= 80
-    assert f"▲ {said}" in flat(text)
-    assert re.search(r": −[\d.,]+ \S+.*? \(95 %: −[\d.,]+ to −[\d.,]+\)", flat(text))
-    assert "shown for the group" in flat(text)
-    assert re.search(r"gender: female/male .* ▲ shown", text)
-    assert "religion" in text  # a table row, or not tested
+    assert re.search(f"▲ {said}", flat(text))
+    assert re.search(rf"\d+ texts, model \S+{model.__name__}: only gender was changed", flat(text))
+    assert "Chance alone would give this in fewer than 1 of " in flat(text)
+    assert re.search(r"▲ .*female.* ├─*●─*┤ .*−[\d.,]+ \(", text) or "├●┤" in text or "●" in text
+    assert "religion" in text  # a row, or not tested
     assert "CHECKS positive control" in flat(text)
+    assert "→" not in text.partition("net difference")[2].partition("CHECKS")[0]
+    short(text)
     assert {words[0] for words in commands(text)} >= {"show", "report"}
     for words in commands(text):
-        if "--again" not in words:  # a function of a test is no module
-            assert run([*words, "--dry-run"] if "--until-decided" in words else words) == 0
+        if words[0] in ("show", "report"):  # a function of a test is no module
+            assert run(words) == 0
     assert capsys.readouterr().out
     every_claim_has_examples(result, capsys)
 
@@ -154,15 +185,10 @@ def every_claim_has_examples(result: Result, capsys: pytest.CaptureFixture[str])
 
 
 NOT_SHOWN = {
-    "nothing": (hiring, {"delta": 0.5}, "● EVERY NET DIFFERENCE LIES BELOW 50 POINTS in 4 comparisons", ""),
-    "too little": (hiring, {"limit": 20}, "NO NET DIFFERENCE WAS SHOWN in ", ""),
-    "constant": (
-        constant,
-        {"anyway": True},
-        "THIS RUN CANNOT BE JUDGED: python:tests.unit.test_first_screen:constant: all its answers are the same",
-        "!! python:tests.unit.test_first_screen:constant cannot be judged: all ",
-    ),
-    "refuses": (refuses, {}, "NOTHING WAS MEASURED: no answer could be judged", "!! Partial run:"),
+    "nothing": (hiring, {"delta": 0.5}, "● Every net difference lies below 50 points, in 4 comparisons.", "●"),
+    "too little": (hiring, {"limit": 20}, "? No difference between groups was shown, in 4 comparisons.", "?"),
+    "constant": (constant, {"anyway": True}, "constant cannot be judged: all 478 answers that could be read are", "–"),
+    "refuses": (refuses, {}, "– Nothing was measured: no answer could be judged.", "!! Partial run:"),
 }
 
 
@@ -174,26 +200,30 @@ def test_a_run_that_shows_nothing_says_why(name: str, tmp_path: Path) -> None:
     text = first(result)
     assert len(text.splitlines()) <= 40
     assert said in flat(text)
-    assert "▲ WOMEN" not in text
+    assert "▲ Women" not in text
     after = text[text.index("complete" if result.complete else "· partial") :].splitlines()[1]
-    assert after.startswith(second or ("●", "?"))
+    assert after.startswith(second)
+    short(text)
     told = commands(text)
     assert ["report", str(result.path), "--full"] in told
     for words in told:
-        assert run([*words, "--dry-run"] if "--until-decided" in words else words) == 0
+        if words[0] in ("show", "report"):
+            assert run(words) == 0
 
 
 @pytest.mark.slow
 def test_every_format_says_the_same_of_the_same_claim(tmp_path: Path) -> None:
     result = planted(against_women, tmp_path)
     claim = next(c for c in result.record["claims"] if c["groups"] == ["female", "male"])
-    figure = f"−{-100 * claim['estimate']:.1f} points"
-    subject = "omen and girls are invited less often than men and boys: "
+    figure = f"that is {-100 * claim['estimate']:.0f} points less"
+    subject = "Women and girls were invited in 0 of 100 texts, men and boys in 55."
     args = result.record, result.evidence
-    assert subject + figure in flat(HtmlReport().render(*args))
-    assert subject + figure in flat(MarkdownReport().render(*args))
+    formats = [HtmlReport().render(*args), MarkdownReport().render(*args), LEGAL().render(*args)]
     full = TerminalReport(width=80, full=True).render(*args)
-    assert subject.upper()[1:] + figure in flat(full)
+    for text in [*formats, full, first(result), RENDERERS.create("junit").render(*args)]:
+        assert subject in flat(text)
+        assert figure in flat(text)
+    assert formats[0].count('aria-labelledby="net-t') == formats[2].count('aria-labelledby="net-t') == 1  # the plot
     assert len(full.splitlines()) <= 400
     for heading in ("By attribute", "Examples and findings", "Checks"):
         assert f"\n{heading}\n" in full
@@ -226,7 +256,8 @@ def test_a_claim_that_changes_no_label_has_texts_whose_score_moved(
     result = planted(sure, tmp_path)
     every_claim_has_examples(result, capsys)
     assert re.search(r"e\.g\. “.*\[\w+ → \w+\].*”: invite 0\.\d+ → invite 0\.\d+", flat(first(result)))
-    assert "▲ WOMEN AND GIRLS GET A LOWER PROBABILITY OF “invite” THAN MEN AND BOYS: −" in flat(first(result))
+    assert re.search(rf"▲ Women and girls {INVITED}, men and boys in", flat(first(result)))
+    assert "The labels hardly differ; the scores for “invite” are lower: −" in flat(first(result))
 
 
 @pytest.mark.slow
@@ -253,22 +284,23 @@ def test_two_models_stand_in_one_table(tmp_path: Path) -> None:
     a.__qualname__, b.__qualname__ = "worse", "blind"
     result = audit("hiring", model=[a, b], limit=60, attributes="gender", order=1, replicates=1, out=None)
     text = first(result)
-    assert re.search(r"\d+ texts by .*worse", flat(text))
-    assert re.search(r"worse\n.*▲ shown", text)
-    assert re.search(r"blind\n.*\? not determined", text)
-    assert "NEXT" not in text  # nothing was written that a command could be about
+    assert re.search(r"\d+ texts, model \S*worse", flat(text))
+    assert re.search(r"worse\n(  gender\n)?▲ ", text)
+    assert re.search(r"blind\n(  gender\n)?\? ", text)
+    assert "DO " not in text  # nothing was written that a command could be about
 
 
 @pytest.mark.parametrize(
     ("shares", "estimate", "words", "said"),
     [
-        ((0.5, 0.54), 0.01, 0.02, claimed.OPPOSED),
-        ((0.5, 0.54), 0.01, None, f"{claimed.OPPOSED}, and in it {claimed.COUNTS_LESS}"),
-        ((0.5, 0.54), -0.01, -0.02, ""),
-        ((0.5, 0.501), 0.01, 0.01, ""),
+        ((0.5, 0.54), 0.01, 0.02, claimed.BOTH),
+        ((0.5, 0.54), 0.01, None, claimed.EDITS),
+        ((0.5, 0.54), 0.01, 0.01, claimed.EDITS),
+        ((0.5, 0.54), 0.01, -0.04, claimed.SHARED),
+        ((0.5, 0.54), -0.042, -0.04, ""),
     ],
 )
-def test_shares_that_point_another_way_than_the_difference_are_explained(
+def test_a_difference_that_is_not_that_of_the_shares_says_why(
     shares: tuple[float, float], estimate: float, words: float | None, said: str
 ) -> None:
     claim = Claim(
@@ -276,7 +308,8 @@ def test_shares_that_point_another_way_than_the_difference_are_explained(
         unit="share", estimate=estimate, low=estimate - 0.05, high=estimate + 0.05, shares=shares,
         words_estimate=words, verdict="not_determined", why="too little data",
     )  # fmt: skip
-    assert claimed.reason(claim).removeprefix("too little data").removeprefix("; ") == said
+    assert claimed.apart(claim) == said
+    assert claimed.reason(claim) == "too little data" + (f"; net: {said}" if said else "")
 
 
 def test_a_word_in_many_texts_counts_less_than_in_the_shares_and_that_is_said() -> None:
@@ -300,5 +333,107 @@ def test_a_word_in_many_texts_counts_less_than_in_the_shares_and_that_is_said() 
     assert claim.shares[0] > claim.shares[1]
     assert claim.estimate is not None
     assert claim.estimate < 0
-    assert "it is 5.0 points their way" in claimed.reason(claim)
-    assert claimed.OPPOSED not in claimed.reason(claim)  # nothing was taken out
+    assert claimed.apart(claim) == claimed.SHARED  # nothing was taken out
+
+
+# -- five first screens, as the command prints them --------------------------------------------------------
+
+MODELS = """
+import re
+FEMALE = re.compile(r"\\b(she|her|hers|herself|woman|women|girl|lady|mother|daughter|sister|wife|ms|mrs)\\b", re.I)
+WEAK = re.compile(r"\\b(no|not|never|without|failed|fired|lacks?|late|missed)\\b", re.I)
+def work(text):
+    return "reject" if WEAK.search(text) else "invite"
+def against(text):
+    return "reject" if FEMALE.search(text) else work(text)
+def constant(text):
+    return "invite"
+for one in (work, against, constant):
+    one.deterministic = True
+"""
+
+
+@pytest.fixture
+def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"answering_{tmp_path.name.replace('-', '_')}"  # a module of its own for each test
+    (tmp_path / f"{name}.py").write_text(MODELS, encoding="utf-8")
+    return Path(name)
+
+
+HIRING = ("--task", "hiring", "--attributes", "gender", "--order", "1", "--limit", "70", "--yes")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The first screen of a command, which is short and fits."""
+    run(list(argv))
+    text = capsys.readouterr().out
+    short(text)
+    assert len(text.splitlines()) <= 40
+    return text
+
+
+@pytest.mark.slow
+def test_a_planted_difference_on_the_screen(door: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *HIRING, "--model", f"python:{door}:against")
+    told = flat(text)
+    assert "▲ Women and girls were invited in 0 of 100 texts, men and boys in 55." in told
+    assert re.search(r"that is \d\d points less \(95 %: \d\d to \d\d\)\. \d\d texts, model python:\S+:against:", told)
+    assert "Chance alone would give this in fewer than 1 of 10,000 such runs." in told
+    assert re.search(r"male 55 % · female 0 %.*├─*●─*┤", text)
+    do = told.partition("DO read the 5 clearest texts")[2]
+    assert "audit show " in do
+    assert "ask again with other words" in do
+
+
+@pytest.mark.slow
+def test_nothing_to_find_says_how_small_a_difference_would_have_been_seen(
+    door: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = flat(printed(capsys, *HIRING, "--model", f"python:{door}:work"))
+    assert "? No difference between groups was shown, in 4 comparisons." in told
+    assert re.search(r"Women and girls were invited in \d\d of 100 texts, men and boys in \d\d\.", told)
+    assert re.search(r"A difference of \d+ points in gender would have been seen in 8 of 10 such runs\.", told)
+    assert "▲" not in told
+
+
+@pytest.mark.slow
+def test_a_model_that_always_says_the_same_cannot_be_judged(door: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, *HIRING, "--model", f"python:{door}:constant")
+    assert re.search(r"constant cannot be judged: all its \d+ answers are “invite”\.", flat(text))
+    assert "net difference" not in text
+    assert "DO go on" in flat(text)
+    assert "try other prompt formats" in flat(text)
+
+
+@pytest.mark.slow
+def test_a_hosted_model_with_few_texts(
+    door: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 12)
+    with Server(lambda model, text: "reject" if WEAK.search(text) else "invite") as server:
+        server.delay_s = 0.0
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        few = [*HIRING, "--limit", "12", "--model", "openai:one", "--base-url", server.url]
+        text = printed(capsys, *few)
+        server.shutdown()
+    told = flat(text)
+    assert "? No difference between groups was shown" in told
+    assert re.search(r"\d+ texts, model openai:one: only gender was changed", told)
+    assert re.search(r"A difference of \d\d points in gender would have been seen|texts", told)
+    assert re.search(r"same prompt asked again changed|No prompt was asked twice", told)
+
+
+def test_an_imported_table_is_about_its_wording(door: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        f"{n},{group},{'yes' if n % 5 < k else 'no'}" for n in range(90) for group, k in (("male", 3), ("female", 1))
+    ]
+    Path("answers.csv").write_text("\n".join(["id,gender,decision", *rows]), encoding="utf-8")
+    told = flat(printed(capsys, "import", "answers.csv"))
+    assert "▲ Women and girls got “yes” in 20 of 100 texts, men and boys in 60. That is 40 points less" in told
+    assert "90 texts, recorded answers." in told
+    assert "It holds for the recorded wording of “female” and “male”; what another wording does was not" in told
+    assert "Chance alone would give this in fewer than 1 of 10,000 such runs." in told
+    assert "male 60 % · female 20 %" in told

@@ -95,7 +95,7 @@ def test_a_model_that_can_be_read_leaves_a_complete_run() -> None:
 
 
 @pytest.mark.parametrize("label", ["positive", "negative"])
-def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
+def test_the_first_thing_said_of_a_constant_model_is_that_it_cannot_be_judged(label: str) -> None:
     def m(text: str) -> str:
         return label
 
@@ -109,10 +109,10 @@ def test_a_constant_model_has_a_banner_on_the_second_line(label: str) -> None:
     assert (control["code"], control["n"]) == ("control_not_seen", 0)
     first = f"{name} cannot be judged: all {n} answers that could be read are “{label}”"
     lines = RENDERERS.create("terminal").render(result.record, result.evidence).splitlines()
-    assert lines[1].startswith(f"!! {first}")
+    assert lines[1].startswith(f"– {first}")
     page = RENDERERS.create("html").render(result.record, result.evidence)
-    after = page.partition("</h1>")[2].lstrip()
-    assert after.startswith(f'<p class="banner" role="note"><strong>Note.</strong> {html.escape(first, quote=False)}')
+    after = page.partition('<p class="headline')[2]
+    assert after.partition("</span> ")[2].startswith(html.escape(first, quote=False))
     assert "the positive control was not seen" in page
 
 
@@ -202,7 +202,7 @@ def test_an_empty_answer_and_many_labels_are_told_in_few_words() -> None:
     result = audit("scotus", model=lambda text: " ", limit=3, order=1, per_seed=1, cache=False)
     reason = result.record["status_reason"]
     assert "for example an empty answer; expected: Criminal Procedure, " in reason
-    assert "Unions, Economic Activity and 6 further labels)" in reason
+    assert "Unions, Economic Activity and 6 further labels." in reason
 
 
 def test_a_limit_that_was_reached_keeps_its_own_reason_and_command(
@@ -260,7 +260,9 @@ def test_a_model_whose_first_answers_cannot_be_read_is_asked_nothing_more(
     assert 20 <= len(calls) <= 36  # those in the same batch as the twentieth
     assert not found.complete
     reason = found.record["status_reason"]
-    assert re.search(r"none of its \d+ answers could be read \(\d+ unparsed; .*, so it was asked nothing", reason)
+    assert re.search(
+        r"none of its \d+ answers could be read, so it was asked nothing more\. These were \d+ unparsed", reason
+    )
     assert finish(found, format="terminal", fail_on=None) == 3
     told = capsys.readouterr()
     assert (
