@@ -339,11 +339,11 @@ def _clashes(plan: Plan) -> Iterator[str]:
         if plan.attributes is not None and attribute not in plan.attributes:
             yield f"--groups names {attribute}, which is not among --attributes."
     if plan.groups and not mutation:
-        yield "--groups belongs to --suite mutation and the default protocol."
+        yield "--groups belongs to --suite mutation, and the default protocol."
     if plan.who not in ("", "all") and not mutation:
-        yield "--who belongs to --suite mutation and the default protocol."
+        yield "--who belongs to --suite mutation, and the default protocol."
     if plan.wordings > 1 and not mutation:
-        yield "--wordings belongs to --suite mutation and the default protocol."
+        yield "--wordings belongs to --suite mutation, and the default protocol."
     if plan.carrier and not plan.lines and set(plan.carrier) != {"words"}:
         yield "--carrier name and statement belong to --suite mutation, and the default protocol."
 

@@ -65,24 +65,20 @@ def reached(power: Power) -> list[str]:
     """What the net claims of a plan can show, in lines; the clearest claim of each attribute."""
     if (claims := power.claims) is None:
         return []
-    seen = [c for c in claims if c.words_smallest is not None]
+    seen = [c for c in claims if c.smallest is not None]
     clearest: dict[str, ExpectedClaim] = {}
-    for claim in sorted(seen, key=lambda c: c.words_smallest or 1.0):
+    for claim in sorted(seen, key=lambda c: c.smallest or 1.0):
         clearest.setdefault(claim.attribute, claim)
     out = ["This plan can decide nothing from labels: no claim would show a net difference of 30 points."]
     if seen:
         out = [
             f"Smallest net difference shown in {words.percent(power.power, 0)} of runs, in points of the favourable "
-            "answers, for the group and for these words; calls about the attribute that show 1, 2 and 5 points:",
-            f"  {'attribute':<13}{'groups':<20}{'texts':>6}{'group':>7}{'words':>7}{'1':>10}{'2':>8}{'5':>7}",
+            "answers; calls about the attribute that show 1, 2 and 5 points (–: no number of texts does):",
+            f"  {'attribute':<13}{'groups':<20}{'texts':>6}{'points':>8}{'1':>10}{'2':>8}{'5':>7}",
             *(_reach(clearest[name]) for name in dict.fromkeys(c.attribute for c in claims) if name in clearest),
         ]
-        if any(c.words_calls.get(k) and not c.calls.get(k) for c in claims for k in c.calls):
-            out.append(
-                "  * for these words; for the group no number of texts is enough, because words differ by themselves."
-            )
         none = sorted({c.attribute for c in claims} - set(clearest))
-        out += [f"Too few texts to show 30 points: {words.listing(none)}."] if none else []
+        out += [f"Too few texts or words to show 30 points: {words.listing(none)}."] if none else []
     if (about := power.assumed) is not None:
         out.append(
             f"Assumed: half of the answers are favourable, an edit that says nothing flips "
@@ -94,16 +90,11 @@ def reached(power: Power) -> list[str]:
 
 
 def _reach(claim: ExpectedClaim) -> str:
-    calls = []
-    for target in ("0.01", "0.02", "0.05"):
-        group, these = claim.calls.get(target), claim.words_calls.get(target)
-        calls.append("–" if these is None else f"{these:,}*" if group is None else f"{group:,}")
-    own, these_words = (
-        words.number(None if share is None else 100 * share, ".1f") for share in (claim.smallest, claim.words_smallest)
-    )
+    calls = [words.count(claim.calls.get(target)) for target in ("0.01", "0.02", "0.05")]
+    smallest = words.number(None if claim.smallest is None else 100 * claim.smallest, ".1f")
     return (
         f"  {claim.attribute[:12]:<13}{f'{claim.groups[0]} / {claim.groups[1]}'[:19]:<20}{claim.texts:>6,}"
-        f"{own:>7}{these_words:>7}{calls[0]:>10}{calls[1]:>8}{calls[2]:>7}"
+        f"{smallest:>8}{calls[0]:>10}{calls[1]:>8}{calls[2]:>7}"
     )
 
 

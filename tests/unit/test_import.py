@@ -207,7 +207,7 @@ def test_the_command_makes_a_run(
     written(tmp_path / "a.csv", planted(4.0))
     assert cli.run(["import", "a.csv", "--reference", "gender:male", "--name", "ratings"]) == 0
     told = capsys.readouterr()
-    assert "MEN AND BOYS GET LOWER NUMBERS THAN WOMEN" in told.out
+    assert "Men and boys were given " in told.out
     assert 'answer = "score"' in told.err
     assert "does not say which words name a group" in told.err
     run = next((tmp_path / "reports").glob("2*"))

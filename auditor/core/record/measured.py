@@ -31,7 +31,7 @@ class Claim:
     low, high : float or None
         95 % interval for the group: texts and words random.
     words_estimate, words_low, words_high : float or None
-        The same for these words: texts random.
+        The same with exactly these words: texts random. A detail; no verdict rests on it.
     texts, words : int, float
         Texts with both groups; effective number of words (tokens).
     scope : str

@@ -292,11 +292,11 @@ class ExpectedClaim(Part, frozen=True, kw_only=True):
     texts, words : int, float
         Texts that have a version about both groups; effective number of words.
     words_smallest, smallest : float or None
-        Smallest net difference (a share of the answers) that is shown with 80 %, for these words and for the group;
-        None where not even 30 points would be.
+        Smallest net difference (a share of the answers) that is shown in 80 % of runs: with words taken as they are,
+        and by the verdict's test. None where not even 30 points would be.
     words_calls, calls : mapping of str to int or None
-        Net difference → calls about the attribute that show it with 80 %, for these words and for the group; None
-        where no number of texts does, because words vary.
+        Net difference → calls about the attribute that show it in 80 % of runs, in the same two ways. None where no
+        number of texts does, because words vary.
     why : str
         Why the claim cannot be tested.
     """
