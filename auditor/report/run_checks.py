@@ -45,6 +45,14 @@ def cannot_judge(record: RunRecord) -> tuple[str, ...]:
     return tuple(filter(None, (_caution(record, c) for c in record.cautions if c.code in UNFIT)))
 
 
+def undecided(record: RunRecord) -> str:
+    """Why a run decides nothing, as a sentence: it is partial, or cannot be judged; empty for any other."""
+    made = verdict(record)
+    if made.state == "cannot be judged":
+        return words.sentence(f"cannot be judged: {'; '.join(made.why)}")
+    return partial(record)
+
+
 def _caution(record: RunRecord, caution: Caution) -> str:
     """Why a model cannot be judged, or gave little to judge."""
     model, lost, further = caution.model, "", ""
