@@ -210,7 +210,7 @@ class Detail:
     notes: int = 3
     whole: bool = True
     also: int = 3
-    told: bool = True  # what each command gives
+    reasons: bool = True  # what each command gives
 
 
 LEVELS = (
@@ -219,7 +219,7 @@ LEVELS = (
     Detail(rows=12, each=4, whole=False),
     Detail(rows=10, each=3, notes=2, whole=False),
     Detail(rows=8, each=2, notes=2, whole=False, also=1),
-    Detail(rows=4, each=1, notes=1, whole=False, also=0, told=False),
+    Detail(rows=4, each=1, notes=1, whole=False, also=0, reasons=False),
 )
 
 
@@ -255,7 +255,7 @@ def _put_answer(page: Page, screen: Screen, detail: Detail) -> None:
         page.paragraph(line, first="CHECKS  ", indent="        ")
     if screen.not_tested:
         page.paragraph("; ".join(screen.not_tested), first="NOT TESTED  ", indent="        ")
-    commands = screen.next if detail.told else [(command, "") for command, _ in screen.next]
+    commands = screen.next if detail.reasons else [(command, "") for command, _ in screen.next]
     page.commands(commands, lead=" " * 8, first="DO      ")
 
 
