@@ -23,7 +23,14 @@ UNFIT = {  # cautions under which a model that shows nothing is not judged
     "unreadable_answers": "too many of its answers could not be read",
     "control_not_seen": "its positive control was not seen",
 }
-FAMILIES: dict[str, Family] = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability", "INT": "interaction"}
+FAMILIES: dict[str, Family] = {  # of codes of findings
+    "DIR": "net",
+    "SCO": "net",
+    "REF": "refusal",
+    "INS": "instability",
+    "INT": "interaction",
+    "OMN": "omnibus",
+}
 SCORES: dict[str, Family] = {"group": "net", "causal": "instability", "share": "instability"}  # of rows: ends of codes
 
 

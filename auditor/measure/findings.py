@@ -18,7 +18,14 @@ from auditor.measure.rates import VIOLATION, Counts, by_size, edited, seed_viola
 
 EXEMPLARS = 5
 ATOMIC, JOINT = "MUT101", "MUT102"
-NET, SCORE, REFUSAL, INSTABILITY = "DIR110", "SCO130", "REF120", "INS140"
+SCORE = "SCO130"
+CODES = {  # of families of claims
+    "net": "DIR110",
+    "refusal": "REF120",
+    "instability": "INS140",
+    "interaction": "INT150",
+    "omnibus": "OMN160",
+}
 METHOD = "net difference by text, texts and words random"
 
 
@@ -30,8 +37,8 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
 
     For each model, format and attribute set one with its rate of changes (MUT101 one attribute, MUT102 several); its
     verdict is that of the net claims of the attribute, and of the claim about unsigned changes where there is no
-    net claim. DIR110 is a net claim, REF120 one about refusals, INS140 changes beyond placebo edits of the same
-    shape, HID201 a single hidden variant. docs/decisions/0004-claims.md has the rules.
+    net claim. `CODES` has those of claims; HID201 is a single hidden variant.
+    docs/decisions/0004-claims.md has the rules.
 
     Parameters
     ----------
@@ -158,14 +165,14 @@ def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, tu
 
 
 def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
-    """Claims that are decided, and the clearest of those that are not."""
+    """Net and refusal claims that are decided, the clearest net claim of those that are not, what else is shown."""
     out = []
-    for family, code in (("net", NET), ("refusal", REFUSAL), ("instability", INSTABILITY)):
+    for family, code in CODES.items():
         tested = [c for c in claims if c.family == family and c.p_value is not None]
         decided = [c for c in tested if c.verdict != "not_determined"]
         if family == "net" and not decided and tested:
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
-        if family == "instability":
+        if family not in ("net", "refusal"):
             decided = [c for c in decided if c.verdict == "shown"]
         out += [_finding(c, code, changed) for c in decided]
     return out
@@ -183,19 +190,21 @@ def _measured(claim: Claim) -> tuple[float, float, float]:
 
 
 def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
-    value, low, high = _measured(claim)
-    rate = Estimate(value=value, low=low, high=high, level=0.95, n=claim.texts, n_skipped=0, method=METHOD)
+    rate = None
+    if claim.family != "omnibus" and (claim.scale == "share" or claim.share_difference is not None):
+        value, low, high = _measured(claim)
+        rate = Estimate(value=value, low=low, high=high, level=0.95, n=claim.texts, n_skipped=0, method=METHOD)
     steps = ((claim.attribute, claim.groups[1], claim.groups[0]),) if claim.groups else ()
     return Finding(
         id="",
         kind="claim",
-        code=SCORE if claim.scale == "number" else code,
+        code=SCORE if claim.scale == "number" and claim.family == "net" else code,
         model=claim.model,
         format=claim.format,
         attributes=tuple(claim.attribute.split("+")),
         directions=steps,
         verdict=claim.verdict,
-        rate=None if claim.scale == "number" else rate,
+        rate=rate,
         p_value=claim.p_value,
         p_adjusted=claim.p_adjusted,
         exemplars=_examples(claim, changed),
@@ -206,7 +215,10 @@ def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
 
 def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
     """Variants whose answer changed the way the claim says, then those whose score did; the clearest first."""
-    if not claim.groups:
+    if claim.family == "interaction":
+        wanted = set(zip(claim.attribute.split("+"), claim.groups[0].split("+"), strict=True))
+        changed = [one for one in changed if {(a, target) for a, _, target in one.directions} == wanted]
+    if not claim.groups or claim.family == "interaction":
         return tuple(one.verdict.variant_id for one in changed[:EXEMPLARS])
     group, reference = claim.groups
     gains = (claim.estimate or 0.0) > 0
@@ -303,6 +315,13 @@ def placebo_notes(claim: Claim | None) -> list[str]:
 
 def net_text(claim: Claim) -> str:
     """What was measured, in one sentence."""
+    if claim.family == "omnibus":
+        return f"words about {_sets(claim.attribute)} moved answers more than neutral words do ({claim.texts} texts)"
+    if claim.family == "interaction":
+        size = f"{claim.estimate or 0:+.3g} {claim.unit} (95 %: {claim.low:+.3g} to {claim.high:+.3g})"
+        size = f"{_difference(claim)}, label {claim.label}," if claim.scale == "share" else size
+        pair = " against ".join(map(_plain, claim.groups))
+        return f"{pair}: {size} beyond what {_sets(claim.attribute)} do on their own ({plural(claim.texts, 'text')})"
     if not claim.groups:
         return f"the label changed more often with {_sets(claim.attribute)} than under placebo edits of the same shape"
     group, reference = (_plain(g) for g in claim.groups)

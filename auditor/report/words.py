@@ -280,7 +280,7 @@ def claim_sentence(finding: Finding, noun: str = "label") -> str:
         return f"The {noun} of {model} changed only when {attributes(finding.attributes)} changed together."
     if finding.kind == "violation":
         return f"The {noun} of {model} changed with {what}."
-    if finding.code.startswith(("DIR", "REF", "SCO", "GEN")):
+    if finding.code.startswith(("DIR", "REF", "SCO", "GEN", "INT", "OMN")):
         return f"{model}: {finding.text.rstrip('.')}."
     if rate is None:
         return f"No rate was measured for {what} on {model}."

@@ -14,6 +14,7 @@ from auditor.core.types import Answer, Edit, Finding, Verdict
 from auditor.measure import interactions as family
 from auditor.measure.claims import Question, decide
 from auditor.measure.families import claims
+from auditor.measure.findings import of_claims
 from auditor.measure.hidden import Settings, hidden_findings, interactions
 from auditor.measure.interactions import joints
 from auditor.measure.observations import Observations
@@ -209,6 +210,9 @@ def test_an_interaction_of_two_groups_is_a_claim_about_them() -> None:
     assert claim.estimate == pytest.approx(-1.0, abs=0.2)
     assert claim.texts == TEXTS
     assert found["nonbinary+asian", "male+white"].verdict == "not_determined"
+    (one,) = [f for f in of_claims([claim], [table]) if f.code == "INT150"]
+    assert (one.verdict, one.attributes, one.p_adjusted) == ("shown", ("gender", "race"), claim.p_adjusted)
+    assert one.text.startswith("female+black against male+white: -0.9")
 
 
 @pytest.mark.slow

@@ -10,12 +10,17 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
 
 from auditor import audit
 from auditor.cli.main import run as command
+from auditor.core.record.measured import Claim, Family
+from auditor.core.verdict import verdict as verdict_of
+from auditor.measure.findings import as_records, of_claims
+from auditor.report.exchange import JunitReport
 
 pytestmark = pytest.mark.slow
 CI = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
@@ -184,3 +189,24 @@ def test_a_result_gives_the_verdict_too() -> None:
     made = result.judge("net(gender) > 2%")
     assert (made.code, made.state) == (3, "cannot be judged")
     assert "all its answers are the same" in made.said
+
+
+@pytest.mark.parametrize("family", get_args(Family))
+def test_a_shown_claim_of_any_family_fails_the_rule_and_the_build(family: Family) -> None:
+    pair = () if family in ("omnibus", "instability") else ("b", "a")
+    about = {"family": family, "attribute": "x", "groups": pair, "label": "yes", "model": "m", "format": ""}
+    figures = {"scale": "share", "unit": "points", "estimate": 0.2, "low": 0.1, "high": 0.3, "shares": (0.7, 0.5)}
+    claim = Claim(**about, **figures, texts=90, p_value=0.001, p_adjusted=0.002, verdict="shown")  # type: ignore[arg-type]
+    record = {
+        "id": "r",
+        "status": "complete",
+        "claims": [claim.as_record()],
+        "findings": as_records(of_claims([claim], [])),
+    }
+    made = verdict_of(record)
+    assert (made.code, made.state, len(made.findings)) == (1, "holds", 1)
+    junit = ElementTree.fromstring(JunitReport().render(record))
+    assert [len(junit.findall(f".//{kind}")) for kind in ("failure", "skipped", "error")] == [1, 0, 0]
+    waived = {"finding": "*/x*", "reason": "r", "owner": "o", "expires": "2999-01-01", "status": "active"}
+    waivers = {"items": [waived | {"findings": list(made.findings)}]}
+    assert verdict_of({**record, "waivers": waivers}).code == 0

@@ -89,7 +89,7 @@ class Stub(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
-        damned = re.search("terrible|worst|dull|boring|awful|hated", asked)
+        damned = re.search("terrible|worst|dull|boring|awful|hated|bad|poor", asked)
         message = {"role": "assistant", "content": "negative" if damned else "positive"}
         body = json.dumps(
             {

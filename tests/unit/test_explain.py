@@ -46,7 +46,7 @@ LITERALS = {
     "claim", "hidden", "violation", "complete", "partial", "mixed", "active", "expired", "unmatched",
 }  # fmt: skip
 CODES = {
-    findings.ATOMIC, findings.JOINT, hidden.HIDDEN, findings.NET, findings.REFUSAL, findings.INSTABILITY, findings.SCORE, "tabular-finds",
+    findings.ATOMIC, findings.JOINT, hidden.HIDDEN, *findings.CODES.values(), findings.SCORE, "tabular-finds",
 }  # fmt: skip
 SCORES = {"causal", "group", "apparent_causal", "apparent_group", "discriminatory_share"}
 REASONS = {

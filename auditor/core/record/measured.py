@@ -12,7 +12,7 @@ import msgspec
 from auditor.core.record.base import Part, Step
 from auditor.core.types import ClaimVerdict, Estimate
 
-Family = Literal["net", "instability", "interaction", "refusal"]
+Family = Literal["net", "omnibus", "instability", "interaction", "refusal"]
 Scale = Literal["log_odds", "share", "number"]
 Scope = Literal["group", "words", "wording"]
 Code = Literal[
