@@ -133,12 +133,11 @@ def run(
     ----------
     goal : str
         A question in English, such as "Does our résumé screener treat older women differently?".
-    model : str, callable, Model or a sequence of them
-        What is tested, as in `auditor.audit`; the planner cannot change it. None takes the embedded models of the task.
+    model, data
+        What is tested and on which texts, as in `auditor.audit`; the planner cannot change them. None takes those of
+        the task.
     task : str or None
         Task name or file; None reads it from the goal.
-    data : str, Path or iterable, optional
-        Source texts; None takes the task's embedded ones.
     out : str or Path
         The session's folder is made in here.
     planner : "rules", "openai:NAME", "langchain:PROVIDER:NAME" or a LangChain chat model
@@ -159,12 +158,9 @@ def run(
     UserError
         The goal cannot be read, or nothing could be asked.
     """
-    settings = Settings.of(
-        goal, model=model, task=task, data=data, out=out, planner=planner, planner_base_url=planner_base_url,
-        seed=seed, **options,
-    )  # fmt: skip
-    propose = _planner(planner, planner_base_url, settings)
-    return _conclude(Session(settings, observe=observe), propose)
+    fixed: dict[str, Any] = {"planner": planner, "planner_base_url": planner_base_url, "seed": seed, **options}
+    settings = Settings.of(goal, model=model, task=task, data=data, out=out, **fixed)
+    return _conclude(settings, _planner(planner, settings), observe)
 
 
 def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
@@ -179,7 +175,7 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
     """
     from auditor.agent import tools
 
-    return _conclude(Session(Settings.of(goal, planner=tools.PLANNER, **options), observe=observe), tools.serve)
+    return _conclude(Settings.of(goal, planner=tools.PLANNER, **options), tools.serve, observe)
 
 
 def resume(
@@ -189,16 +185,8 @@ def resume(
 
     Runs that came to their end are read, a run that was cut off is finished (what was answered is not asked again), and
     what was used counts against the limits. A planner by rules then ends with the report that the session would have
-    had; a language model is told what was measured so far.
-
-    Parameters
-    ----------
-    path : str or Path
-        The session's folder.
-    model, planner
-        Needed only where they were handed in as objects.
-    observe : callable
-        Gets progress events.
+    had; a language model is told what was measured so far. ``model`` and ``planner`` are needed only where they were
+    handed in as objects.
 
     Raises
     ------
@@ -229,25 +217,28 @@ def resume(
         **msgspec.structs.asdict(record.limits),
         **options.common,
     )
-    propose = _planner(proposes, options.planner_base_url, settings)
-    return _conclude(Session(settings, observe=observe, path=path), propose)
+    return _conclude(settings, _planner(proposes, settings), observe, path)
 
 
-def _planner(planner: object, base_url: str | None, settings: Settings) -> Callable[[Session], str]:
+def _planner(planner: object, settings: Settings) -> Callable[[Session], str]:
     """What runs a session to its end and says why it ended."""
+    base_url = settings.options.planner_base_url
     if planner == "rules":
-        if base_url is not None:
-            raise ConfigError("--planner-base-url belongs to --planner openai:NAME.")
         from auditor.agent.rules import Rules
 
+        if base_url is not None:
+            raise ConfigError("--planner-base-url belongs to --planner openai:NAME.")
         return lambda session: Rules(session).go()
     from auditor.agent.chain import Chain
 
     return Chain(planner, base_url=base_url, settings=settings).go
 
 
-def _conclude(session: Session, propose: Callable[[Session], str]) -> AgentResult:
+def _conclude(
+    settings: Settings, propose: Callable[[Session], str], observe: Observer, path: Path | None = None
+) -> AgentResult:
     """Let the planner work, close the record, write the report."""
+    session = Session(settings, observe=observe, path=path)
     try:
         session.step("goal", "what the goal was read as", goal=session.record().goal)
         session.end(*_outcome(session, propose(session)))
@@ -297,13 +288,11 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
         steps = sessions.steps(session.path)
         session.end("complete", "outline")
     record = plain(session.record())
-    return {
-        "goal": record["goal"],
+    return {name: record[name] for name in ("goal", "limits")} | {
         "declared": [list(s) for s in session.declared()],
         "texts": record["texts"] | {"usable": len(session.pool.seeds)},
         "pilot": {"request": pilot.as_dict(), "estimate": sized._asdict()},
         "steps": steps,
-        "limits": record["limits"],
         "then": [
             "fresh: texts that the pilot did not ask test what the goal names, at level 0.025",
             "again: further fresh texts at level 0.0125, then 0.00625, for sets that stay open and changed answers",

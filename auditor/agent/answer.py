@@ -19,7 +19,6 @@ LEADS = {
     "not_determined": "Not determined: a difference was neither shown nor bounded",
     "not_tested": "Not tested on fresh texts",
 }
-MOST_OTHERS = 12  # further sets that are listed
 
 
 def lead(record: Record) -> list[str]:
@@ -40,19 +39,6 @@ def lead(record: Record) -> list[str]:
         f"Nothing was measured: {empty[0]}. The task {record.goal.task} {known}; what the model answered "
         "is in the report of the run. Give a model that answers so, or a task file of your own (--task)."
     ]
-
-
-def others(record: Record) -> list[str]:
-    """The other attribute sets, one line each, those that were shown first; what the first lines tell is left out."""
-    lines = []
-    for model, questions in _by_model(record):
-        leading = [] if record.goal.attributes is None else _leading(questions)
-        rest = [q for q in questions if q.row is not None and q not in leading]
-        lines += [
-            f"{_prefix(record, model)}{words.verdict(q.verdict)}: {_measured(record, q)}{_turned(record, q)}"
-            for q in sorted(rest, key=lambda q: VERDICTS.index(q.verdict))[:MOST_OTHERS]
-        ]
-    return lines
 
 
 def _by_model(record: Record) -> Iterable[tuple[str, list[Question]]]:
@@ -101,7 +87,8 @@ def _main(record: Record, questions: Sequence[Question]) -> str:
         around += [q for q in questions if len(q.attributes) == 1 and set(q.attributes) < mine]
     for q in around:
         if q.row is not None:
-            text = f"{_names(q)} {'together' if len(q.attributes) > 1 else 'alone'}: {_said(q)}"
+            how = "together" if len(q.attributes) > 1 else "alone"
+            text = f"{_names(q)} {how}: {words.verdict(q.verdict, symbol=False)}"
             changed = f", the answer changed on {_on(q.row)}" if q.row.rate is not None else ""
             parts.append(words.sentence(text + changed))
     return " ".join(parts)
@@ -126,29 +113,19 @@ def _set(record: Record, q: Question, *, alone: bool) -> str:
 
 def _overview(record: Record, questions: Sequence[Question]) -> str:
     """What was shown of everything that the texts name, where the goal names nobody in particular."""
-    tested = [(q, q.row) for q in questions if q.row is not None and q.row.rate is not None]
+    tested = [q for q in questions if q.row is not None and q.row.rate is not None]
     if not tested:
         return f"{LEADS['not_tested']}. {words.sentence(record.status_reason or '')}".rstrip()
-    shown, bounded, unsure = (
-        [(q, row) for q, row in tested if q.verdict == verdict] for verdict in ("shown", "bounded", "not_determined")
+    n = {verdict: sum(q.verdict == verdict for q in tested) for verdict in VERDICTS}
+    return (
+        f"Of {words.plural(len(tested), 'attribute set')} that the texts name, a difference was shown for "
+        f"{n['shown']}; changes were bounded for {n['bounded']}; {n['not_determined']} stay open. First: "
+        f"{_set(record, tested[0], alone=False)}"
     )
-    first, row = shown[0] if shown else max(tested, key=lambda pair: pair[1].seeds_changed)
-    parts = [
-        f"Of {words.plural(len(tested), 'attribute set')} that the texts name, a difference was shown for {len(shown)}"
-        + (f", changes were bounded for {len(bounded)}" if bounded else "")
-        + f"; {len(unsure)} stay open.",
-        f"{'First' if shown else 'Most changes'}: {words.sentence(_measured(record, first))}",
-        *_support(first, row),
-    ]
-    return " ".join(filter(None, parts))
 
 
 def _names(q: Question) -> str:
     return words.listing([words.group(a) for a in q.attributes])
-
-
-def _said(q: Question) -> str:
-    return words.verdict(q.verdict, symbol=False)
 
 
 def _on(row: Row) -> str:

@@ -6,7 +6,7 @@ No tested text, no answer, no label, no message of a server. Those are in fields
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from auditor.agent.values import OF_REPORT, Entry, Figures, Question, Row, Turn
 from auditor.core.record import RunRecord
 from auditor.core.record.controls import Control
 from auditor.core.record.measured import Bounds
-from auditor.core.types import VERDICTS, Case, ClaimVerdict, Estimate, Finding, Variant
+from auditor.core.types import VERDICTS, Case, ClaimVerdict, Estimate, Finding
 
 if TYPE_CHECKING:
     from auditor.agent.goal import Goal
@@ -233,28 +233,19 @@ def _turned(result: Result, goal: Goal) -> dict[Key, list[Turned]]:
 
 def _sides(case: Case, goal: Goal) -> Iterable[tuple[str, str]]:
     """Variant id → whether it leads "to" the named groups or "from" them."""
-    named = {a: set(groups) - set(goal.against.get(a, ())) for a, groups in goal.groups.items()}
+    against = {a: set(groups) for a, groups in goal.against.items()}
+    named = {a: set(groups) - against.get(a, set()) for a, groups in goal.groups.items()}
     for variant in case.variants if case.sampling != "directed" else ():
-        moves = [
-            (named[e.attribute], set(goal.against.get(e.attribute, ())), {e.source_group, e.target_group})
-            for e in variant.edits
-            if e.kind != "agreement" and e.attribute in named
-        ]
-        if any(others and not (ends & groups and ends & others) for groups, others, ends in moves):
+        moves = [(e.attribute, e.source_group, e.target_group) for e in variant.edits if e.kind != "agreement"]
+        moves = [move for move in moves if move[0] in named]
+        if any(a in against and not ({s, t} & named[a] and {s, t} & against[a]) for a, s, t in moves):
             continue  # the sentences of a grammar change between all groups
-        to, away = (_named_at(variant, named, end) for end in ("target_group", "source_group"))
+        changed = {a for a, _, _ in moves}
+        away, to = (
+            changed == {a for a, *groups in moves if groups[end] in named[a]} and bool(changed) for end in (0, 1)
+        )
         if to != away:  # an exchange inside one text leads to and from
             yield variant.id, "to" if to else "from"
-
-
-def _named_at(variant: Variant, groups: Mapping[str, set[str]], end: str) -> bool:
-    """Whether each named attribute that ``variant`` changes has a named group at this end."""
-    ends: dict[str, bool] = {}
-    for edit in variant.edits:
-        if edit.kind != "agreement" and edit.attribute in groups:
-            hit = getattr(edit, end) in groups[edit.attribute]
-            ends[edit.attribute] = ends.get(edit.attribute, False) or hit
-    return bool(ends) and all(ends.values())
 
 
 def _turns(rows: Iterable[Turned], task: Task) -> tuple[Turn, ...]:

@@ -37,11 +37,10 @@ CAPTION = (
 
 
 def build(record: Record, steps: Sequence[Step]) -> Document:
-    """Lay a session out: the answer, how it was read, what fresh runs show, runs, what was not seen, budget, steps."""
+    """Lay a session out: the answer, how it was read, runs, what was not seen, budget, steps."""
     parts: tuple[tuple[str, str, Iterable[Block]], ...] = (
         ("answer", "Answer", _answer(record)),
         ("read", "How the question was read", [Items(tuple(_goal(record)))]),
-        ("fresh", "What the runs on fresh texts show", [Text(FRESH), *_verdicts(record)]),
         ("runs", "Runs", _runs(record)),
         ("unseen", "What was not looked at", [Items(tuple(_unseen(record)))]),
         ("budget", "Budget", [Table(caption="What was used", columns=("What", "Used"), lines=tuple(_used(record)))]),
@@ -60,10 +59,9 @@ def build(record: Record, steps: Sequence[Step]) -> Document:
 
 def _answer(record: Record) -> Iterable[Block]:
     yield from (Text(line, "lead") for line in answer.lead(record))
+    yield from _verdicts(record)
     yield from _chart(record)
-    if further := answer.others(record):
-        yield Text("Each part, and smaller sets:")
-        yield Items(tuple(further))
+    yield Text(FRESH)
 
 
 def _goal(record: Record) -> Iterable[str]:

@@ -165,7 +165,8 @@ def test_a_model_that_rejects_older_people_differs_for_age_and_not_for_gender(tm
     assert lead.startswith("A difference was shown for age. When words of age were changed, to or from old,")
     assert "shown for age and gender" not in lead
     assert f"Age and gender together: {verdicts['age', 'gender'].replace('_', ' ')}" in lead
-    assert any("gender" in line for line in answer.others(result.session))
+    told = " ".join(result.to_text(full=True).split())
+    assert "Verdicts of fresh runs" in told
 
 
 def test_what_its_own_run_shows_stands_in_the_first_line(found: agent.AgentResult) -> None:
@@ -176,8 +177,6 @@ def test_what_its_own_run_shows_stands_in_the_first_line(found: agent.AgentResul
     (lead,) = answer.lead(msgspec.convert(record, Record))
     assert lead.startswith("A difference was shown for gender. ")
     assert "Age and gender together: not determined" in lead
-    (other,) = answer.others(msgspec.convert(record, Record))
-    assert other.startswith("? not determined: when words of age and gender were changed together")
 
 
 def test_two_groups_side_by_side_are_answered_each_for_itself(tmp_path: Path) -> None:
