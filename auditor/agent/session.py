@@ -34,6 +34,7 @@ from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
 from auditor.store.disk import check_format, hold, new_folder, read_json, write_json, write_texts
 from auditor.store.folder import RUN, RunFolder
+from auditor.store.integrity import Problem, require_intact, verify, verify_folder
 from auditor.store.journal import Journal, genesis
 from auditor.store.journal import read as journal
 
@@ -111,7 +112,7 @@ def unfinished(path: Path) -> tuple[Record, Options]:
     if record.status not in UNFINISHED:
         raise ConfigError(
             f"The session in {path} came to its end ({record.status}: {record.status_reason}). "
-            f"Read it with: audit agent {path} --read"
+            f"Read it with: audit report {path}"
         )
     if record.options is None:
         raise RunFolderError(f"{path} was begun by another version, so it cannot be gone on with. Start a new session.")
@@ -124,10 +125,15 @@ def _start(record: Fixed) -> str:
     return genesis(STEPS, digest(fixed))
 
 
+def verified(path: Path) -> tuple[int, list[Problem]]:
+    """How many runs a session has, and everything that can be seen to be wrong with its steps and its runs."""
+    runs = [plan.parent for plan in sorted(path.glob("runs/*/plan.json"))]
+    problems = verify(path / STEPS, _start(read(path)))
+    return len(runs), problems + [problem for run in runs for problem in verify_folder(run)]
+
+
 def _unchanged(path: Path, fixed: Fixed) -> Record:
     """The record as it was left; `RunFolderError` where what was fixed, a step or a run is not what it was."""
-    from auditor.store.integrity import require_intact, verify
-
     record = read(path)
     for name in fixed.__struct_fields__:
         if getattr(record, name) != getattr(fixed, name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,40 +22,16 @@ from auditor.core.shown import inline, plural, quoted
 
 @takes("agent", Plan, PlannerOptions)
 def agent(
-    goal: Annotated[
-        str, typer.Argument(metavar="GOAL", help="A question; with --read or --resume, a session's folder.")
-    ],
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="A question, in plain words.")],
     format: frame.Format = "terminal",
     full: frame.Full = False,
     dry_run: frame.DryRun = False,
-    read: Annotated[bool, typer.Option("--read", help="Show the session in the folder GOAL; ask nothing.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the session in the folder GOAL, which was cut off.")
-    ] = False,
     yes: frame.Yes = False,
     **options: object,
 ) -> int:
     """Plan audits for a goal, run them within one budget, look closer where it pays, report each reason."""
     from auditor import agent as agents
 
-    if (read or resume) and options:
-        flags = {name: PlannerOptions.flag(name) for name in PlannerOptions.settings()}
-        left = ", ".join(flags.get(name) or Plan.flag(name) for name in options)
-        raise ConfigError(
-            f"{'--read' if read else '--resume'} takes everything from the session in the folder; leave out {left}."
-        )
-    if read:
-        return _show(agents.load(Path(goal)), format, full)
-    if resume:
-        from auditor.agent.session import unfinished
-
-        kept, stored = unfinished(Path(goal))
-        again = f"agent {quoted(goal)} --resume"
-        limits = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
-        plan = Plan.of({**stored.common, **limits, "models": stored.models or ()})
-        named = run_folders.Named.of(plan.as_dict(), servers=[stored.planner_base_url])
-        named.consent(Path(goal), again=again, yes=yes, named=None)
-        return _show(agents.resume(Path(goal), observe=Draw()), format, full)
     planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}
     options = {n: v for n, v in options.items() if n not in planned}
     request = _request(options)
@@ -90,6 +66,65 @@ def _show(result: Any, format: str, full: bool) -> int:
         complain(f"The session is incomplete: {result.session.status_reason}.")
         return EXIT_INCOMPLETE
     return 0
+
+
+def resume_session(
+    path: Path, limits: Mapping[str, object], consented: run_folders.Consented, format: str, *, full: bool
+) -> int:
+    """Go on with the session in ``path``, within the limits that it has."""
+    from auditor import agent as agents
+    from auditor.agent.session import unfinished
+
+    kept, stored = unfinished(path)
+    if limits:
+        flags = ", ".join(map(Plan.flag, limits))
+        raise ConfigError(f"Everything of a session is fixed when it begins, its limits too; leave out {flags}.")
+    own = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
+    plan = Plan.of({**stored.common, **own, "models": stored.models or ()})
+    named = run_folders.Named.of(plan.as_dict(), servers=[stored.planner_base_url])
+    named.consent(path, again=f"resume {quoted(path)}", **consented)
+    return _show(agents.resume(path, observe=Draw()), format, full)
+
+
+def report_session(path: Path, names: Sequence[str], out: str | None, *, full: bool) -> int:
+    """Render the session in ``path`` again, also one that was cut off."""
+    from auditor import agent as agents
+
+    result = agents.load(path)
+    made = {
+        "html": (result.to_html, ".html"),
+        "markdown": (result.to_markdown, ".md"),
+        "json": (result.to_json, ".json"),
+    }
+    if other := [name for name in names if name not in made and name != "terminal"]:
+        raise ConfigError(
+            f"--format {other[0]} is made of one run. A session has terminal, {', '.join(made)}; its runs are in "
+            f"{path / 'runs'}."
+        )
+    for name in names:
+        if name == "terminal":
+            sys.stdout.write(result.to_text(**screen(), full=full))
+            continue
+        render, suffix = made[name]
+        if out == "-":
+            sys.stdout.write(render() + "\n")
+            continue
+        target = Path(out) if out else path / f"agent{suffix}"
+        target.write_text(render(), encoding="utf-8")
+        say(target)
+    return 0
+
+
+def verify_session(path: Path) -> int:
+    """Check the steps of the session in ``path`` and all its runs."""
+    from auditor.agent.session import verified
+
+    runs, problems = verified(path)
+    say(*problems)
+    if not problems:
+        of = f"its steps, and its {plural(runs, 'run')}"
+        say(f"{path}: nothing that was checked was changed: {of}.", "audit verify RUN says what was checked of each.")
+    return 1 if problems else 0
 
 
 def _outline(values: dict[str, Any], format: str) -> str:

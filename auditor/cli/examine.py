@@ -101,9 +101,18 @@ def verify(
 
     Exit 1 where something was changed.
     """
+    from auditor.agent.session import SESSION
     from auditor.store import signature
 
     path = find_run(run, outcomes=True)
+    if (path / SESSION).is_file():
+        if head or sign or signed_by:
+            raise ConfigError(
+                f"Heads and signatures are those of runs; the runs of this session are in {path / 'runs'}."
+            )
+        from auditor.cli.agent import verify_session
+
+        return verify_session(path)
     problems = verify_folder(path)
     if head is not None and not problems:
         problems = compare_head(path, head)

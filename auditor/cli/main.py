@@ -60,6 +60,8 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--format ai-verify-json": "use --format json",
     "--format inspect": "use --format answers",
     "tabular resume": "use audit resume RUN",
+    "--read": "use audit report FOLDER",
+    "--resume": "use audit resume FOLDER",
     "--mode": "use --theta to search sets of columns",
     "--columns": "use --protected NAME,NAME",
     "--seed-source": "sg starts from clusters of --data",

@@ -58,6 +58,8 @@ def report(
     waivers: frame.WaiversFile = None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
+    from auditor.agent.session import SESSION
+    from auditor.cli.agent import report_session
     from auditor.run.result import load
 
     path = find_intact(run, outcomes=True)
@@ -65,6 +67,12 @@ def report(
     files = [name for name in names if name != "terminal"]
     if out is not None and (len(files) != 1 or len(names) != 1):
         raise ConfigError("--out takes one file format: --format html --out report.html")
+    if (path / SESSION).is_file():
+        if extra := [n for n, v in (("fill", fill or write_fill), ("fail-on", fail_on), ("waivers", waivers)) if v]:
+            raise ConfigError(
+                f"--{extra[0]} is about one run, and {path} is a session. Its runs are in {path / 'runs'}."
+            )
+        return report_session(path, names, out, full=full)
     if write_fill is not None:
         return _write_fill(RunFolder.open(path).record(), write_fill)
     record, result = _shown(path, waivers, fill), None

@@ -15,7 +15,6 @@ from auditor.cli import frame, run_folders
 from auditor.cli.frame import takes
 from auditor.cli.run_folders import find_run, finish, with_waivers
 from auditor.cli.screen import Draw, complain, fitted, say
-from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import inline, plural, quoted, verb
@@ -200,7 +199,7 @@ def resume(
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
     from auditor.agent.session import SESSION
-    from auditor.cli import tabular, trials
+    from auditor.cli import agent, tabular, trials
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
     from auditor.run.result import resume as go
@@ -208,11 +207,9 @@ def resume(
     from auditor.store.integrity import require_intact
 
     path = find_run(run, begun=("plan.json", TRIAL, SESSION))
-    if (path / SESSION).is_file():
-        raise ConfigError(
-            f"{path} is a session of audit agent.", below=f"Go on with: audit agent {quoted(path)} --resume"
-        )
     consented: run_folders.Consented = {"yes": yes, "named": model or (), "base_url": base_url}
+    if (path / SESSION).is_file():
+        return agent.resume_session(path, limits, consented, format, full=full)
     if (path / TRIAL).is_file():
         return trials.resume_trial(path, limits, consented, format)
     folder = RunFolder.open(path)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # `audit --help` loads nothing that it does not need
     from auditor.core.types import Progress
     from auditor.report.document import Document
 
-GOES_ON = {"session.json": "audit agent {} --resume", "trial.json": "audit resume {}"}  # of folders that hold runs
+HOMES = ("session.json", "trial.json")  # of folders that hold runs
 MARKS = 64  # points in time of which the rate of a run is told
 EXIT_USER, EXIT_INCOMPLETE, EXIT_DEFECT, EXIT_INTERRUPTED = 2, 3, 70, 130
 
@@ -86,15 +86,15 @@ def interrupted() -> None:
     path = written()
     if path is None or not path.is_dir():
         return complain("Interrupted.")
-    home = next((p for p in (path, *path.parents[:2]) if any((p / name).is_file() for name in GOES_ON)), path)
-    name = next((name for name in GOES_ON if (home / name).is_file()), "")
+    home = next((p for p in (path, *path.parents[:2]) if any((p / name).is_file() for name in HOMES)), path)
     try:
         rows = json.loads((home / "plan.json").read_text(encoding="utf-8")).get("kind") == "tabular"
     except (OSError, ValueError, AttributeError):
         rows = False
     only = " A run of rows goes on only with --task or an http: model; run others again." if rows else ""
-    way = GOES_ON.get(name, "audit resume {}")
-    return complain(f"Interrupted. What was answered is on disk.{only}", f"Go on with: {way.format(quoted(str(home)))}")
+    return complain(
+        f"Interrupted. What was answered is on disk.{only}", f"Go on with: audit resume {quoted(str(home))}"
+    )
 
 
 def message_of(error: AuditError) -> tuple[str, str]:

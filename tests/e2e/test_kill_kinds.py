@@ -110,7 +110,7 @@ Kind = tuple[Callable[[Any, Path], list[str]], str, tuple[str, ...]]
 KINDS: dict[str, Kind] = {  # how it starts; the first file of its folder; how it is gone on with
     "jobs": (jobs, "2*/plan.json", ("resume",)),
     "tabular": (tabular, "2*/plan.json", ("resume",)),
-    "agent": (agent, "agent-*/session.json", ("agent",)),
+    "agent": (agent, "agent-*/session.json", ("resume",)),
 }
 
 
@@ -159,7 +159,7 @@ def killed_and_gone_on_with(
         alive = kill(nursery, server, folder, begun, moment, argv)
         hits += alive
         (first,) = folder.glob(begun)
-        argv = [*again, str(first.parent), "--yes", *(["--resume"] if kind == "agent" else [])]
+        argv = [*again, str(first.parent), "--yes"]
         if not alive:
             break
     lost = sum(server.asked.values()) - journaled(folder)

@@ -219,7 +219,7 @@ BEGUN = {  # what makes a folder, and the command that goes on with it
     "again": (TEXTS, "show RUN VARIANT --again --replicates 1"),
     "session": (
         "agent 'Do film reviews by women get another sentiment?' --limit 30 --max-calls 60",
-        "agent RUN --resume",
+        "resume RUN",
     ),
 }  # fmt: skip
 

@@ -115,7 +115,7 @@ CASES = {
         "agent 'Do film reviews by women get another sentiment?' --task sentiment " + SERVED + LIMITS
         + TEXTS.replace("--limit 8", "--limit 30 --sample 24") + "--formats all --parser embedded --delta 2 --planner rules "
         "--planner-max-calls 9 --planner-max-cost 1.5",
-        "agent RUN --resume",
+        "resume RUN",
     ),
     "rows of a task": (
         "tabular --task lending " + SERVED + LIMITS + "--method themis --protected sex --confidence 0.9 "

@@ -118,7 +118,7 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
     folder = cut(place, "cut", 8)  # in the pilot
     kept = (folder / "steps.jsonl").read_bytes()
     child = subprocess.Popen(
-        [sys.executable, "-c", CODE, "agent", str(folder), "--resume", "--yes"],
+        [sys.executable, "-c", CODE, "resume", str(folder), "--yes"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(place), *sys.path]), "HOLD": str(total - 12)}, cwd=place,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
@@ -132,9 +132,9 @@ def test_killed_twice_and_gone_on_with_gives_the_report_of_a_whole_session(
         child.send_signal(signal.SIGKILL)  # in the fresh run
         child.wait()
     capsys.readouterr()
-    assert cli(["agent", str(folder), "--resume"]) == 2  # a program that the folder names
-    assert "--resume --yes" in capsys.readouterr().err
-    assert cli(["agent", str(folder), "--resume", "--yes"]) == 0
+    assert cli(["resume", str(folder)]) == 2  # a program that the folder names
+    assert "--model python:slow_model:classify" in capsys.readouterr().err
+    assert cli(["resume", str(folder), "--yes"]) == 0
     assert "A difference was shown" in capsys.readouterr().out
     assert plain(folder, calls=False) == plain(whole, calls=False)
     assert (folder / "steps.jsonl").read_bytes().startswith(kept)
@@ -196,8 +196,8 @@ def whole(place: Path) -> agent.AgentResult:
 def test_a_session_that_ended_is_not_gone_on_with(whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="came to its end"):
         agent.resume(whole.path)
-    assert cli(["agent", str(whole.path), "--resume"]) == 2
-    assert "--read" in capsys.readouterr().err
+    assert cli(["resume", str(whole.path)]) == 2
+    assert "audit report" in capsys.readouterr().err
     with pytest.raises(RunFolderError, match="holds no session"):
         agent.resume(whole.path.parent)
 
@@ -217,7 +217,7 @@ def test_a_session_in_which_something_was_changed_is_refused(
     before, asked = (folder / "session.json").read_bytes(), questions(place)
     with pytest.raises(RunFolderError, match="is not as it was written"):
         agent.resume(folder)
-    assert cli(["agent", str(folder), "--resume", "--yes"]) == 2
+    assert cli(["resume", str(folder), "--yes"]) == 2
     assert "is not as it was written" in " ".join(capsys.readouterr().err.split())
     assert ((folder / "session.json").read_bytes(), questions(place)) == (before, asked)
 
@@ -297,10 +297,44 @@ def test_time_that_is_over_ends_a_session_at_the_run_that_was_begun(place: Path,
     assert not result.record["runs"][0]["figures"]["complete"]
 
 
-@pytest.mark.parametrize("option", ["--resume", "--read"])
-def test_a_session_takes_no_other_options(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They were ignored without a word, a limit among them."""
-    assert cli(["agent", str(tmp_path), option, "--max-calls", "3", "--model", "vader"]) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"{option} takes everything from the session" in said
-    assert "leave out --model, --max-calls" in said
+def test_the_limits_of_a_session_stay(
+    place: Path, whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = stopped(whole.path, place / "cut" / "agent-1", keep=1)
+    assert cli(["resume", str(folder), "--yes", "--max-calls", "3"]) == 2
+    assert "leave out --max-calls" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(("option", "instead"), [("--resume", "audit resume"), ("--read", "audit report")])
+def test_a_session_is_gone_on_with_and_read_as_a_run_is(
+    option: str, instead: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(["agent", str(tmp_path), option]) == 2
+    assert instead in capsys.readouterr().err
+
+
+def test_a_session_is_verified_with_its_runs(whole: agent.AgentResult, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["verify", str(whole.path)]) == 0
+    assert "its steps, and its 2 runs" in " ".join(capsys.readouterr().out.split())
+    for path in (whole.path / "steps.jsonl", whole.path / str(whole.session.runs[0].folder) / "responses.jsonl"):
+        kept = path.read_bytes()
+        path.write_bytes(kept.replace(b"e", b"a", 1))
+        assert cli(["verify", str(whole.path)]) == 1
+        assert path.name in capsys.readouterr().out
+        path.write_bytes(kept)
+    assert cli(["verify", str(whole.path), "--head", "0" * 64]) == 2
+
+
+def test_a_session_is_reported_as_a_run_is(
+    whole: agent.AgentResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "told.json"
+    assert cli(["report", str(whole.path), "--format", "json", "--out", str(out)]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["id"] == whole.path.name
+    capsys.readouterr()
+    assert cli(["report", str(whole.path), "--format", "terminal,html,markdown"]) == 0
+    assert GOAL in capsys.readouterr().out
+    assert (whole.path / "agent.md").read_text(encoding="utf-8") == whole.to_markdown()
+    assert cli(["report", str(whole.path), "--format", "junit"]) == 2
+    assert cli(["report", str(whole.path), "--fail-on", "shown"]) == 2
+    assert "is about one run" in " ".join(capsys.readouterr().err.split())

@@ -377,7 +377,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     values = json.loads(capsys.readouterr().out)
     assert values["spent"]["calls"] <= 300
     (folder,) = (tmp_path / "out").iterdir()
-    assert cli(["agent", str(folder), "--read"]) == 0
+    assert cli(["report", str(folder)]) == 0
     assert "\nAnswer\n" in capsys.readouterr().out
     assert cli(["agent", "asdf qwer"]) == 2
     assert "which decision is meant" in " ".join(capsys.readouterr().err.split())

@@ -156,7 +156,6 @@ def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 @pytest.mark.parametrize(
     ("argv", "place"),
     [
-        (["agent", "session", "--read"], "auditor.agent.load"),
         (["tabular", "--task", "lending", "--model", "vader"], "auditor.tables.tabular_run.audit_table"),
         (["run", "--task", "sentiment"], "auditor.run.result.audit_plan"),
     ],

@@ -222,13 +222,6 @@ def test_a_pair_file_without_pairs_is_refused_not_passed_over(
     assert "man;woman" in err
 
 
-def test_a_session_is_gone_on_with_by_its_own_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "session.json").write_text("{}", encoding="utf-8")
-    code, _, err = said(["resume", str(tmp_path)], capsys)
-    assert code == 2
-    assert f"Go on with: audit agent {tmp_path} --resume" in err
-
-
 def test_the_list_of_tasks_is_short(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(["list", "tasks"], capsys)
     lines = {line.split()[0]: line for line in out.splitlines()}

@@ -132,7 +132,6 @@ def test_a_run_that_a_limit_ended_says_which_limit_to_raise(
         ("plan freeze --task sentiment --model vader --limit 2 --output 'my plan.toml'", 0, "audit run --plan"),
         ("list tasks new mine --out 'my task.yaml'", 0, "audit --task"),
         ("ll144 --write-map 'my map.yaml'", 0, "audit ll144 --map"),
-        ("resume 'my session'", 2, "audit agent"),
     ],
 )
 def test_a_path_with_a_space_is_quoted_in_the_next_command(
@@ -141,8 +140,6 @@ def test_a_path_with_a_space_is_quoted_in_the_next_command(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUDIT_CACHE", str(tmp_path / "cache"))
     Path("my texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
-    Path("my session").mkdir()
-    Path("my session", "session.json").write_text("{}", encoding="utf-8")
     assert run(shlex.split(argv)) == code
     said = capsys.readouterr()
     (line,) = (line for line in (said.err + said.out).splitlines() if f"{told} " in line and ": " in line)
