@@ -277,10 +277,10 @@ class Session:
         """Close the record; the first call counts. A session that was cut off gets no last step: it may go on."""
         if self._status != "running":
             return
-        self._took = self.seconds()
-        self._status, self._reason = status, reason
         if status not in ("failed", *UNFINISHED):
             self.step("end", reason, status=status)
+        self._took = self.seconds()
+        self._status, self._reason = status, reason
         self.write()
         for part in (self._steps, self.budget, self.planner):
             part.close()
