@@ -21,9 +21,9 @@ from common import shared
 from auditor import models
 from auditor.core.types import Case, SourceText, Verdict
 from auditor.perturb import dictionaries, grammar
-from auditor.perturb.gate.agreement import problems
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
+from auditor.text.agreement import problems
 
 SUBJECTS = ("vader", "textblob", "reviews")
 SEEDS = range(1, 11)

@@ -101,7 +101,7 @@ def majority(answers: Sequence[str]) -> str | None:
 
 def about_pairs(pairs: Sequence[tuple[str, str, bool]]) -> dict[str, int]:
     """Counts over (original, variant, whether a gendered word of the replaced group was left standing)."""
-    from auditor.perturb.gate.agreement import problems
+    from auditor.text.agreement import problems
 
     seen = {"possessive": 0, "agreement": 0, "left": 0, "case": 0, "elsewhere": 0}
     for original, side, left in pairs:

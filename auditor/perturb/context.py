@@ -24,6 +24,8 @@ _COMMON_VERBS = word_list("common_verbs")
 # Where somebody talks to somebody, *well,* may open a sentence; in a report of a case it does not.
 _SPOKEN = re.compile(r"[^\W\d_]n['’]t\b|['’](?:m|re|ve|ll)\b|\b(?:I|my|you|your)\b|[!?]")
 _PAST = word_list("past")
+_MONTHS = word_list("months")
+_HELD = word_list("held")
 
 
 def closes(word: str) -> bool:
@@ -50,6 +52,8 @@ class Context:
         if terms[0].slot == "pair":
             return terms
         at = _Place(text, tokens, i, n, surface, case)
+        if at.key(1) == "/" and not terms[0].slot.startswith("pronoun."):
+            return ()  # writer/director, Mom / Pop
         if case == "title" and not self._name_rule(at, terms[0]):
             return ()
         good = [t for t in terms if self._fits(at, t)]
@@ -69,6 +73,8 @@ class Context:
                 return False
         if at.at_start:
             return True
+        if self._of_a_name(at):
+            return False
         before = at.near(-1)
         if not before or not before[0].isupper() or before.lower() in FUNCTION_WORDS:
             return True
@@ -76,10 +82,20 @@ class Context:
             return False
         return own and starts_sentence(at.text, at.tokens[at.i - 1].start)
 
+    def _of_a_name(self, at: _Place) -> bool:
+        """Whether *of*, *for* or *with* ties a capitalised word to another (*Institute for Men*, *Sons of Anarchy*)."""
+        link, name = at.key(-1), at.word(-2)
+        if link in ("of", "for") and _is_name(name) and not starts_sentence(at.text, at.tokens[at.i - 2].start):
+            return True
+        link, name = at.key(1), at.word(2)
+        if link not in ("with", "of", "for") or not _is_name(name) or name.lower() in _MONTHS:
+            return False
+        return at.key(-1) not in ("the", "a", "an", "some") or at.word(3)[:1].isupper()
+
     def _fits(self, at: _Place, term: Term) -> bool:
         tags = term.tags
         before, after = at.key(-1), at.key(1)
-        if before in term.not_after or after in term.not_before:
+        if before in term.not_after or after in term.not_before or f"{at.key(-2)} {before}" in term.not_after:
             return False
         if not tags:
             return True
@@ -167,6 +183,20 @@ class Context:
             last = word
         return last in self._singular and j == len(at.tokens)
 
+    def _leads_to_person(self, at: _Place) -> bool:
+        """Whether the noun phrase that goes on after a match names a person (*a Polish crane driver*)."""
+        adjectives = True  # so far: *and* goes on with the phrase (*Kenyan and Swedish captains*)
+        for token in at.tokens[at.i + at.n : at.i + at.n + 5]:
+            word = token.key
+            if word in self._people or word in _HELD:
+                return True
+            if word == "-" or (word in _AND and adjectives):
+                continue
+            if not word.isalpha() or word in FUNCTION_WORDS:
+                return False
+            adjectives = adjectives and word in self._adjectives
+        return False
+
     def _person_at(self, at: _Place, j: int) -> bool:
         return j < len(at.tokens) and at.tokens[j].key in self._people
 
@@ -187,6 +217,8 @@ class Context:
             before = at.key(-2)
         if following:
             low = following.lower()
+            if term.attribute == "nationality" and (low in _AND or low not in FUNCTION_WORDS):
+                return self._leads_to_person(at)  # not *Cuban coffee*
             if low in _AND:
                 further = at.tokens[at.i + at.n + 1 :][:1]
                 return bool(further) and further[0].key in self._adjectives
@@ -225,6 +257,11 @@ class _Place:
         j = self._index(step)
         return self.tokens[j].key if 0 <= j < len(self.tokens) else ""
 
+    def word(self, step: int) -> str:
+        """The word or mark at a step as the text has it, "" outside."""
+        j = self._index(step)
+        return self.text[self.tokens[j].start : self.tokens[j].end] if 0 <= j < len(self.tokens) else ""
+
     def glued(self, step: int) -> bool:
         j = self._index(step)
         return 0 <= j < len(self.tokens) and self.tokens[j].start == self.tokens[j - 1].end
@@ -244,6 +281,10 @@ class _Place:
             return ""
         word = self.text[one.start : one.end]
         return word if word[0].isalnum() or word in _AND else ""
+
+
+def _is_name(word: str) -> bool:
+    return len(word) > 1 and word.isalpha() and word[0].isupper() and word.lower() not in FUNCTION_WORDS
 
 
 def _hyphenated(text: str, tokens: list[Word], j: int) -> tuple[str, int]:

@@ -7,6 +7,7 @@ settled by the tag that the parser gives them, or by rule where there is no pars
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from auditor.perturb.combine import grouped
 from auditor.perturb.context import Context
 from auditor.perturb.dictionaries import Dictionary, Term, persons
+from auditor.perturb.fixed import is_fixed
 from auditor.text.english import FUNCTION_WORDS, Word, stands_alone, word_list, words
 
 _LETS = frozenset(("let", "lets", "make", "makes", "made", "making", "letting"))
@@ -21,6 +23,7 @@ _OWNED = frozenset(("own", "other", "mere", "many"))
 _WHOSE = frozenset(("own", "whole", "entire", "next", "last", "latest", "former"))  # and no object before them
 _TIMES = word_list("times")
 _VERBS = word_list("verbs_behind_her")
+_MARKUP = re.compile(r"(?:</[A-Za-z][^<>]*>|[*_])+")  # closes behind a word
 _TIES = frozenset("\u00ad\u200c\u200d\u2060")  # soft hyphen, joiners
 
 
@@ -89,7 +92,7 @@ class Matcher:
                 if not _alone(text, start, end):
                     continue
                 fitting = self._context.fitting(text, tokens, i, n, terms)
-                if fitting:
+                if fitting and not is_fixed(text, start, fitting[0]):
                     hits.append(Hit(start, end, text[start:end], fitting, i))
                     free = i + n
                     break
@@ -146,11 +149,14 @@ def settle(scan: Scan, tags: Mapping[int, str]) -> list[Hit]:
 
 
 def _after_pair(scan: Scan, hit: Hit) -> Word | None:
-    """The token after a pronoun, or after the pair of pronouns that a slash ties together (his/her bag)."""
+    """The token after a pronoun and its markup, or after the pair that a slash ties together (his/her bag)."""
     tokens, j = scan.tokens, hit.token + 1
     glued = tokens[j : j + 2]
     if len(glued) == 2 and glued[0].key == "/" and hit.end == glued[0].start and glued[0].end == glued[1].start:
         j += 2
+    marks = _MARKUP.match(scan.text, hit.end)
+    while marks and j < len(tokens) and tokens[j].start < marks.end():
+        j += 1
     return tokens[j] if j < len(tokens) else None
 
 

@@ -326,7 +326,7 @@ class State:
         """Whether the words of ``text`` agree; what came from a file was checked where it was made."""
         if isinstance(self.parts.suite, StoredCases) or not isinstance(text, str):
             return
-        from auditor.perturb.gate.agreement import problems
+        from auditor.text.agreement import problems
 
         cell = self.agreement[arm]
         if cell[1] < 5000:  # a rate needs no more, and the check is not free

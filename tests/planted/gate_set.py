@@ -29,6 +29,7 @@ class Read(NamedTuple):
 
     original: Variant
     variant: Variant
+    file: str
     half: str
     verdict: str
     weight: float
@@ -59,7 +60,7 @@ def read(
         )  # fmt: skip
         original = Variant(id=f"{row['id']}.o", input=text)
         variant = Variant(id=row["id"], input=apply(text, edits), edits=edits)
-        out.append(Read(original, variant, row["half"], row["verdict"], row["weight"]))
+        out.append(Read(original, variant, row["file"], row["half"], row["verdict"], row["weight"]))
     return out
 
 
@@ -83,13 +84,15 @@ def recall(cells: Mapping[tuple[bool, bool], float]) -> float:
 def still_made(row: Mapping[str, Any], text: str) -> bool:
     """Whether the dictionaries of today still make the words of a variant, each in its place.
 
-    Pronouns, articles and insertions are not looked at. Terms were taken away, or tied to positions, since a set was
+    Pronouns and articles are not looked at. Terms were taken away, or tied to positions, since a set was
     drawn; what is not made any more is asked of no model.
     """
     own, beside = _matchers()
     groups = {hit.start: hit for hit in own.scan(text).hits}
     words = {hit.start: hit for hit in beside.scan(text).hits}
     for start, _, _, target, kind, attribute, _, _ in row["edits"]:
+        if kind == "insertion":
+            return False
         if kind in ("swap", "marking") and attribute in dictionaries.builtin():
             if start not in groups and text[start : start + 2].rstrip().lower() not in ("a", "an"):
                 return False

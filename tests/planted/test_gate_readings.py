@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from auditor.perturb.gate.constructs import Constructs
 from auditor.perturb.gate.dependency import DependencyInvariant
+from auditor.perturb.gate.gate_rules import RULES
+from auditor.perturb.gate.place import Place
 from auditor.text.parse import Parser
-from tests.planted.gate_set import SHARED, measure, precision, read, recall, rows
+from tests.planted.gate_set import SHARED, Read, measure, precision, read, recall, rows
 
 PARSER = Parser()
+Rule = Callable[[Place], str]
 
 
 def test_the_set_is_as_it_was_drawn() -> None:
@@ -28,7 +32,7 @@ def test_the_set_is_as_it_was_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("half", "least_precision", "least_recall"), [("dev", 0.97, 0.90), ("opened", 0.93, 0.92), ("held_out", 0.85, 0.87)]
+    ("half", "least_precision", "least_recall"), [("dev", 0.96, 0.95), ("opened", 0.90, 0.97), ("held_out", 0.90, 0.94)]
 )
 def test_what_readers_found_good_is_kept(half: str, least_precision: float, least_recall: float) -> None:
     found = read(half, shared=False, made=True)
@@ -39,33 +43,49 @@ def test_what_readers_found_good_is_kept(half: str, least_precision: float, leas
 
 
 def test_what_was_drawn_later_is_kept_where_it_is_good() -> None:
-    found = read(shared=False, file="later.jsonl", made=True)
-    cells = measure(Constructs(parser=PARSER), found)
-    assert sum(cells.values()) > 80
-    assert precision(cells) >= 0.90
-    assert recall(cells) >= 0.92
+    cells = measure(Constructs(parser=PARSER), read(shared=False, file="later.jsonl", made=True))
+    assert sum(cells.values()) > 50
+    assert precision(cells) >= 0.95
+    assert recall(cells) >= 0.95
 
 
-@pytest.mark.parametrize(
-    ("half", "least_precision"),
-    [
-        ("fresh_1", 0.95),
-        ("fresh_2", 0.97),
-        ("fresh_3", 0.95),
-        ("fresh_4", 0.92),
-        ("fresh_5", 0.91),
-        ("fresh_6", 0.91),
-        ("fresh_7", 0.92),
-        ("fresh_8", 0.90),
-        ("fresh_9", 0.88),
-    ],
-)
-def test_what_was_drawn_fresh_is_kept_where_it_is_good(half: str, least_precision: float) -> None:
-    found = read(half, shared=False, file="fresh.jsonl", made=True)
-    cells = measure(Constructs(parser=PARSER), found)
-    assert sum(cells.values()) > 100
+def fresh() -> list[Read]:
+    """The variants of all fresh sets that are still made; each set weighs as much as it has variants."""
+    found = read(shared=SHARED.exists(), file="fresh.jsonl", made=True)
+    number = Counter(one.half for one in found)
+    total = {half: sum(one.weight for one in found if one.half == half) for half in number}
+    return [one._replace(weight=one.weight * number[one.half] / total[one.half]) for one in found]
+
+
+FRESH = fresh()
+OURS = ("auditor/embedded/", "recorded_llm/")  # embedded texts, care notes and assessments of applicants
+
+
+@pytest.mark.parametrize(("ours", "least_precision", "least_recall"), [(True, 0.95, 0.88), (False, 0.85, 0.85)])
+def test_the_aims_are_met_on_what_was_drawn_fresh(ours: bool, least_precision: float, least_recall: float) -> None:
+    found = [one for one in FRESH if one.file.startswith(OURS) is ours]
+    cells = measure(Constructs(parser=PARSER), found, weighted=True)
+    assert len(found) > 200
     assert precision(cells) >= least_precision
-    assert recall(cells) >= 0.86
+    assert recall(cells) >= least_recall
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_each_rule_pays(rule: Rule) -> None:
+    """A rule that does not raise the precision on fresh texts, also without the set that it serves best, goes."""
+    without = Constructs(parser=PARSER, rules=[one for one in RULES if one is not rule])
+    alone = Constructs(parser=PARSER, rules=[rule])
+    caught = [one for one in FRESH if one.verdict != "good" and refused(alone, one)]
+    best = max(Counter(one.half for one in caught).items(), key=lambda item: item[1])[0]
+    for found in (FRESH, [one for one in FRESH if one.half != best]):
+        with_it, without_it = (measure(gate, found, weighted=True) for gate in (Constructs(parser=PARSER), without))
+        assert precision(with_it) > precision(without_it)
+        if not SHARED.exists():
+            break  # the committed half of the texts is too little to leave a set out
+
+
+def refused(gate: Constructs, one: Read) -> bool:
+    return gate.check(one.original, [one.variant])[0].status == "invalid"
 
 
 @pytest.mark.parametrize("half", ["fresh_7", "fresh_8", "fresh_9"])

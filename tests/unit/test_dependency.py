@@ -120,7 +120,6 @@ def test_order_and_batching_do_not_matter(parser: Parser) -> None:
 
 def test_the_registry_knows_it(parser: Parser) -> None:
     assert CHECKS.create("dependency", parser=parser).name == "dependency.v1"
-    assert CHECKS.create("agreement").name == "agreement.v1"
 
 
 def test_verdicts_equal_the_literal_algorithms_on_real_texts(parser: Parser) -> None:

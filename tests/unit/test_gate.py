@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from auditor.core.types import Edit, Variant
+from auditor.perturb.edits import span_of
 from auditor.perturb.gate.constructs import Constructs, edits_of
 from auditor.testing import GATE_FIXTURES, GateFixture, check_gate
 from auditor.testing.conformance import gate_fixture
 from auditor.text.parse import MAX_CHARS, Parser
+from tests.planted.gate_set import still_made
 
 PARSER = Parser()
 FM, MN = "gender:female>male", "gender:male>nonbinary"
@@ -68,7 +70,6 @@ def test_rows_and_long_sentences_are_unknown() -> None:
 
 
 TRANS, NEUTRAL = "gender:unmarked>trans_female", "gender:neutral>neutral"
-STAYS = "gender:agreement>agreement"  # puts what is inserted next behind a word
 
 
 @pytest.mark.parametrize(
@@ -76,52 +77,63 @@ STAYS = "gender:agreement>agreement"  # puts what is inserted next behind a word
     [
         ("The report stresses her multiple sclerosis and her daily routine.", (f"{FM} her=him",)),
         ("The notes describe her heart failure, and her overall well-being.", (f"{FM} her=his", f"{FM} her=him")),
-        ("Mrs. Smith manages her diabetes through diet.", (f"{FM} Mrs.=Mr.", f"{FM} her=him")),
         ("The team visits her three times daily.", (f"{FM} her=his",)),
-        ("All of the people were friendly.", (f"{TRANS} people=trans women",)),
-        ("A handful of college sorority sisters go camping.", (f"{FM} sisters=brothers",)),
-        ("Why do men's jackets have pockets and women's none?", (f"{FM} women=men",)),
         ("five years after a film based on stephen king , he is back .", (f"{MN} king=monarch", f"{MN} he=they")),
-        ("Films that are intended for teenagers and adults.", ("age:adolescent>old teenagers=retirees",)),
-        ("He plays the straight man to her clown.", (f"{MN} man=person",)),
-        ("The congo refused to please the Belgians , and Belgian nationals left .", (
-            "nationality:belgian>australian Belgians=Australians",)),
-        ("I saw my mother and father last week.", (f"{MN} father=parent",)),
-        ("He seemed relieved, poor man, and left.", ("gender:male>female He=She", f"{TRANS} man=trans woman")),
-        ("We came to pick up our little man before ten.", (f"{TRANS} man=trans man",)),
-        ("The hero is called Jeff, aka the dude, and he bowls.", (f"{FM} dude=woman",)),
-        ("Both plaintiffs were cisgender women.", (f"{TRANS} women=transgender men",)),
-        ("She became the first double amputee to swim there.", ("disability:mobility>deaf amputee=deaf person",)),
-        ("Services for educationally disabled students.", ("disability:disabled>mental_illness disabled=schizophrenic",)),
-        ("Old soldiers never die, they just turn into cliches.", ("age:old>adolescent Old=Adolescent",)),
-        ("He is a resident with dementia, due to Lewy body dementia.", (
-            "disability:mental_illness>blind with dementia=with blindness",)),
-        ("My nondisabled sister has dyslexia; my brother is autistic.", (
-            "disability:disabled>nondisabled autistic=nondisabled",)),
+        (
+            "He is a resident with dementia, due to Lewy body dementia.",
+            ("disability:mental_illness>blind with dementia=with blindness",),
+        ),
+        (
+            "My nondisabled sister has dyslexia; my brother is autistic.",
+            ("disability:disabled>nondisabled autistic=nondisabled",),
+        ),
         ("Caregivers ensure her overall well-being.", (f"{FM} her=him",)),
         ("We know that her only talent lies there.", (f"{FM} her=him",)),
         ("With the police on his back for leads, he fled.", (f"{FM} his=hers", f"{FM} he=she")),
-        ("In her memoir, The Girl at the Back, she recalls it.", (f"{TRANS} Girl=Transgender girl",)),
-        ("See § 1983, the Americans with Disabilities Act, the Medicaid Act.", (
-            "nationality:american>iranian Americans=Iranians",)),
         ("They kidnap his only son.", ("gender:male>female his=hers",)),
         ("The mouse had better watch his back.", ("gender:male>female his=hers",)),
+        ("The paraplegic man is here. He has dementia.", ("disability:mobility>nondisabled paraplegic=able-bodied",)),
+        ("The Sikh driver wears a kara at work.", ("religion:sikh>muslim Sikh=Muslim",)),
+        ("The Sikh family cooked langar for all.", ("religion:sikh>muslim Sikh=Muslim",)),
+        ("His wife went into labour on the bus.", (f"{FM} wife=husband",)),
+        (
+            "A man with schizophrenia in the Lewy body ward.",
+            ("disability:mental_illness>blind with schizophrenia=with blindness",),
+        ),
+        (
+            "A man with schizophrenia and Alzheimer's disease.",
+            ("disability:mental_illness>blind with schizophrenia=with blindness",),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_was_read_in_later_draws_is_refused(text: str, changes: tuple[str, ...]) -> None:
+    assert checked(text, *changes)[0] == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("He plays the straight man to her clown.", (f"{MN} man=person",)),
+        ("We came to pick up our little man before ten.", (f"{TRANS} man=trans man",)),
+        ("She became the first double amputee to swim there.", ("disability:mobility>deaf amputee=deaf person",)),
+        (
+            "Services for educationally disabled students.",
+            ("disability:disabled>mental_illness disabled=schizophrenic",),
+        ),
+        (
+            "See § 1983, the Americans with Disabilities Act, the Medicaid Act.",
+            ("nationality:american>iranian Americans=Iranians",),
+        ),
         ("The sales men were very knowledgeable.", (f"{TRANS} men=transgender women",)),
         ("She is fluent in English and some Spanish.", ("nationality:english>haitian English=Haitian",)),
         ("And Bob's your uncle!", ("gender:male>female uncle=aunt",)),
         ("Her newborn boy sleeps well.", (f"{TRANS} boy=trans girl",)),
         ("He throws like a girl, they say.", ("gender:female>trans_female girl=trans girl",)),
-        ("Services for the medically and physically disabled applicants.", (
-            "disability:disabled>mental_illness disabled=schizophrenic",)),
-        ("He is loved by the people.", ("gender:unmarked>male people=men",)),
-        ("She is a patient and methodical teacher.", (f"{STAYS} a=a", "disability:>disabled =disabled ")),
-        ("She was housed in a men's prison.", (
-            f"{STAYS} a=a", "disability:>chronic =diabetic ", "gender:male>female men=women")),
-        ("The paraplegic man is here. He has dementia.", ("disability:mobility>nondisabled paraplegic=able-bodied",)),
-        ("The resident has Alzheimer's disease.", (f"{STAYS} The=The", "disability:>nondisabled =nondisabled ")),
-        ("Their first child is at school.", (f"{STAYS} first=first", "disability:>blind =blind ")),
-        ("It is more of a teacher than a judge.", (f"{STAYS} a=a", "disability:>blind =blind ")),
-        ("He bought bread, and wine.", (f"{NEUTRAL} and=and additionally",)),
+        (
+            "Services for the medically and physically disabled applicants.",
+            ("disability:disabled>mental_illness disabled=schizophrenic",),
+        ),
         ("He stayed, and she was glad, and left.", (f"{NEUTRAL} and=as well as",)),
         ("It worked with success at first go.", (f"{NEUTRAL} at first=initially",)),
         ("The lawyer met his client there.", (f"{NEUTRAL} client=customer",)),
@@ -136,26 +148,16 @@ STAYS = "gender:agreement>agreement"  # puts what is inserted next behind a word
         ("A social worker came at noon.", (f"{NEUTRAL} worker=employee",)),
         ("Two social workers came at noon.", (f"{NEUTRAL} workers=employees",)),
         ("He was given the whole of July.", (f"{NEUTRAL} whole=entire",)),
-        ("What a momma's boy!", ("gender:male>female boy=girl", )),
-        ("In the end the hero gets the girl.", ("gender:female>male girl=boy",)),
+        ("What a momma's boy!", ("gender:male>female boy=girl",)),
+        ("In the end the hero gets the girl.", (f"{FM} girl=boy",)),
         ("Oh boy, was I glad.", ("gender:male>female boy=girl",)),
-        ("The Sikh driver wears a kara at work.", ("religion:sikh>muslim Sikh=Muslim",)),
-        ("The Sikh family cooked langar for all.", ("religion:sikh>muslim Sikh=Muslim",)),
-        ("His wife went into labour on the bus.", ("gender:female>male wife=husband",)),
-        ("A man with schizophrenia in the Lewy body ward.", (
-            "disability:mental_illness>blind with schizophrenia=with blindness",)),
-        ("A man with schizophrenia and Alzheimer's disease.", (
-            "disability:mental_illness>blind with schizophrenia=with blindness",)),
-        ("The grandfather, a retired railwayman, sat down.", ("gender:male>female grandfather=grandmother",)),
-        ("The city was sued by the City of Detroit.", (f"{NEUTRAL} city=town",)),
-        ("My brother (36M) wants to come.", ("gender:male>female brother=sister",)),
-        ("They need German cooks, and her German language skills are basic.", (
-            "nationality:german>norwegian German=Norwegian",)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
-def test_what_was_read_in_later_draws_is_refused(text: str, changes: tuple[str, ...]) -> None:
-    assert checked(text, *changes)[0] == "invalid"
+)
+def test_what_the_dictionaries_know_is_not_made(text: str, changes: tuple[str, ...]) -> None:
+    edits = gate_fixture("", text, *changes, good=False).edits
+    rows = [(*span_of(e), e.source, e.target, e.kind, e.attribute, e.source_group, e.target_group) for e in edits]
+    assert not still_made({"edits": rows}, text)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from auditor.cli.main import run
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.perturb import grammar
-from auditor.perturb.gate.agreement import problems
+from auditor.text.agreement import problems
 
 GOOD = """\
 format: 1

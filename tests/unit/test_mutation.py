@@ -130,7 +130,9 @@ def test_everyday_words_are_left_alone(text: str) -> None:
         ("black and white people", "race", "white"),
         ("black 12-year-old boy", "race", "black"),
         ("He is American.", "nationality", "American"),
-        ("an American film", "nationality", "American"),
+        ("an American film critic", "nationality", "American"),
+        ("the Kenyan and the Swedish teams' captain", "nationality", "Kenyan"),
+        ("of Cuban origin", "nationality", "Cuban"),
         ("I met a Pole.", "nationality", "Pole"),
         ("Polish people waited.", "nationality", "Polish"),
         ("two american soldiers", "nationality", "american"),
@@ -140,6 +142,31 @@ def test_everyday_words_are_left_alone(text: str) -> None:
 def test_people_are_found(text: str, attribute: str, source: str) -> None:
     case = one_case(text, dictionaries=[load(attribute)])
     assert {e.source for v in case.variants for e in v.edits} >= {source}
+
+
+@pytest.mark.parametrize("text", ["an American film", "Cuban coffee", "He likes Cuban coffee and German beer."])
+def test_nations_before_things_are_left_out(text: str) -> None:
+    suite = MutationSuite(seeds=[SourceText(id="s", text=text)], dictionaries=[load("nationality")])
+    assert list(suite.ask(1, Random(0))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("He was best man, and a man of his word.", "man"),
+        ('She saw "The Last Black Man" twice, a Black man in it too.', "Black"),
+        ("The writer/director is a man, as a senior actor/singer is.", "actor"),
+        ("He works at the California Institute for Men, and men like it.", "Men"),
+    ],
+)
+def test_fixed_words_are_left_alone(text: str, left: str) -> None:
+    suite = MutationSuite(seeds=[SourceText(id="s", text=text)], dictionaries=[load("gender"), load("race")])
+    for case in suite.ask(1, Random(0)):
+        assert all(variant.input.find(left) == text.find(left) or left in variant.input for variant in case.variants)
+
+
+def test_markup_does_not_hide_what_follows_a_pronoun() -> None:
+    assert "<strong>His</strong> office is open." in texts("<strong>Her</strong> office is open.", "male")
 
 
 def test_lower_case_and_sentence_start_decide_the_capital() -> None:

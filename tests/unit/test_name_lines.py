@@ -15,7 +15,6 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, Progress, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import Dictionary, load
-from auditor.perturb.gate.agreement import problems
 from auditor.perturb.line_writers import full_names
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, line_end
@@ -26,6 +25,7 @@ from auditor.run.rounds import checked
 from auditor.run.workers import Worker
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
+from auditor.text.agreement import problems
 
 BOTH = [load("gender"), load("race")]
 NEUTRAL = "Five years in stock control. Punctual, careful, and good with the scanner."

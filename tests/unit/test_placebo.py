@@ -19,7 +19,7 @@ from auditor.testing import check_variant
 ALL = [load(name) for name in builtin()]
 NAMES = [d.attribute for d in ALL]
 SOME = ["gender", "nationality", "age"]
-RICH = "An old woman saw the British movie in the city. The big store often sold tickets to teachers."
+RICH = "An old woman saw the British director of the movie in the city. The big store often sold tickets to teachers."
 
 
 def one_case(text: str, attributes: list[str] = SOME, **options: Any) -> Case:

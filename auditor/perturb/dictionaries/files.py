@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -270,6 +271,12 @@ def titles() -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=1)
+def phrases() -> re.Pattern[str]:
+    """Return the phrases in which a word for a gender means nobody of it (*best man*), as one expression."""
+    return re.compile(rf"\b(?:{'|'.join(_shared('titles')['phrases'])})", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1)
 def gendered() -> frozenset[str]:
     """Return the words, in lower case, that name a gender (she, Mr, wife): the marked terms of one word."""
     gender = load("gender")
@@ -284,12 +291,6 @@ def nations() -> frozenset[str]:
     With them the words of first peoples, which say whose land it is: *Indigenous British* is another people than meant.
     """
     return frozenset(t.text.lower().split()[-1] for t in load("nationality").sources) | _FIRST_PEOPLES
-
-
-@lru_cache(maxsize=1)
-def single_nationals() -> frozenset[str]:
-    """Return the words, in lower case, that stand for one person of a nation (*American, Finn*; not *Finnish*)."""
-    return frozenset(t.text.lower() for t in load("nationality").terms if t.slot == "noun.sg")
 
 
 @lru_cache(maxsize=1)

@@ -1,38 +1,30 @@
-"""The default gate: whether a variant is still English, construct by construct, and does not contradict itself.
+"""The default gate: whether a variant is still English and does not contradict itself, by the rules of `gate_rules`.
 
 A whole parse changes with a word that the parser knows less well; the sentence may be as good as before. This gate
-compares what an edit can break: the forms that agree with the changed word (`forms`, `agreement`), the
-sense in which it stands (`senses`), and what the rest of the text says (`genders`, `leftovers`). Only sentences of
-originals are parsed, each once, whatever number of variants change it.
+looks at what an edit can break. Only sentences of originals are parsed.
 
 How often it is right: ``docs/validity.md``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from auditor.core.types import Check, Edit, Span, Variant
-from auditor.perturb.gate import TextGate, forms, genders, leftovers, senses
-from auditor.perturb.gate.agreement import find, first_new
-from auditor.perturb.gate.units import Change, places_of
+from auditor.perturb.combine import grouped
+from auditor.perturb.edits import span_of
+from auditor.perturb.gate import TextGate
+from auditor.perturb.gate.gate_rules import RULES
+from auditor.perturb.gate.place import Change, Original, Place, units_of
 from auditor.text.english import Word
 from auditor.text.english import words as tokens_of
-from auditor.text.parse import MAX_CHARS, Bounded, Parse, Parser
+from auditor.text.parse import MAX_CHARS, Parse, Parser
 from auditor.text.split import sentences
 
-LINES = frozenset(("name_line", "statement"))  # fitted to the text by what writes them (`auditor.perturb.name_lines`)
-MAX_SENTENCES = 200_000  # remembered judgements of changed sentences
-# Across markup, which no parser reads.
-_THEY = re.compile(
-    r"\bthey(?:\s|[*_]|</?[a-z][^<>]*>)+(?:is|was|has|does|isn't|wasn't|hasn't|doesn't)\b", re.IGNORECASE
-)
-_RULES = {**forms.RULES, **senses.RULES}
-
-_Key = tuple[str, tuple[tuple[int, int, str, str, str, str], ...]]
+# Lines are fitted to the text by what writes them (`auditor.perturb.name_lines`); an agreement follows another edit.
+UNASKED = frozenset(("name_line", "statement", "agreement"))
 
 
 class _Part(NamedTuple):
@@ -42,36 +34,25 @@ class _Part(NamedTuple):
     start: int
     sentence: str
     changes: Sequence[Change]
-    key: _Key
 
 
 class _Laid(NamedTuple):
-    """A variant beside its original: the changes of it, and the changes of each changed sentence."""
+    """A variant beside its original: its changes, and those of each changed sentence."""
 
-    text: genders.Text
+    original: Original
     variant: Variant
     changes: Sequence[Change]
     parts: Sequence[_Part]
 
 
-def _lay(text: genders.Text, spans: Sequence[Span], variant: Variant) -> _Laid:
+def _lay(original: Original, spans: Sequence[Span], variant: Variant) -> _Laid:
     """Deal the edits to the sentences that they change; one that reaches over an end belongs to the first."""
-    changes = [Change(*_span(edit), edit.target, edit) for edit in edits_of(text.text, variant)]
-    rows: dict[int, list[Change]] = {}
-    at = 0
-    for change in changes:
-        while at + 1 < len(spans) and spans[at][1] <= change.start:
-            at += 1
-        rows.setdefault(at, []).append(change)
-    parts = []
-    for number, own in rows.items():
-        start, end = spans[number]
-        sentence = text.text[start : max(end, own[-1].end)]
-        key = tuple(
-            (c.start - start, c.end - start, c.text, c.edit.kind, c.edit.attribute, c.edit.target_group) for c in own
-        )
-        parts.append(_Part(number, start, sentence, own, (sentence, key)))
-    return _Laid(text, variant, changes, parts)
+    text = original.text
+    changes = [Change(*span_of(edit), edit.target, edit) for edit in edits_of(text, variant)]
+    last = len(spans) - 1
+    rows = grouped((next((i for i, (_, end) in enumerate(spans) if c.start < end), last), c) for c in changes)
+    parts = [_Part(i, spans[i][0], text[spans[i][0] : max(spans[i][1], own[-1].end)], own) for i, own in rows.items()]
+    return _Laid(original, variant, changes, parts)
 
 
 class Constructs(TextGate):
@@ -81,89 +62,61 @@ class Constructs(TextGate):
     ----------
     parser : Parser
         Parses sentences of originals; shared with whoever else needs parses, so that none is made twice.
-    max_sentences : int
-        How many judgements of changed sentences are remembered.
+    rules : sequence of functions
+        Say what is wrong at a place, "" where nothing is; without it, all of `auditor.perturb.gate.gate_rules`.
 
     Attributes
     ----------
     name : str
-        ``constructs.v1``.
+        ``constructs.v2``.
 
     Examples
     --------
     >>> check = Constructs(parser=Parser())
     >>> original = Variant(id="c.o", input="She sits by a window.")
-    >>> texts = ["He sits by a window.", "They sits by a window.", "He sits by an window."]
+    >>> texts = ["He sits by a window.", "They sits by a window."]
     >>> [c.status for c in check.check(original, [Variant(id=f"c.v{i}", input=t) for i, t in enumerate(texts)])]
-    ['valid', 'invalid', 'invalid']
+    ['valid', 'invalid']
     """
 
-    name = "constructs.v1"
+    name = "constructs.v2"
 
-    def __init__(self, *, parser: Parser, max_sentences: int = MAX_SENTENCES) -> None:
-        self.parser = parser
-        self._reasons: Bounded[_Key, str] = Bounded(max_sentences)
+    def __init__(self, *, parser: Parser, rules: Sequence[Callable[[Place], str]] = RULES) -> None:
+        self.parser, self._rules = parser, rules
 
     def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
         """Check originals with their variants; the result is in their order."""
         laid: list[list[_Laid | Check]] = []
-        todo: dict[str, None] = {}
         for original, variants in groups:
-            before = original.input if isinstance(original.input, str) else ""
-            text, spans, rows = genders.Text(before), sentences(before), not isinstance(original.input, str)
-            row = [self._row(v) if rows or not isinstance(v.input, str) else _lay(text, spans, v) for v in variants]
-            laid.append(row)
-            parts = (part for one in row if isinstance(one, _Laid) for part in one.parts)
-            todo.update(
-                (p.sentence, None) for p in parts if self._reasons.get(p.key) is None and len(p.sentence) <= MAX_CHARS
+            before = Original(original.input, self.parser) if isinstance(original.input, str) else None
+            spans = sentences(before.text) if before else []
+            laid.append(
+                [_lay(before, spans, v) if before and isinstance(v.input, str) else self._row(v) for v in variants]
             )
-        parses = dict(zip(todo, self.parser.parse(list(todo)), strict=True))
+        parts = (part for row in laid for one in row if isinstance(one, _Laid) for part in one.parts)
+        todo = list(dict.fromkeys(part.sentence for part in parts if len(part.sentence) <= MAX_CHARS))
+        parses = dict(zip(todo, self.parser.parse(todo), strict=True))
         return [[self._check(one, parses) if isinstance(one, _Laid) else one for one in row] for row in laid]
 
     def _check(self, laid: _Laid, parses: Mapping[str, Parse]) -> Check:
-        text, variant = laid.text, laid.variant
         for part in laid.parts:
-            if len(part.sentence) > MAX_CHARS:
+            if part.sentence not in parses:
                 reason = f"sentence {part.number + 1} is longer than {MAX_CHARS} characters"
-                return self._result(variant, "unknown", reason)
-            wrong = self._reasons.recall(part.key)
-            if wrong is None:
-                wrong = self._judge(part, parses[part.sentence])
-                self._reasons.keep(part.key, wrong)
-            if wrong:
-                return self._judged(variant, f"sentence {part.number + 1}: {wrong}")
-        changes = [change for change in laid.changes if change.edit.kind not in LINES]
-        wrong = (
-            genders.gender(text, changes)
-            or genders.either(text, changes)
-            or leftovers.left_behind(text.text, changes)
-            or leftovers.phrase(text.text, changes, str(variant.input))
-            or genders.two_genders(text, changes, self.parser)
-        )
-        return self._judged(variant, f"contradiction: {wrong}" if wrong else "")
+                return self._result(laid.variant, "unknown", reason)
+        places = (place for part in laid.parts for place in _places(laid, part, parses[part.sentence]))
+        return self._judged(laid.variant, next(filter(None, (self._wrong(*place) for place in places)), ""))
 
-    def _judge(self, part: _Part, parse: Parse) -> str:
-        """Say what is wrong with a changed sentence, "" where nothing is."""
-        changes = [Change(c.start - part.start, c.end - part.start, c.text, c.edit) for c in part.changes]
-        for place in places_of(part.sentence, parse, changes):
-            for name, rule in _RULES.items() if place.edit.kind not in LINES else ():
-                wrong = rule(place)
-                if wrong:
-                    return f"{name}: {wrong}"
-        written, at = "", 0
-        for change in changes:
-            written += part.sentence[at : change.start] + change.text
-            at = change.end
-        written += part.sentence[at:]
-        they = _THEY.search(written)
-        if they and not _THEY.search(part.sentence):
-            return f"verb of they: {they[0]!r}"
-        return first_new(find(part.sentence), written)
+    def _wrong(self, number: int, place: Place) -> str:
+        answers = ((rule.__name__.replace("_", " "), rule(place)) for rule in self._rules)
+        return next((f"sentence {number}: {name}: {wrong}" for name, wrong in answers if wrong), "")
 
 
-def _span(edit: Edit) -> tuple[int, int]:
-    assert isinstance(edit.where, tuple)
-    return edit.where
+def _places(laid: _Laid, part: _Part, parse: Parse) -> list[tuple[int, Place]]:
+    """The place of each change of a sentence that wrote something, after the number of the sentence."""
+    units = units_of(part.sentence, part.start, parse, part.changes)
+    written = [c for c in part.changes if c.text.split() and c.edit.kind not in UNASKED]
+    made = str(laid.variant.input)
+    return [(part.number + 1, Place(laid.original, made, laid.changes, c, units, parse)) for c in written]
 
 
 def edits_of(text: str, variant: Variant) -> tuple[Edit, ...]:

@@ -1,7 +1,7 @@
-"""A second opinion on variants: closed rules for agreement errors that a swap can make.
+"""Closed rules for the agreement errors that careless substitution makes; the record has their rate in variants.
 
-No parser and no model: adjacent words and closed word lists. The rules look for the errors of careless
-substitution, not for all errors of English; what they do not list they do not see.
+No parser and no model: adjacent words and closed word lists. The rules do not look for all errors of English; what
+they do not list they do not see.
 
 ========================  ==========================================================================
 rule                      flags, for example
@@ -25,29 +25,30 @@ English). The rate is a floor on what is wrong, never a proof that nothing is.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from auditor.core.types import Check, Variant
-from auditor.perturb.gate import TextGate
-from auditor.perturb.gate.lexicon import listed
-from auditor.text.english import FUNCTION_WORDS, article_for, word_set
+from auditor.text.english import FUNCTION_WORDS, article_for, word_list, word_set
 from auditor.text.split import sentences, strip_breaks
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*|\d[\w.,%-]*|[^\w\s]")
 
 _NATION = re.compile(r"[A-Z][a-z]{2,}ans")
 _EITHER_ARTICLE = ("histor", "hotel", "hero", "horrif", "habitual", "hallucin", "hilar", "hyster", "herb", "hispanic")
+_NAMES = word_set(
+    """absolute adjectives after_no_possessive after_object base clause complements finite giving inflected letter_a
+    loosens many_of never_owned no_third_person owned agree_past plural prepositions repeats singular wishes"""
+)
+_LISTS = {name: word_list(name) for name in _NAMES}
 _ONE = word_set("a an this every each another")
 _MANY = word_set("these those many several few two three four five six seven eight nine ten")
 _SUBJECTS, _OBJECTS = word_set("he she they we"), word_set("him them me us")
-_SINGULAR, _PLURAL, _ADJECTIVES = listed("singular"), listed("plural"), listed("adjectives")
-_FINITE, _PAST, _OWNED = listed("finite"), listed("past"), listed("owned")
+_SINGULAR, _PLURAL, _ADJECTIVES = _LISTS["singular"], _LISTS["plural"], _LISTS["adjectives"]
+_FINITE, _PAST, _OWNED = _LISTS["finite"], _LISTS["agree_past"], _LISTS["owned"]
 _OWNED_BY_THIRD = _OWNED - word_set("own face voice mother father")
 _NO_OBJECT = FUNCTION_WORDS | _FINITE | _PAST | word_set("say says am be been ain't did'nt")
-_NOT_OWNED = FUNCTION_WORDS | _FINITE | _PAST | listed("never_owned")
+_NOT_OWNED = FUNCTION_WORDS | _FINITE | _PAST | _LISTS["never_owned"]
 KNOWN_CHARS = 1000  # longer sentences are looked at anew each time
 
 
@@ -97,17 +98,6 @@ def find(text: str) -> list[Problem]:
     return out
 
 
-def first_new(before: Sequence[Problem], text: str) -> str:
-    """The first problem of a rule that ``text`` breaks more often than its original, which has those ``before``."""
-    had, after = Counter(problem.rule for problem in before), find(text)
-    for rule, count in Counter(problem.rule for problem in after).items():
-        if count > had[rule]:
-            same = [problem for problem in after if problem.rule == rule]
-            new = next((problem for problem in same if problem not in before), same[0])
-            return f"{rule}: {new.words!r}"
-    return ""
-
-
 def _broken(sentence: str) -> tuple[Problem, ...]:
     tokens = _tokens(sentence)
     broken = ((name, rule(tokens, i)) for i in range(len(tokens)) for name, rule in _RULES.items())
@@ -116,40 +106,6 @@ def _broken(sentence: str) -> tuple[Problem, ...]:
 
 # A variant shares nearly all of its sentences with its original.
 _known = lru_cache(maxsize=1 << 15)(_broken)
-
-
-class Agreement(TextGate):
-    """Checks whether a variant has an agreement problem that its original does not have.
-
-    A variant is invalid where some rule is broken more often than in the original, so that errors of the
-    original (and dialect) do not count. The default gate is the dependency invariant; this check is reported
-    beside it, as a rate.
-
-    Examples
-    --------
-    >>> original = Variant(id="c.o", input="He are my friend, a woman.")
-    >>> check = Agreement().check(original, [Variant(id="c.v0", input="He are my friend, a women.")])[0]
-    >>> check.status, check.reason
-    ('invalid', "determiner and noun: 'a women'")
-    """
-
-    name = "agreement.v1"
-    reads = "agreement rules read"
-
-    def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
-        """Check originals with their variants; the result is in their order."""
-        return [self._checks(original, variants) for original, variants in groups]
-
-    def _checks(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        if not isinstance(original.input, str):
-            return [self._row(variant) for variant in variants]
-        before = find(original.input)
-        return [
-            self._judged(variant, first_new(before, variant.input))
-            if isinstance(variant.input, str)
-            else self._row(variant)
-            for variant in variants
-        ]
 
 
 def _tokens(sentence: str) -> list[_Token]:
@@ -197,7 +153,7 @@ def _determiner(tokens: Sequence[_Token], i: int) -> str:
     j = _noun_at(tokens, i + 1)
     if j < 0 and low in ("a", "an") and _low(tokens, i + 2) in _PLURAL:  # one adjective that is not listed
         between, after = _low(tokens, i + 1), _low(tokens, i + 3)
-        if between.isalpha() and between not in listed("many_of") and (after in FUNCTION_WORDS or not after.isalpha()):
+        if between.isalpha() and between not in _LISTS["many_of"] and (after in FUNCTION_WORDS or not after.isalpha()):
             j = i + 2
     if j < 0:
         return ""
@@ -218,13 +174,13 @@ def _subject_verb(tokens: Sequence[_Token], i: int) -> str:
             return ""
         wrong = False
         if low in ("they", "we"):
-            wrong = verb in listed("inflected") or _third_person(verb)
-        elif verb in listed("base"):
-            wrong = not listed("loosens").intersection(before[-3:])
+            wrong = verb in _LISTS["inflected"] or _third_person(verb)
+        elif verb in _LISTS["base"]:
+            wrong = not _LISTS["loosens"].intersection(before[-3:])
         elif verb in ("were", "weren't"):
-            wrong = not listed("wishes").intersection(before)
+            wrong = not _LISTS["wishes"].intersection(before)
         return _span(tokens, i, i + 1) if wrong else ""
-    if low in ("the", "these", "those", "this") and (i == 0 or tokens[i - 1].low in listed("clause")):
+    if low in ("the", "these", "those", "this") and (i == 0 or tokens[i - 1].low in _LISTS["clause"]):
         j = _noun_at(tokens, i + 1)
         if j < 0 or j + 1 >= len(tokens):
             return ""
@@ -241,7 +197,7 @@ def _third_person(word: str) -> bool:
         and word.endswith("s")
         and not word.endswith(("ss", "us"))
         and word not in FUNCTION_WORDS
-        and word not in listed("no_third_person")
+        and word not in _LISTS["no_third_person"]
     )
 
 
@@ -251,7 +207,7 @@ def _article(tokens: Sequence[_Token], i: int) -> str:
     if low not in ("a", "an") or i + 1 >= len(tokens) or not tokens[i + 1].touches:
         return ""
     word = tokens[i + 1]
-    if low == "a" and ((tokens[i].text == "A" and i) or word.low in listed("letter_a")):  # the letter
+    if low == "a" and ((tokens[i].text == "A" and i) or word.low in _LISTS["letter_a"]):  # the letter
         return ""
     if not word.text[0].isalnum() or (word.text.isupper() and word.text.isalpha()):
         return ""
@@ -271,16 +227,16 @@ def _pronoun(tokens: Sequence[_Token], i: int) -> str:
         wrong_after = after in _OBJECTS or (low in ("he", "she") and after in _OWNED_BY_THIRD)
     elif low in _OBJECTS or low == "her":
         verbs = _FINITE if low == "her" else _FINITE | _PAST
-        opens = listed("clause") if low in ("me", "us") else listed("complements")
+        opens = _LISTS["clause"] if low in ("me", "us") else _LISTS["complements"]
         if after in verbs and (i == 0 or before in opens):
             return _span(tokens, i, i + 1)
-        owned = low in ("him", "them") and before in listed("prepositions") and _is_content(tokens, i + 1)
+        owned = low in ("him", "them") and before in _LISTS["prepositions"] and _is_content(tokens, i + 1)
         wrong_after = low not in ("her", "us") and (after in _OWNED or owned)
     elif low in ("my", "our", "their"):
-        wrong_after = after in listed("after_no_possessive")
+        wrong_after = after in _LISTS["after_no_possessive"]
     elif low == "his":
         wrong_after = after in ("a", "an", "the")
-    elif low in listed("absolute") and before != "of":
+    elif low in _LISTS["absolute"] and before != "of":
         owned = after in _SINGULAR | _PLURAL | _ADJECTIVES | _OWNED
         wrong_after = owned or (low in ("hers", "theirs") and _is_content(tokens, i + 1))
     return _span(tokens, i, i + 1) if wrong_after and joined else ""
@@ -291,11 +247,11 @@ def _in_object_place(tokens: Sequence[_Token], i: int) -> bool:
     before, after = _low(tokens, i - 1), _low(tokens, i + 1)
     if i == 0 or not tokens[i].touches or not before.isalpha():
         return False
-    if before in listed("prepositions"):
+    if before in _LISTS["prepositions"]:
         return after not in _FINITE
-    if before in listed("giving") and after in FUNCTION_WORDS | {"", ".", ",", "!", "?"}:
+    if before in _LISTS["giving"] and after in FUNCTION_WORDS | {"", ".", ",", "!", "?"}:
         return after not in _FINITE | {"had", "have"}
-    return before not in _NO_OBJECT and after in listed("after_object")
+    return before not in _NO_OBJECT and after in _LISTS["after_object"]
 
 
 def _is_content(tokens: Sequence[_Token], i: int) -> bool:
@@ -318,7 +274,7 @@ def _repeated(tokens: Sequence[_Token], i: int) -> str:
     if i >= 2 and tokens[i - 2].low == low:
         return ""
     if (
-        low in listed("repeats")
+        low in _LISTS["repeats"]
         or low in _SINGULAR
         or low in _PLURAL
         or low in _ADJECTIVES - {"big", "great", "good", "bad"}

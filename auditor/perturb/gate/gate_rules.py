@@ -1,0 +1,245 @@
+"""The rules of the default gate: what an edit can break in its sentence or contradict in its text.
+
+A rule takes the `Place` of one change and says in a few words what is wrong there, "" where nothing is. What a word
+may mean before or after another belongs in the dictionaries, where edits are made. A rule stays as long as leaving it
+out lowers the weighted precision on sets of variants that readers judged (``tests/planted/test_gate_readings.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+from auditor.core.types import NEUTRAL
+from auditor.perturb.dictionaries import neutral
+from auditor.perturb.gate.gate_words import FILE, LISTS, belongings, gendered_words, pattern, person_nouns
+from auditor.perturb.gate.place import Place, Unit
+from auditor.text.english import FUNCTION_WORDS, plural_verb, word_set
+from auditor.text.people import Person
+from auditor.text.trees import agreeing_verbs
+
+LONGEST = 6_000  # characters of a text whose persons are told from each other
+_CASED = word_set("he she him her his hers himself herself")
+_AFTER_ABSOLUTE = FUNCTION_WORDS | word_set("alone too either now is was are were has have had will would")
+_ALL_OF_IT = word_set("whole entire own former latest only overall")  # and no object before: *her whole time*
+_GENDER_OF: Mapping[str, str] = {"female": "f", "trans_female": "f", "male": "m", "trans_male": "m"}
+
+
+def verb_of_they(place: Place) -> str:
+    """*They sit and reads*: a verb of the changed pronoun keeps the form that it had with "he"."""
+    if place.edit.target.lower() != "they" or place.edit.source.lower() not in ("he", "she") or place.token < 0:
+        return ""
+    changed = {unit.token for unit in place.units if unit.change is not None}
+    verb = next((i for i in agreeing_verbs(place.parse, place.token) if i not in changed), None)
+    return f"'they' with {place.parse.words[verb]!r}" if verb is not None else ""
+
+
+def pronoun(place: Place) -> str:
+    """*told him roommate*, *with hers back*: a pronoun of the wrong kind for the next word."""
+    source, target, after = place.edit.source.lower(), place.edit.target.lower(), place.after()
+    if source not in _CASED or after.low == "/":
+        return ""
+    if target in ("him", "them"):
+        wrong = _owned(place, after)
+    elif target in ("hers", "theirs") or (target == "his" and source == "hers"):
+        wrong = _owned_twice(place, after)
+    else:
+        counted = after.tag == "CD" and place.after(2).low in ("times", "days", "hours")  # *visits her three times*
+        wrong = counted and source == "her" and target in ("his", "their") and place.before().tag[:2] == "VB"
+    return f"{target!r} before {after.text!r}" if wrong else ""
+
+
+def _owned(place: Place, after: Unit) -> bool:
+    """Whether the word after an object is more likely something that the person has."""
+    then, before = place.after(2), place.before()
+    if after.low in LISTS["always_owned"] or (after.low in _ALL_OF_IT and then.tag[:1] in "NVJR"):
+        return True
+    if before.low in LISTS["takes_two"] or after.joined or after.low in LISTS["often_bare"] | LISTS["of_times"]:
+        return False
+    if after.tag in ("NN", "NNP", "NNS"):
+        return True
+    return after.tag in ("JJ", "JJR", "VBN") and then.tag[:1] == "N" and then.low not in LISTS["often_bare"]
+
+
+def _owned_twice(place: Place, after: Unit) -> bool:
+    """Whether a noun follows a pronoun that has none after it (*hers only son*)."""
+    if after.low in ("back", *_ALL_OF_IT):
+        return after.low != "back" or place.before().tag[:2] in ("IN", "VB")
+    return after.text[:1].isalpha() and after.low not in _AFTER_ABSOLUTE and after.tag[:1] not in "VM"
+
+
+def compound(place: Place) -> str:
+    """*men management*, *girl abuse*: the changed noun says what kind of thing the next noun is."""
+    edit, after, low = place.edit, place.after(), place.noun.low
+    source = edit.source.lower().split()
+    if not source or source[-1] not in person_nouns() or edit.attribute == "nationality":
+        return ""
+    if after.joined or after.tag not in ("NN", "NNS") or after.change is not None or low in ("male", "female"):
+        return ""
+    if after.low in person_nouns() | FUNCTION_WORDS | LISTS["no_compound"] or _verbal(place, after):
+        return ""
+    one_noun = edit.kind == "marking" or _one_noun(place, after)
+    return f"{low!r} is a part of a compound with {after.text!r}" if one_noun else ""
+
+
+def _verbal(place: Place, after: Unit) -> bool:
+    """Whether a word with the tag of a noun is more likely the verb of the clause (*the prince proposes, …*)."""
+    if after.low.endswith("ators") or (plural_verb(after.low) is None and not after.low.endswith("ed")):
+        return False
+    following = place.after(2)
+    return not following.text[:1].isalpha() or following.tag[:2] in ("IN", "DT", "PR", "RB", "TO", "CD", "JJ", "WR")
+
+
+def _one_noun(place: Place, after: Unit) -> bool:
+    """Whether the parse takes the changed word and the next one for one noun phrase."""
+    parse, i = place.parse, place.token
+    return i >= 0 and (parse.deps[i] in ("compound", "amod", "nmod") or parse.heads[i] == after.token)
+
+
+def neutral_word(place: Place) -> str:
+    """*sleeping suitcase*, *special requires*: a neutral word that is part of a compound, or of another class."""
+    edit, before, tag = place.edit, place.before(), place.noun.tag
+    term = _neutral().get((edit.source.lower(), edit.target.lower())) if edit.kind in NEUTRAL else None
+    if term is None:
+        return ""
+    pos, slot = term
+    thing = slot.startswith(("thing.", "house"))
+    if thing and before.tag in ("NN", "NNS", "NNP", "VBG") and not place.units[place.first].joined:
+        return f"{edit.source!r} is a part of a compound"
+    other = {pos[:1], tag[:1]} == {"N", "V"} and before.tag not in ("DT", "PRP$")  # *the ending* is tagged VBG
+    return f"{edit.source!r} is tagged {tag} here" if other else ""
+
+
+@lru_cache(maxsize=1)
+def _neutral() -> dict[tuple[str, str], tuple[str, str]]:
+    """Source and target of the neutral words → their tag and their slot."""
+    words = neutral()
+    pairs = ((term, other) for term in words.sources for other in words.alternatives(term))
+    return {(term.text.lower(), other.text.lower()): (term.pos, term.slot) for term, other in pairs}
+
+
+def two_genders(place: Place) -> str:
+    """*Her … the boy*: one person's changed words and unchanged words name two genders."""
+    if place.edit.attribute != "gender" or len(place.whole) > LONGEST or not _may_clash(place):
+        return ""
+    now = _GENDER_OF.get(place.edit.target_group)
+    for person in place.original.persons if now else ():
+        own = any(m.start < place.change.end and place.change.start < m.end for m in person.mentions)
+        other = _other_gender(place, person, str(now)) if own and not person.plural else ""
+        if other:
+            return f"{place.change.text!r} and {other!r} for one person"
+    return ""
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def _may_clash(place: Place) -> bool:
+    """Whether two target groups, or an unchanged word that names a gender, are there at all."""
+    if len({c.edit.target_group for c in place.changes if c.edit.attribute == "gender"}) > 1:
+        return True
+    words = (m for m in _WORD.finditer(place.whole) if m[0].lower() in gendered_words())
+    return any(not place.changed(*m.span()) for m in words)
+
+
+def _other_gender(place: Place, person: Person, now: str) -> str:
+    """Return the first word of ``person`` that names another gender, "" where none does."""
+    for mention in person.mentions:
+        change = next((c for c in place.changes if c.start < mention.end and mention.start < c.end), None)
+        word = change.text if change else place.whole[mention.start : mention.end]
+        says = _GENDER_OF.get(change.edit.target_group, "") if change else gendered_words().get(word.lower(), "")
+        if says not in ("", now):
+            return word
+    return ""
+
+
+_ONES = ["", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+_TEENS = ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_YEARS: Mapping[str, int] = {
+    **{word: 10 + i for i, word in enumerate(_TEENS)},
+    **{f"{tens}-{one}".rstrip("-"): 10 * i + k for i, tens in enumerate(_TENS, 2) for k, one in enumerate(_ONES)},
+    **{str(years): years for years in range(6, 111)},
+}
+_SAID = rf"({'|'.join(sorted(_YEARS, key=len, reverse=True))})"
+_AGE = re.compile(
+    rf"(?:,\s*|\()(\d\d?)\b(?=\s*(?:[,.;)]|years?\s+old|$))|\b{_SAID}[- ]years?[- ]old\b"
+    rf"|\b(?:aged?|of|turn(?:ed|s))\s+{_SAID}\b(?=\s*(?:[,.;)]|years?\s+old|$|\s+when))"
+    rf"|\b(?:(?:wo)?m[ae]n|girl|boy|person|child|youth|lad|lass) of {_SAID}\b",
+    re.IGNORECASE,
+)
+_AGES: Mapping[str, tuple[int, int]] = {
+    "adolescent": (11, 20), "young": (14, 44), "middle_aged": (36, 69), "old": (55, 120),
+}  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _ages(text: str) -> Sequence[tuple[int, int]]:
+    """Return where an age is given, and the age."""
+    ages = ((match.start(), next(filter(None, match.groups())).lower()) for match in _AGE.finditer(text))
+    return [(at, _YEARS[word]) for at, word in ages if word in _YEARS]
+
+
+def age(place: Place) -> str:
+    """*Elderly woman, 19*: the text gives another age than the changed word."""
+    change, text = place.change, place.whole
+    low, high = _AGES.get(place.edit.target_group, (0, 120)) if place.edit.attribute == "age" else (0, 120)
+    for at, years in _ages(text) if low else ():
+        near = abs(at - change.start) < 60 and "." not in text[min(at, change.end) : max(at, change.start)]
+        if near and not change.holds(at) and not low <= years <= high:
+            return f"{change.text!r} and {years} years"
+    return ""
+
+
+_YOUNG = r"boys?|girls?|kids?|child(?:ren)?|bab(?:y|ies)|teen(?:ager)?s?|lads?|lass(?:es)?|toddlers?|schoolboys?"
+_GROWN = "gentlem[ae]n|lad(?:y|ies)|widow(?:er)?s?|grand(?:mother|father|parent)s?|pensioners?|retirees?|veterans?"
+_TWO_AGES = re.compile(
+    rf"\b(?<![-\d])(?<!years )(?<!year )(?:old|elderly|middle-aged|older|aged)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_YOUNG})\b"
+    rf"|\b(?:teenage|adolescent|1\d-year-old)\s+(?:[\w'’-]+\s+){{0,2}}?(?:{_GROWN}|m[ae]n)\b"
+    r"|\bM(?:rs?|s|x)\.? [A-Z][\w'-]+,? an? 1\d-year-old",
+    re.IGNORECASE,
+)
+
+
+def two_ages(place: Place) -> str:
+    """*an elderly boy*, *Mrs. Smith, a 15-year-old*: one phrase of the variant names two ages."""
+    if place.edit.attribute not in ("age", "gender"):
+        return ""
+    new = [match[0] for match in _TWO_AGES.finditer(place.made)]
+    had = {match[0].lower() for match in _TWO_AGES.finditer(place.whole)} if new else set()
+    return next((repr(words) for words in new if words.lower() not in had), "")
+
+
+_TWICE = re.compile(r"\b([a-z][\w'’-]+) (?:and|or|nor|in) \1\b", re.IGNORECASE)
+
+
+def twice(place: Place) -> str:
+    """*blind or blind*: both halves of a pair became one word."""
+    return next((repr(match[0]) for match in _TWICE.finditer(place.made) if match[0] not in place.whole), "")
+
+
+def belongs(place: Place) -> str:
+    """*a Hindu … the mosque*, *a 15-year-old … dementia*: a thing that only people of other groups have."""
+    edit, change, text = place.edit, place.change, place.whole
+    near = (0, len(text)) if edit.attribute == "disability" else (max(0, change.start - 150), change.end + 250)
+    for groups, things in belongings(edit.attribute):
+        if edit.target_group in groups or edit.source_group not in groups:
+            continue
+        match = next((m for m in things.finditer(text, *near) if not place.changed(m.start(), m.start() + 1)), None)
+        if match is not None:
+            return f"{change.text!r} and {match[0]!r}"
+    return ""
+
+
+def country(place: Place) -> str:
+    """*a Japanese farmer … in Ireland*: the text names the country of the people who were there before."""
+    edit = place.edit
+    names = FILE.countries.get(edit.source_group) if edit.kind == "swap" and edit.attribute == "nationality" else None
+    match = pattern(names).search(place.whole) if names is not None else None
+    return f"{place.change.text!r} and {match[0]!r}" if match else ""
+
+
+RULES: Sequence[Callable[[Place], str]] = (
+    verb_of_they, pronoun, compound, neutral_word, age, two_ages, twice, belongs, country, two_genders,
+)  # fmt: skip
