@@ -240,7 +240,7 @@ def _conclude(
     """Let the planner work, close the record, write the report."""
     session = Session(settings, observe=observe, path=path)
     try:
-        session.step("goal", "what the goal was read as", goal=session.record().goal)
+        session.step("goal", "what the goal was read as", goal=session.record.goal)
         session.end(*_outcome(session, propose(session)))
     except Changed as error:
         session.end("interrupted", str(error))
@@ -252,7 +252,7 @@ def _conclude(
     except BaseException:
         session.end("interrupted", "the session was cut off")
         raise
-    result = AgentResult(session.record(), sessions.steps(session.path), session.path)
+    result = AgentResult(session.record, sessions.steps(session.path), session.path)
     for name, made in (("agent.md", result.to_markdown()), ("agent.html", result.to_html())):
         (session.path / name).write_text(made, encoding="utf-8")
     return result
@@ -261,7 +261,7 @@ def _conclude(
 def _outcome(session: Session, why: str) -> tuple[str, str]:
     from auditor.agent import figures
 
-    done = session.record().done
+    done = session.record.done
     if not done:
         return "partial", f"no run was made: {why}"
     if partial := [r.name for r in done if r.figures and not r.figures.complete]:
@@ -287,7 +287,7 @@ def outline(goal: str, **options: Any) -> dict[str, Any]:
         sized = session.dry_run(pilot)
         steps = sessions.steps(session.path)
         session.end("complete", "outline")
-    record = plain(session.record())
+    record = plain(session.record)
     return {name: record[name] for name in ("goal", "limits")} | {
         "declared": [list(s) for s in session.declared()],
         "texts": record["texts"] | {"usable": len(session.pool.seeds)},

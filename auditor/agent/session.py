@@ -132,10 +132,10 @@ def verified(path: Path) -> tuple[int, list[Problem]]:
     return len(runs), problems + [problem for run in runs for problem in verify_folder(run)]
 
 
-def _unchanged(path: Path, fixed: Fixed) -> Record:
+def _unchanged(path: Path, fixed: Record) -> Record:
     """The record as it was left; `RunFolderError` where what was fixed, a step or a run is not what it was."""
     record = read(path)
-    for name in fixed.__struct_fields__:
+    for name in Fixed.__struct_fields__:
         if getattr(record, name) != getattr(fixed, name):
             what = "words for people, or the task," if name == "goal" else name
             raise RunFolderError(
@@ -166,26 +166,31 @@ class Session:
         self.settings, self.observe, self.lock = settings, observe, RLock()
         self.runs: list[Entry] = []
         self.finished: str | None = None
-        self._status, self._reason = "running", ""
         self._generated: set[str] = set()
         self.task = tasks.load(settings.goal.task)
         source, seeds = texts.read(settings, self.task)
         self.pool = texts.Pool.of(seeds, settings.seed)
         self._scans: dict[Request, tuple[texts.Scan, dict[str, bool]]] = {}  # every text is parsed for one
-        self._fixed = Fixed(
+        options = settings.options
+        common = options.common | {k: hidden(v) for k, v in options.common.items() if k == "base_url"}
+        self.record = record = Record(
             goal=msgspec.structs.replace(settings.goal, task=self.task.name),
             models=settings.names,
             planner=settings.planner,
             seed=settings.seed,
             limits=settings.limits,
             texts=Texts(source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds])),
+            labels=tuple(self.task.labels[:LABELS]),
+            options=msgspec.structs.replace(options, common=common, planner_base_url=hidden(options.planner_base_url)),
+            tool_version=__version__,
         )
-        self._before = None if path is None else _unchanged(path, self._fixed)
+        start = _start(record)
+        self._before = None if path is None else _unchanged(path, record)
         self._known = [] if path is None else steps(path)  # taken again, not written twice
-        name = f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{digest(msgspec.to_builtins(self._fixed))[:6]}"
-        self.path = path or new_folder(settings.out, name)
+        self.path = path or new_folder(settings.out, f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{start[:6]}")
         self._lock = hold(self.path / ".lock", f"the session {self.path}")
-        self._steps = Journal(self.path / STEPS, _start(self._fixed))
+        self._steps = Journal(self.path / STEPS, start)
+        record.id, record.resumed = self.path.name, self._before.resumed + 1 if self._before else 0
         self._budgets(clock)
         if settings.seeds is not None:
             write_texts(self.path / TEXTS, settings.seeds)
@@ -201,7 +206,7 @@ class Session:
             noted = (self.path / SESSION).stat().st_mtime
             last = max((f.stat().st_mtime for f in self.path.glob("runs/*/*.jsonl")), default=noted)
             earlier = self._before.spent.seconds + max(0.0, last - noted)
-        self._began, self._clock, self._took = clock() - earlier, clock, 0.0
+        self._began, self._clock = clock() - earlier, clock
         self.budget = Budget(
             max_calls=most.max_calls,
             max_cost=most.max_cost,
@@ -219,34 +224,19 @@ class Session:
 
     def write(self) -> None:
         """Write the record of the session as it stands."""
-        write_json(self.path / SESSION, msgspec.to_builtins(self.record()))
-
-    def record(self) -> Record:
-        """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
+        record, (calls, usd, _), planner = self.record, self.budget.spent, self.planner.spent
         # While a session comes back to where it was, the runs that it has not reached again still stand.
-        runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
-        options, (calls, usd, _), planner = self.settings.options, self.budget.spent, self.planner.spent
-        common = options.common | {k: hidden(v) for k, v in options.common.items() if k == "base_url"}
-        return Record(
-            **msgspec.structs.asdict(self._fixed),
-            tool_version=__version__,
-            id=self.path.name,
-            status=self._status,
-            status_reason=self._reason,
-            resumed=self._before.resumed + 1 if self._before else 0,
-            labels=tuple(self.task.labels[:LABELS]),
-            texts_left=self.pool.left,
-            runs=runs,
-            questions=measured.questions([r for r in runs if r.figures], self.declared()),
-            spent=Spent(
-                calls=calls,
-                cost_usd=usd,
-                seconds=round(self.seconds(), 3),
-                planner_calls=planner.calls,
-                planner_cost_usd=planner.usd,
-            ),
-            options=msgspec.structs.replace(options, common=common, planner_base_url=hidden(options.planner_base_url)),
+        record.runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
+        record.questions = measured.questions(record.done, self.declared())
+        record.texts_left = self.pool.left
+        record.spent = Spent(
+            calls=calls,
+            cost_usd=usd,
+            seconds=round(self._clock() - self._began, 3),
+            planner_calls=planner.calls,
+            planner_cost_usd=planner.usd,
         )
+        write_json(self.path / SESSION, msgspec.to_builtins(record))
 
     def declared(self) -> list[tuple[str, ...]]:
         """The attribute sets that the goal asks about: the one of all its attributes, and each smaller one."""
@@ -275,12 +265,11 @@ class Session:
 
     def end(self, status: str, reason: str) -> None:
         """Close the record; the first call counts. A session that was cut off gets no last step: it may go on."""
-        if self._status != "running":
+        if self.record.status != "running":
             return
         if status not in ("failed", *UNFINISHED):
             self.step("end", reason, status=status)
-        self._took = self.seconds()
-        self._status, self._reason = status, reason
+        self.record.status, self.record.status_reason = status, reason
         self.write()
         for part in (self._steps, self.budget, self.planner):
             part.close()
@@ -297,10 +286,6 @@ class Session:
             shutil.rmtree(self.path, ignore_errors=True)
 
     # -- the budget -----------------------------------------------------------------------------------
-
-    def seconds(self) -> float:
-        """Seconds that the session took so far, those before it was cut off among them."""
-        return self._clock() - self._began if self._status == "running" else self._took
 
     def left(self) -> Left:
         """What is left of each limit."""

@@ -193,7 +193,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-class Spent(msgspec.Struct, kw_only=True):
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """What was used so far: by the runs, and apart from them by the planner."""
 
     calls: int = 0
@@ -206,9 +206,9 @@ class Spent(msgspec.Struct, kw_only=True):
 class Texts(msgspec.Struct, frozen=True, kw_only=True):
     """Where the texts come from, how many differ, and their digest."""
 
-    source: str
-    n: int
-    sha256: str
+    source: str = ""
+    n: int = 0
+    sha256: str = ""
 
 
 class Fixed(msgspec.Struct, kw_only=True):
@@ -219,7 +219,7 @@ class Fixed(msgspec.Struct, kw_only=True):
     planner: str
     seed: int
     limits: Limits
-    texts: Texts
+    texts: Texts = Texts()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,15 +236,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Record(Fixed, kw_only=True):
     """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
 
-    id: str
-    status: str
-    status_reason: str
-    resumed: int
-    labels: tuple[str, ...]
-    texts_left: int
-    runs: list[Entry]
-    questions: list[Question]
-    spent: Spent
+    id: str = ""
+    status: str = "running"
+    status_reason: str = ""
+    resumed: int = 0
+    labels: tuple[str, ...] = ()
+    texts_left: int = 0
+    runs: list[Entry] = []
+    questions: list[Question] = []
+    spent: Spent = Spent()
     options: Options | None = None  # not in sessions of 0.2
     format_version: int = FORMAT_VERSION
     tool_version: str = ""

@@ -61,7 +61,7 @@ def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
         plan = plan_of(made, number)
         assert plan["max_seconds"] == 100_000.0 - used
         used += run.calls
-    assert made.record().spent.seconds == used
+    assert made.record.spent.seconds == used
 
 
 def test_no_run_begins_after_the_time(tmp_path: Path) -> None:
