@@ -112,34 +112,35 @@ class Rules:
                 )
             session.step("look", "the task brings no texts: cases come from its grammar", figures={})
             return generated
-        named, names = session.scan(plain), listing([*(goal.attributes or ())])
-        figures = {"texts": named.texts, "usable": named.usable}
+        usable, names = session.scan(plain), listing([*(goal.attributes or ())])
+        texts, joint = len(session.pool.seeds), sum(usable.values())
+        figures = {"texts": texts, "usable": len(usable)}
         if goal.attributes is None or len(goal.attributes) > 1:
-            figures["joint" if goal.order > 1 else "least"] = named.joint
-        enough = named.joint >= LEAST_JOINT or (named.joint >= LEAST_TEXTS and 2 * named.joint >= named.texts)
+            figures["joint" if goal.order > 1 else "least"] = joint
+        enough = joint >= LEAST_JOINT or (joint >= LEAST_TEXTS and 2 * joint >= texts)
         own = session.settings.options.data is not None or session.settings.seeds is not None
         reason = "few texts name the attributes, and nothing else reaches them"
         if enough:
             reason = "enough texts name the attributes: their words are exchanged"
-        elif not own and goal.order > 1 and named.joint < LEAST_TEXTS and self._makes(generated, joint=True):
+        elif not own and goal.order > 1 and joint < LEAST_TEXTS and self._makes(generated, joint=True):
             session.step(
                 "look", "too few texts name the attributes together: cases come from the grammar", figures=figures
             )
             return generated
-        elif not own and named.usable < LEAST_TEXTS and self._makes(generated):
+        elif not own and len(usable) < LEAST_TEXTS and self._makes(generated):
             session.step("look", "too few texts name the attributes: cases come from the grammar", figures=figures)
             return generated
-        elif not named.usable:
+        elif not usable:
             raise ConfigError(
-                f"None of the {plural(named.texts, 'text')} names people by "
+                f"None of the {plural(texts, 'text')} names people by "
                 f"{', '.join(goal.attributes or ()) or 'any attribute'}. "
                 "Give texts about these people with --data, or ask about others. See: audit list dictionaries"
             )
-        session.scan(plain, keep=_pilot)
+        session.pool.keep(usable, pilot=_pilot)
         session.step("look", reason, figures=figures)
-        if goal.attributes and goal.order > 1 and named.joint < LEAST_JOINT:
+        if goal.attributes and goal.order > 1 and joint < LEAST_JOINT:
             self.few = (
-                f"; {named.joint} of {plural(named.texts, 'text')} {verb(named.joint, 'names', 'name')} {names} "
+                f"; {joint} of {plural(texts, 'text')} {verb(joint, 'names', 'name')} {names} "
                 "together, and others that do (--data) would tell more"
             )
         return plain

@@ -170,7 +170,6 @@ class Session:
         self.task = tasks.load(settings.goal.task)
         source, seeds = texts.read(settings, self.task)
         self.pool = texts.Pool.of(seeds, settings.seed)
-        self._scans: dict[Request, tuple[texts.Scan, dict[str, bool]]] = {}  # every text is parsed for one
         options = settings.options
         common = options.common | {k: hidden(v) for k, v in options.common.items() if k == "base_url"}
         self.record = record = Record(
@@ -361,15 +360,9 @@ class Session:
             }
         )
 
-    def scan(self, request: Request, *, keep: Callable[[int], int] | None = None) -> texts.Scan:
-        """What ``request`` would make of the texts; ``keep`` (texts → of a pilot) drops those it cannot change."""
-        if request not in self._scans:
-            self._scans[request] = texts.scan(self.plan(request), self.pool)
-        scanned, usable = self._scans[request]
-        if keep is not None:
-            self.pool.keep(usable, pilot=keep)
-            self._scans.clear()
-        return scanned
+    def scan(self, request: Request) -> dict[str, bool]:
+        """The texts that ``request`` can change; true for those that name what it asks (`auditor.agent.texts.scan`)."""
+        return texts.scan(self.plan(request), self.pool)
 
     def dry_run(self, request: Request) -> Sized:
         """Calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""

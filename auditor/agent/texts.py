@@ -11,23 +11,10 @@ from typing import Any
 from auditor.agent.settings import Settings
 from auditor.core.errors import DataFileError
 from auditor.core.plan import Plan
-from auditor.core.types import Case, SourceText, digest
+from auditor.core.types import SourceText, digest
 
 ROUND = 64
 SOON = 100  # texts that come before others, at most
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scan:
-    """What a plan makes of all texts, before anything is asked.
-
-    ``joint`` counts texts with a variant that changes all attributes of the plan together (of any two where it names
-    none); where each is asked alone, those of the attribute that the fewest texts name.
-    """
-
-    texts: int
-    usable: int
-    joint: int
 
 
 @dataclass(kw_only=True)
@@ -76,35 +63,31 @@ class Pool:
         self.seeds = tuple(kept)
 
 
-def scan(plan: Plan, pool: Pool) -> tuple[Scan, dict[str, bool]]:
-    """What ``plan`` makes of the texts that are left, and those it can change: whether `Scan.joint` counts them."""
+def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
+    """The texts of ``pool`` that ``plan`` can change, before anything is asked; true for those that name what is asked.
+
+    That is, all attributes of the plan together (any two where it names none); where each is asked alone, the attribute
+    that the fewest texts name.
+    """
     from auditor import run as pipeline
 
     parts = pipeline.prepare(plan.but(data=None), seeds=pool.seeds, need_models=False)
-    wanted = len(plan.attributes) if plan.attributes else 2
-    wanted = min(wanted, plan.order)
-    rng = Random(plan.seed)
-    texts: set[str] = set()
+    wanted, rng = min(len(plan.attributes) if plan.attributes else 2, plan.order), Random(plan.seed)
     alone = dict[str, set[str]]((name, set()) for name in plan.attributes or () if plan.order == 1)
-    together: set[str] = set()
+    usable: dict[str, bool] = {}
     while cases := parts.suite.ask(ROUND, rng):
         for case in cases:
+            value: Any = case.original.input
+            text = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
             made = [v for v in case.variants if v.order]
             if made:
-                texts.add(_text(case))
+                usable[text] = usable.get(text, False) or any(v.order >= wanted for v in made)
             for name in alone.keys() & {name for v in made for name in v.attributes}:
-                alone[name].add(_text(case))
-            if any(v.order >= wanted for v in made):
-                together.add(_text(case))
+                alone[name].add(text)
     if alone:
-        together = min(alone.values(), key=len)
-    scanned = Scan(texts=len(pool.seeds), usable=len(texts), joint=len(together))
-    return scanned, {text: text in together for text in texts}
-
-
-def _text(case: Case) -> str:
-    value: Any = case.original.input
-    return value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
+        rarest = min(alone.values(), key=len)
+        usable = {text: text in rarest for text in usable}
+    return usable
 
 
 def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
