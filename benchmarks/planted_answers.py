@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,8 +50,9 @@ class Effects:
         Standard deviation of a net effect that each source text has of its own, whoever is better off.
     per_change : float
         Standard deviation of a shift of each version that grows with the number of places that an edit changes.
-    edited, more_words, more_chars : float
-        For being edited at all, for each word and for each character more.
+    edited, more_words, more_chars, position : float
+        For being edited at all, for each word and for each character more, and for a change at the very end in place of
+        the very beginning.
     fragile : float
         Share of texts of which any edit turns the answer.
     wobble, replicates : float, int
@@ -73,6 +75,7 @@ class Effects:
     edited: float = 0.0
     more_words: float = 0.0
     more_chars: float = 0.0
+    position: float = 0.0
     fragile: float = 0.0
     wobble: float = 0.0
     replicates: int = 1
@@ -115,6 +118,17 @@ def moves(texts: Sequence[str], text: Ints, cut: Callable[[str], list[str]]) -> 
     return csr_array((table[:, 2].astype(float), (table[:, 0], table[:, 1])), shape=(len(texts), max(1, len(known))))
 
 
+def places(texts: Sequence[str], text: Ints) -> Floats:
+    """Return by version what share of the first version of its text comes before the first difference from it."""
+    first: dict[int, str] = {}
+    out = np.zeros(len(texts))
+    for n, (said, of) in enumerate(zip(texts, text.tolist(), strict=True)):
+        base = first.setdefault(of, said)
+        if said != base:
+            out[n] = len(os.path.commonprefix([said, base])) / max(1, len(base))
+    return out
+
+
 class Told(Observations):
     """Versions of texts with the whole text of each: what planted answers are drawn for."""
 
@@ -131,7 +145,7 @@ class Told(Observations):
             if case.source is not None:
                 out.sources[case.id] = case.source
             for variant in asked:
-                out.version(case.id, variant.edits, variant.id)
+                out.version(case.id, variant.edits, variant.id, case.original.input)
                 out.said.append(str(variant.input))
 
         _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
@@ -143,7 +157,7 @@ class Told(Observations):
         out.sources = self.sources
         for n in rows:
             text, shape = int(columns.version_text[n]), int(columns.version_shape[n])
-            out.shape(self.texts.values[text], self.shapes.values[shape])
+            out.shape(self.texts.values[text], self.shapes.values[shape], place=int(columns.version_place[n]))
             out.said.append(self.said[n])
         return out
 
@@ -174,6 +188,7 @@ class Simulated(Observations):
         self._spans = np.array([float(s.spans) for s in shapes])
         self._words = np.array([float(s.more_words) for s in shapes])
         self._chars = np.array([float(s.more_chars) for s in shapes])
+        self._place = places(versions.said, self._text)
         self._moves = {unit: moves(versions.said, self._text, cut) for unit, cut in CUTS.items()}
         edited = np.array([s.arm == Arm.EDITED for s in shapes], dtype=bool)[self._shape]
         self._neutral = {
@@ -196,7 +211,7 @@ class Simulated(Observations):
         of_shape = (
             e.net * self._side + e.edited * self._edited + e.more_words * self._words + e.more_chars * self._chars
         )
-        out: Floats = of_shape[self._shape]
+        out: Floats = of_shape[self._shape] + e.position * self._place
         for unit, sd in (("token", e.word), ("trigram", e.trigram)):
             if sd:
                 drawn = rng.normal(0.0, sd, self._moves[unit].shape[1])

@@ -187,7 +187,8 @@ class Versions:
         self.units = observations.units()  # of each text
         self.arm = np.array([s.arm for s in self.shapes], dtype=np.int64)[self.shape]
         self.single = np.array([len(s.attributes) < 2 for s in self.shapes], dtype=bool)[self.shape]
-        self.covariates = np.array([_covariates(s) for s in self.shapes]).reshape(-1, 3)[self.shape]
+        edited, words, chars = np.array([_covariates(s) for s in self.shapes]).reshape(-1, 3)[self.shape].T
+        self.covariates = np.column_stack([edited, edited * columns.version_place / 1000, words, chars])
         self.neutral = (self.arm == Arm.PLACEBO) | (self.arm == Arm.ORIGINAL)
         self._laid_out: dict[bytes, Layout] = {}
 
@@ -349,7 +350,7 @@ class Layout:
         return self._contrasts[key]
 
     def adjust(self, attribute: str, y: Floats) -> Adjustment:
-        """What an edit, a word more and a character more do by themselves.
+        """Estimate what an edit, its place, a word more and a character more do by themselves.
 
         From the edits of ``attribute`` alone, and from placebo edits and wordings of all. Versions of a text with
         the same words put in and taken out are one row: a word in many wordings of one text is seen there once.

@@ -5,8 +5,8 @@ variance is one and the same for all tokens of a run, neutral ones included. It 
 *different* texts that share a token: what happens within one text (an answer on the edge turns with any edit) says
 nothing about words.
 
-*Edits.* Being edited, a word more and a character more do something by themselves: estimated from all edits, and taken
-out of contrasts.
+*Edits.* Being edited, the place of the edit, a word more and a character more do something by themselves: estimated
+from all edits, and taken out of contrasts.
 
 References
 ----------
@@ -75,7 +75,7 @@ class Words:
         self._text = csr_array((np.ones(n), (text, np.arange(n))), shape=(int(text.max(initial=-1)) + 1, n))
         self._left = max(1, n - self._fixed.shape[1])
         by_text = self._text @ self._z**2
-        self._shared = np.maximum(by_text.sum(axis=0) ** 2 - (by_text**2).sum(axis=0), 0.0)
+        self._told = bool((by_text.sum(axis=0) ** 2 > (by_text**2).sum(axis=0) + 1e-300).any())
         self._alike = text[:, None] == text if own.any() else np.zeros((0, 0), dtype=bool)
         self._gram = self._z @ self._z.T if own.any() else np.zeros((0, 0))
         self._known: dict[int, tuple[Floats, float, float]] = {}
@@ -89,7 +89,7 @@ class Words:
         """
         resid = y - self._fixed @ (self._fixed.T @ y)
         noise = float(resid @ resid) / self._left
-        if not self._shared.any():
+        if not self._told:
             return None
         if noise <= 1e-20 * max(1.0, float(y @ y)):
             return NO_WORDS
@@ -106,7 +106,10 @@ class Words:
         return Spread(np.sqrt(variance[kept]), weight[kept] / weight[kept].sum())
 
     def _moments(self, resid: Floats, ratio: float) -> tuple[float, float, float]:
-        """Return an estimate of the variance, its standard error, and the effective number of tokens behind it."""
+        """Return an estimate of the variance, its standard error under no effects, and its degrees of freedom.
+
+        The degrees of freedom are those of a quadratic form in effects of words: 2 mean² / variance.
+        """
         weight, total, df = self._weights(ratio)
         scores = (self._text @ (self._z * resid[:, None])) * np.sqrt(weight)
         pairs = scores @ scores.T
@@ -119,10 +122,11 @@ class Words:
         step = round(math.log(max(ratio, 1e-6)) * RATIOS)
         if step not in self._known:
             weight = 1.0 / (1.0 + math.exp(step / RATIOS) * self._size)
-            both = ((self._z * weight) @ self._z.T) * self._gram
-            total = float(both.sum() - both[self._alike].sum())
-            each = weight * self._shared
-            self._known[step] = weight, max(total, 1e-300), float(each.sum() ** 2 / (each @ each))
+            across = (self._z * weight) @ self._z.T
+            across[self._alike] = 0.0
+            total = max(float((across * self._gram).sum()), 1e-300)
+            both = across @ self._gram
+            self._known[step] = weight, total, max(1.0, total**2 / max(float((both * both.T).sum()), 1e-300))
         return self._known[step]
 
 

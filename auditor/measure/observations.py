@@ -157,6 +157,20 @@ def token_moves(out: Iterable[str], put: Iterable[str]) -> tuple[tuple[str, int]
     return tuple(sorted((token, many) for token, many in more.items() if many))
 
 
+def place_of(edits: Iterable[Edit], text: object) -> int:
+    """Return how much of ``text``, the original, comes before the first edit, in thousandths; 0 where it is no text.
+
+    Examples
+    --------
+    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
+    ...             source="he", target="she", where=(5, 7))
+    >>> place_of([edit], "Then he left."), place_of([], "Then he left.")
+    (385, 0)
+    """
+    starts = [edit.where[0] for edit in edits if isinstance(edit.where, tuple)]
+    return round(1000 * min(starts) / len(text)) if starts and isinstance(text, str) and text else 0
+
+
 class Growing:
     """Columns of whole numbers that rows are added to."""
 
@@ -199,7 +213,7 @@ class Observations:
         self._names: Codes[str] = Codes()
         self._parts: Codes[tuple[str, ...]] = Codes()
         self._judgements: Codes[Judgement] = Codes()
-        self._versions = Growing("iiiii")  # text, shape, name, groups, parts
+        self._versions = Growing("iiiiih")  # text, shape, name, groups, parts, place
         self._answers = Growing("ihhbi")  # version, model, format, status, label
         self._scores = array("d")
         self._judged = Growing("ihhi")  # version, model, format, judgement
@@ -208,9 +222,9 @@ class Observations:
     def __len__(self) -> int:
         return len(self._scores)
 
-    def version(self, text: str, edits: Sequence[Edit] = (), name: str = "") -> int:
-        """Add a version of ``text``; returns its row."""
-        return self.shape(text, shape_of(edits), name)
+    def version(self, text: str, edits: Sequence[Edit] = (), name: str = "", original: object = "") -> int:
+        """Add a version of ``text``; returns its row. ``original`` is the text before the edits."""
+        return self.shape(text, shape_of(edits), name, place=place_of(edits, original))
 
     def shape(
         self,
@@ -219,23 +233,28 @@ class Observations:
         name: str = "",
         groups: tuple[tuple[str, str], ...] = (),
         parts: Iterable[str] = (),
+        place: int = 0,
     ) -> int:
-        """Add a version whose shape is known; ``name`` is its id, ``parts`` those of what it is put together from."""
+        """Add a version of known shape; returns its row.
+
+        ``name`` is its id, ``parts`` are the ids of the versions that it joins, ``place`` is what `place_of` gives.
+        """
         return self._versions.add(
             self.texts.of(text),
             self.shapes.of(shape),
             self._names.of(_rest(text, name)),
             self.groups.of(groups),
             self._parts.of(tuple(_rest(text, part) for part in parts)),
+            place,
         )
 
     def bare(self, rows: Iterable[int] | None = None) -> Observations:
         """A table of its versions, or of those in ``rows``, without answers."""
         out = Observations()
         out.sources = self.sources
-        text, shape = self._versions.columns[:2]
+        text, shape, *_, place = self._versions.columns
         for row in range(len(text)) if rows is None else rows:
-            out.shape(self.texts.values[text[row]], self.shapes.values[shape[row]], self.name(row))
+            out.shape(self.texts.values[text[row]], self.shapes.values[shape[row]], self.name(row), place=place[row])
         return out
 
     def units(self) -> Ints:
@@ -337,9 +356,9 @@ class Observations:
 
     def columns(self) -> Columns:
         """Versions and answers as arrays."""
-        text, shape, *_ = self._versions.arrays()
+        text, shape, *_, place = self._versions.arrays()
         version, model, format, status, label = self._answers.arrays()
-        return Columns(text, shape, version, model, format, status, label, np.array(self._scores))
+        return Columns(text, shape, place, version, model, format, status, label, np.array(self._scores))
 
     def version_groups(self) -> Ints:
         """The code in ``groups`` of each version."""
@@ -362,10 +381,11 @@ def _rest(text: str, name: str) -> str:
 
 
 class Columns(NamedTuple):
-    """`Observations` as arrays: two for versions, the others for answers."""
+    """`Observations` as arrays: three for versions, the others for answers."""
 
     version_text: Ints
     version_shape: Ints
+    version_place: Ints
     version: Ints
     model: Ints
     format: Ints

@@ -99,7 +99,7 @@ def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
         for variant in asked:
             for one in prompts:
                 one.add(parts, variant.input, once=is_wording(variant) or loop.once(case))
-            table.version(case.id, variant.edits)
+            table.version(case.id, variant.edits, original=case.original.input)
         compared += sum(checks[v.id].status != "invalid" for v in case.variants if not is_wording(v))
 
     _walk(loop, take)
@@ -181,7 +181,7 @@ def versions(parts: Parts) -> Observations:
         if case.source is not None:
             table.sources[case.id] = case.source
         for variant in asked:
-            table.version(case.id, variant.edits, variant.id)
+            table.version(case.id, variant.edits, variant.id, case.original.input)
 
     _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
     return table

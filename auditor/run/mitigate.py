@@ -322,13 +322,13 @@ def _add(to: Observations, table: Observations, prompt: str, model: str) -> None
     there = to.columns().version_text.tolist()
     known = {(to.texts.values[text], to.name(row)): row for row, text in enumerate(there)}
     groups, rows = table.version_groups().tolist(), []
-    for row, (text, shape) in enumerate(
-        zip(columns.version_text.tolist(), columns.version_shape.tolist(), strict=True)
+    for row, (text, shape, place) in enumerate(
+        zip(*(c.tolist() for c in (columns.version_text, columns.version_shape, columns.version_place)), strict=True)
     ):
         key = (table.texts.values[text], table.name(row))
         if key not in known:
             named = table.groups.values[groups[row]]
-            known[key] = to.shape(key[0], table.shapes.values[shape], key[1], named)
+            known[key] = to.shape(key[0], table.shapes.values[shape], key[1], named, place=place)
         rows.append(known[key])
     for row, answers in _answers(table).items():
         to.answers(rows[row], model=model, format=prompt, answers=answers)

@@ -19,7 +19,7 @@ from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
 from auditor.measure.comparison import Asked, Side
 from auditor.measure.group_scores import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
-from auditor.measure.observations import Arm, Observations, Shape, shape_of
+from auditor.measure.observations import Arm, Observations, Shape, place_of, shape_of
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
 from auditor.perturb.dictionaries import Dictionary
@@ -90,7 +90,8 @@ class Observed:
                 place = table if kept else self.discarded
                 groups = tuple(variant.groups.items())
                 parts = _parts_of(variant, by_choices) if self._parts else []
-                row = place.shape(case.id, shape, variant.id, groups, parts)
+                at = place_of(variant.edits, case.original.input)
+                row = place.shape(case.id, shape, variant.id, groups, parts, at)
                 self._rows[variant.id] = Row(place, row)
         return shapes
 
