@@ -7,8 +7,8 @@ where the margin of a version is above 0. What else moves margins is said by `Ef
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,7 +125,8 @@ def places(texts: Sequence[str], text: Ints) -> Floats:
     for n, (said, of) in enumerate(zip(texts, text.tolist(), strict=True)):
         base = first.setdefault(of, said)
         if said != base:
-            out[n] = len(os.path.commonprefix([said, base])) / max(1, len(base))
+            same = itertools.takewhile(lambda both: both[0] == both[1], zip(said, base, strict=False))
+            out[n] = sum(1 for _ in same) / max(1, len(base))
     return out
 
 

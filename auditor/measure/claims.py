@@ -37,7 +37,10 @@ FEW = 0.05  # of its level, for a claim with too few texts: all of them would ha
 MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
 MIN_WORDS = 4.0  # effective words from which on a claim names the group, and not its words
 PRIMARY = 0.9  # of an attribute's share of alpha, for the pair that its dictionary names first
+MANY = 12  # groups from which on single ones are tested only after the omnibus of their attribute
+AFTER = 1e-6  # of the level: what claims have that wait for another to be shown
 OTHERS = "others"
+WAITS = "words about {} were not shown to move answers more than neutral words, so no single group was tested"
 WORDS_DIFFER = "neutral words differ as much: more words for the groups would tell, and more texts would not"
 USUAL_DELTA = 0.05  # what calls_needed is for where no delta is given
 P = ParamSpec("P")
@@ -166,12 +169,13 @@ def scales(
 
 
 class Pair(NamedTuple):
-    """One group, the name of what it is compared with, the groups behind that, and its share of alpha."""
+    """A planned comparison: a group, the groups that it is compared with and their name, and its share of alpha."""
 
     group: str
     reference: str
     against: tuple[str, ...]
     weight: float
+    waits: bool = False  # for the omnibus of its attribute
 
     def needed(self, scale: Scale) -> int:
         """Versions about either side from which on the claim has its share; numbers may do with few."""
@@ -203,6 +207,27 @@ def _shared(pairs: Sequence[tuple[str, str, tuple[str, ...]]], total: float = 1.
     return [Pair(*one, total / len(pairs)) for one in pairs]
 
 
+def with_omnibus(chosen: Sequence[Pair]) -> tuple[float, list[Pair]]:
+    """Return the share of alpha of an attribute's omnibus, and the pairs with what is left to them.
+
+    The pair that the dictionary names first keeps its share. Of many other groups the omnibus takes all, and what it
+    had passes to them once it is shown; of few it takes half.
+
+    Examples
+    --------
+    >>> with_omnibus([Pair("old", "young", ("young",), 1.0)])
+    (0.0, [Pair(group='old', reference='young', against=('young',), weight=1.0, waits=False)])
+    """
+    others = [pair for pair in chosen if pair.weight != PRIMARY]
+    if len(others) < 2:
+        return 0.0, list(chosen)
+    total = sum(pair.weight for pair in others)
+    waits = len(others) > MANY
+    left = AFTER if waits else 0.5
+    kept = [p if p.weight == PRIMARY else p._replace(weight=p.weight * left, waits=waits) for p in chosen]
+    return total * (1 - left), kept
+
+
 # -- estimates ------------------------------------------------------------------------------------------------
 
 
@@ -215,24 +240,26 @@ class Tested:
     claim : Claim
         With its verdict "not_tested" and why, where there is nothing more.
     weight : float
-        Of alpha, before the family is known.
-    main, share : Fit or None
-        What decides, and what delta is compared with: shares or numbers.
-    rows : Rows or None
-        The contrasts behind ``share``.
+        Of alpha, before the family is known; 0 where nothing is tested.
+    changed : int
+        Texts whose answers differ.
+    share : Fit or None
+        What delta is compared with: shares or numbers.
     calls : int
         Answers that the contrasts were made of; 0 where nobody asks how many it would take.
     missing : int
         Versions about either side that lack before a difference of 30 points would be shown.
+    waits : bool
+        Whether it is tested only after the omnibus of its attribute.
     """
 
     claim: Claim
     weight: float = 0.0
-    main: Fit | None = None
+    changed: int = 0
     share: Fit | None = None
-    rows: Rows | None = None
     calls: int = 0
     missing: int = 0
+    waits: bool = False
 
     @property
     def block(self) -> tuple[str, ...]:
@@ -291,7 +318,7 @@ class PValues(NamedTuple):
 
 def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
     """Adjust within the family and give each claim its verdict."""
-    family = [t for t in tested if t.main is not None]
+    family = [t for t in tested if t.weight]
     weights, blocks = [t.weight for t in family], [t.block for t in family]
 
     def holm(p_values: Iterable[float]) -> list[float]:
@@ -299,10 +326,7 @@ def decide(tested: Sequence[Tested], question: Question) -> list[Claim]:
         return holm_in_blocks(spread, weights, blocks)
 
     adjusted = zip(holm(t.claim.p_value or 0.0 for t in family), holm(_bound(t) for t in family), strict=True)
-    return [
-        t.claim if t.main is None else _verdict(t, t.main, PValues(*next(adjusted)), question, len(family))
-        for t in tested
-    ]
+    return [_verdict(t, PValues(*next(adjusted)), question, len(family)) if t.weight else t.claim for t in tested]
 
 
 def _bound(t: Tested) -> float:
@@ -312,17 +336,14 @@ def _bound(t: Tested) -> float:
     return max(t.share.group.p_beyond(delta), t.share.group.p_beyond(-delta))
 
 
-def _verdict(t: Tested, main: Fit, p: PValues, question: Question, family: int) -> Claim:
+def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
     claim = t.claim
-    assert t.rows is not None
-    differs = (np.abs(t.rows.y) > 1e-9) & (t.rows.design.focal > 0)
-    changed = len(np.unique(t.rows.design.text[differs]))
-    few = claim.scale == "share" and changed < MIN_TEXTS
+    few = claim.scale == "share" and t.changed < MIN_TEXTS
     verdict: ClaimVerdict = "not_determined"
     why = ""
     alpha = question.alpha
     if few:
-        why = f"the answers differ in {changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
+        why = f"the answers differ in {t.changed} of {claim.texts} texts, and fewer than {MIN_TEXTS} show nothing"
     elif p.difference < alpha:
         verdict = "shown"
     if verdict == "not_determined":
@@ -332,6 +353,10 @@ def _verdict(t: Tested, main: Fit, p: PValues, question: Question, family: int) 
             why = "below delta, but the positive control was not seen"
         elif missing := t.missing or _missing(claim):
             why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
+        elif t.waits and p.difference == 1.0:
+            verdict, why = "not_tested", WAITS.format(claim.attribute)
+        elif claim.family == "omnibus":
+            why = why or f"words about {claim.attribute} move answers no more than neutral words do, as far as seen"
         elif not few and _leaves_out_zero(claim):
             why = (
                 f"its interval alone leaves out 0, but it is one of {family:,} comparisons: "
@@ -340,7 +365,7 @@ def _verdict(t: Tested, main: Fit, p: PValues, question: Question, family: int) 
         elif not few and (claim.p_words or 1.0) < alpha:
             why = WORDS_DIFFER
         elif not few:
-            why = f"too little data for a difference this small: {claim.texts} texts, {main.words:.0f} words"
+            why = f"too little data for a difference this small: {claim.texts} texts, {claim.words:.0f} words"
     calls = _calls(t, question) if verdict == "not_determined" and why != WORDS_DIFFER else None
     return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.difference, calls_needed=calls)
 

@@ -8,13 +8,14 @@ is taken out by covariates, whose effect all edits of the attribute and all plac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from auditor.measure.effects import Adjustment, Edits
+from auditor.measure.effects import MOST_ROWS, Adjustment, Edits, Seen, Words, within
 from auditor.measure.linear import Design
 from auditor.measure.observations import (
     SILENT,
@@ -316,6 +317,20 @@ class Versions:
         return np.asarray(_sparse(cells, (len(self.shapes), len(codes.values))).toarray())
 
 
+class Moved(NamedTuple):
+    """What words of an attribute do next to neutral words.
+
+    ``size`` is the root of the number of words, and of parts of these, that an edit of the attribute moves; ``texts``
+    and ``changed`` count texts with such edits, and those whose answers differ.
+    """
+
+    own: Seen
+    neutral: Seen
+    size: float
+    texts: int
+    changed: int
+
+
 class Layout:
     """Versions that have an outcome: what claims about any such outcome share."""
 
@@ -324,6 +339,7 @@ class Layout:
         self._strands: dict[str, Strands] = {}
         self._contrasts: dict[Hashable, tuple[Contrast, Design]] = {}
         self._edits: dict[str, tuple[tuple[Ints, csr_array], Edits]] = {}
+        self._words: dict[str, tuple[csr_array, Ints, Words]] = {}  # by attribute; of neutral edits under ""
 
     def names(self, attribute: str) -> list[str]:
         """The groups of an attribute."""
@@ -379,6 +395,43 @@ class Layout:
             )
         (rows, mean), edits = self._edits[attribute]
         return edits.tell(mean @ y[rows])
+
+    def omnibus(self, attribute: str, y: Floats) -> Moved | None:
+        """Estimate how much words about ``attribute`` differ in what they do, and how much neutral words do.
+
+        None where the edits of either tell nothing. What being edited, its place and length do is taken out; what
+        groups do is not.
+        """
+        own = self._versions
+        turned = np.array([s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes], dtype=bool)
+        about = turned[own.shape] & (own.arm == Arm.EDITED)
+        texts = np.isin(own.text, own.text[about])
+        both = []
+        for key, rows in ((attribute, about | (texts & (own.arm == Arm.ORIGINAL))), ("", own.neutral)):
+            if key not in self._words:
+                self._words[key] = self._told(np.flatnonzero(self._known & own.single & rows))
+            mean, text, words = self._words[key]
+            apart = within((mean @ y)[:, None], text)[:, 0]
+            seen = words.seen(apart)
+            if seen is None or not seen.df:
+                return None
+            both.append((seen, text, apart))
+        (seen, text, apart), (neutral, _, _) = both
+        squares = own.words.table[np.flatnonzero(about & self._known)].power(2).sum(axis=1)
+        changed = len(np.unique(text[np.abs(apart) > 1e-9]))
+        return Moved(seen, neutral, math.sqrt(float(squares.mean())), len(np.unique(text)), changed)
+
+    def _told(self, rows: Ints) -> tuple[csr_array, Ints, Words]:
+        own = self._versions
+        most = MOST_ROWS if len(rows) > MOST_ROWS else len(rows)
+        rows = rows[own.text[rows] <= own.text[np.sort(rows)[most - 1]]] if most else rows
+        first, mean = own.alike(rows)
+        text = np.unique(own.text[rows][first], return_inverse=True)[1].astype(np.int64)
+        table = own.words.table[rows[first]]
+        z = table[:, np.unique(table.indices)].toarray()
+        fixed = within(mean @ own.covariates[rows], text)
+        across = _sparse([(n, int(row), 1.0) for n, row in enumerate(rows)], (len(rows), len(self._known)))
+        return mean @ across, text, Words(fixed, within(z, text), text)
 
 
 def _sparse(cells: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,32 @@ class Spread:
 
 
 NO_WORDS = Spread(np.zeros(1), np.ones(1))  # where nothing varies
+
+
+class Seen(NamedTuple):
+    """An estimate of the variance of words that behaves like ``(variance + noise) · χ² / df − noise``."""
+
+    variance: float
+    noise: float
+    df: float
+
+    def spread(self) -> Spread:
+        """Return how likely each standard deviation is; each logarithm of variance plus noise is as likely before."""
+        above = max(self.variance, 0.0)
+        variance = GRID * FAR * (above + self.noise)
+        total, seen = variance + self.noise, max(self.variance + self.noise, 1e-3 * self.noise)
+        log = -(self.df / 2) * (np.log(total) + seen / total) - np.log(total)
+        weight = np.exp(log - log.max()) * np.gradient(variance)
+        weight /= weight.sum()
+        kept = weight > UNLIKELY
+        return Spread(np.sqrt(variance[kept]), weight[kept] / weight[kept].sum())
+
+    def p_above(self, neutral: Spread) -> float:
+        """Test, one-sided, whether these words differ more in what they do than ``neutral`` ones."""
+        from scipy.special import chdtrc
+
+        ratio = max(0.0, self.variance + self.noise) / (neutral.sd**2 + self.noise)
+        return float(neutral.weight @ chdtrc(self.df, self.df * ratio))
 
 
 class Words:
@@ -81,29 +107,26 @@ class Words:
         self._known: dict[int, tuple[Floats, float, float]] = {}
 
     def spread(self, y: Floats) -> Spread | None:
-        """Return how likely each standard deviation is; None where no two texts share a token.
+        """Return how likely each standard deviation is; None where no two texts share a token."""
+        seen = self.seen(y)
+        return (seen.spread() if seen.df else NO_WORDS) if seen is not None else None
+
+    def seen(self, y: Floats) -> Seen | None:
+        """Estimate the variance; None where no two texts share a token, no degrees of freedom where nothing varies.
 
         Twice by moments: all tokens alike, then each weighted by how well it is known. The estimate plus its noise
-        is taken as a multiple of chi-squared, as a variance of normal effects is; before any data, each logarithm
-        of that sum is as likely as any other.
+        is taken as a multiple of chi-squared, as a variance of normal effects is.
         """
         resid = y - self._fixed @ (self._fixed.T @ y)
         noise = float(resid @ resid) / self._left
         if not self._told:
             return None
         if noise <= 1e-20 * max(1.0, float(y @ y)):
-            return NO_WORDS
+            return Seen(0.0, 0.0, 0.0)
         first, error, _ = self._moments(resid, 0.0)
         estimate, error, df = self._moments(resid, (max(first, 0.0) + error) / noise)
         above = max(estimate, 0.0)
-        added = max(error * math.sqrt(df / 2) - above, 1e-3 * above, 1e-12 * noise)
-        variance = GRID * FAR * (above + added)
-        total, seen = variance + added, max(estimate + added, 1e-3 * added)
-        log = -(df / 2) * (np.log(total) + seen / total) - np.log(total)
-        weight = np.exp(log - log.max()) * np.gradient(variance)
-        weight /= weight.sum()
-        kept = weight > UNLIKELY
-        return Spread(np.sqrt(variance[kept]), weight[kept] / weight[kept].sum())
+        return Seen(estimate, max(error * math.sqrt(df / 2) - above, 1e-3 * above, 1e-12 * noise), df)
 
     def _moments(self, resid: Floats, ratio: float) -> tuple[float, float, float]:
         """Return an estimate of the variance, its standard error under no effects, and its degrees of freedom.

@@ -10,6 +10,7 @@ what its shape alone would do. Variants weigh the same, as in the rates of chang
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -19,13 +20,26 @@ import numpy as np
 from auditor.core.record.measured import Claim, Family, Scale
 from auditor.core.shown import plural, verb
 from auditor.measure import contrasts, interactions
-from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, decide, filled, one_thread, pairs, rare, scales
-from auditor.measure.contrasts import Contrast, Versions
+from auditor.measure.claims import (
+    MIN_TEXTS,
+    Pair,
+    Question,
+    Tested,
+    decide,
+    filled,
+    one_thread,
+    pairs,
+    rare,
+    scales,
+    with_omnibus,
+)
+from auditor.measure.contrasts import Contrast, Moved, Versions
 from auditor.measure.effects import Adjustment, Unidentified
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import STATUS, Arm, Bools, Columns, Floats, Observations, Place, attributes_of
 
 EXAMPLES = 5
+QUANTILES = 0.025, 0.5, 0.975
 Measured = Mapping[Scale, tuple[Floats, Bools]]  # outcomes by scale, the deciding one first
 
 
@@ -92,18 +106,25 @@ class _Table:
         laid_out = {s: self.versions.where(known) for s, (_, known) in measured.items()}
         for attribute in attributes_of(self.observations):
             taken_out = {s: laid_out[s].adjust(attribute, y) for s, (y, _) in measured.items()}
-            for pair in pairs(laid_out[main].names(attribute), attribute, self.question):
-                claim = Claim(
-                    family=family,
-                    attribute=attribute,
-                    groups=(pair.group, pair.reference),
-                    label=label,
-                    scale=main,
-                    unit=unit,
-                    delta=self.question.limit(unit),
-                    model=self.place.model,
-                    format=self.place.format,
-                )
+            chosen = pairs(laid_out[main].names(attribute), attribute, self.question)
+            of_attribute = Claim(
+                family=family,
+                attribute=attribute,
+                groups=(),
+                label=label,
+                scale=main,
+                unit=unit,
+                model=self.place.model,
+                format=self.place.format,
+            )
+            weight, waiting = with_omnibus(chosen) if family == "net" else (0.0, chosen)
+            moved = laid_out[main].omnibus(attribute, measured[main][0]) if weight else None
+            if moved is not None:
+                chosen = waiting
+                yield omnibus(dataclasses.replace(of_attribute, family="omnibus"), moved, weight * share)
+            for pair in chosen:
+                groups = pair.group, pair.reference
+                claim = dataclasses.replace(of_attribute, groups=groups, delta=self.question.limit(unit))
                 made: dict[Scale, _Made] = {}
                 for s, one in laid_out.items():
                     contrast, design = one.contrast(attribute, pair.group, pair.against)
@@ -137,7 +158,8 @@ class _Table:
         sides = decides.contrast.sides
         missing = max(0, pair.needed(claim.scale) - sides)
         weight = pair.of(sides, claim.scale) * share
-        return Tested(claim, weight, main, fits[compared], made[compared].rows, calls, missing)
+        changed = made[compared].rows.changed
+        return Tested(claim, weight, changed, fits[compared], calls, missing, pair.waits)
 
     def _examples(self, contrast: Contrast, y: Floats, value: float) -> tuple[str, ...]:
         """Versions of the texts that differ most the way that the claim says."""
@@ -157,6 +179,32 @@ class _Table:
             if cells and (name := self.observations.name(-max(cells)[1])):
                 out.append(name)
         return tuple(out)
+
+
+def omnibus(claim: Claim, moved: Moved, weight: float) -> Tested:
+    """Test whether words of an attribute move answers more than neutral words do.
+
+    The claim's ``shares`` are standard deviations: how far an edit of the attribute moves an answer by its words, and
+    how far one does with as many neutral words; its estimate is what the first has beyond the second (the root of the
+    difference of variances).
+    """
+    own, neutral = (seen.spread() for seen in (moved.own, moved.neutral))
+    beyond = np.sqrt(np.maximum(own.sd[:, None] ** 2 - neutral.sd[None, :] ** 2, 0.0)).ravel() * moved.size
+    order = np.argsort(beyond, kind="stable")
+    likely = np.cumsum((own.weight[:, None] * neutral.weight[None, :]).ravel()[order])
+    at = np.minimum(np.searchsorted(likely, QUANTILES), len(order) - 1)
+    low, middle, high = beyond[order][at].tolist()
+    claim = dataclasses.replace(
+        claim,
+        estimate=middle,
+        low=low,
+        high=high,
+        texts=moved.texts,
+        words=moved.own.df,
+        shares=(math.sqrt(own.variance) * moved.size, math.sqrt(neutral.variance) * moved.size),
+        p_value=moved.own.p_above(neutral),
+    )
+    return Tested(claim, weight, moved.changed)
 
 
 # -- changes beyond placebo edits ---------------------------------------------------------------------------------
@@ -200,7 +248,7 @@ def _beside_placebos(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, pl
     claim = dataclasses.replace(filled(claim, made), shares=(edited, placebo))
     if made.group.value <= 0:  # fewer changes than under placebo edits are no instability
         claim = dataclasses.replace(claim, p_value=1.0, p_words=1.0)
-    return Tested(claim, 1.0, made, made, rows)
+    return Tested(claim, 1.0, rows.changed, made)
 
 
 def differing(columns: Columns, rows: Bools, original: Bools) -> Floats:

@@ -263,7 +263,7 @@ def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None)
     made = fit(rows, replace(taken_out, words=words))
     if claim.scale == "share":
         made = rare(made, rows)
-    return Tested(filled(claim, made), weight, made, None, rows)
+    return Tested(filled(claim, made), weight, rows.changed)
 
 
 class _Table:

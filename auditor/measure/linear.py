@@ -154,6 +154,11 @@ class Rows:
     y: Floats
     design: Design
 
+    @property
+    def changed(self) -> int:
+        """In how many texts the two groups got different answers."""
+        return len(np.unique(self.design.text[(np.abs(self.y) > ROUNDING) & (self.design.focal > 0)]))
+
 
 ROUNDING = 1e-9  # standard errors below it are errors of adding up
 
