@@ -94,6 +94,7 @@ class Words:
 
         n = len(text)
         self._fixed, _ = _range(fixed)
+        words = _distinct(words)
         z = words - self._fixed @ (self._fixed.T @ words)
         size = (z**2).sum(axis=0)
         own = size > SAME * (words**2).sum(axis=0)  # a token that always comes with a group tells nothing of tokens
@@ -103,7 +104,7 @@ class Words:
         by_text = self._text @ self._z**2
         self._told = bool((by_text.sum(axis=0) ** 2 > (by_text**2).sum(axis=0) + 1e-300).any())
         self._alike = text[:, None] == text if own.any() else np.zeros((0, 0), dtype=bool)
-        self._gram = self._z @ self._z.T if own.any() else np.zeros((0, 0))
+        self._single = self._z.astype(np.float32)  # enough for weights
         self._known: dict[int, tuple[Floats, float, float]] = {}
 
     def spread(self, y: Floats) -> Spread | None:
@@ -145,12 +146,22 @@ class Words:
         step = round(math.log(max(ratio, 1e-6)) * RATIOS)
         if step not in self._known:
             weight = 1.0 / (1.0 + math.exp(step / RATIOS) * self._size)
-            across = (self._z * weight) @ self._z.T
+            z = self._single
+            across = (z * weight.astype(np.float32)) @ z.T
             across[self._alike] = 0.0
-            total = max(float((across * self._gram).sum()), 1e-300)
-            both = across @ self._gram
-            self._known[step] = weight, total, max(1.0, total**2 / max(float((both * both.T).sum()), 1e-300))
+            form = z.T @ (across @ z) if z.shape[1] < len(z) else across @ (z @ z.T)
+            total = max(float(np.trace(form)), 1e-300)
+            self._known[step] = weight, total, max(1.0, total**2 / max(float((form * form.T).sum()), 1e-300))
         return self._known[step]
+
+
+def _distinct(words: Floats) -> Floats:
+    """Return the columns, those that are equal as one: the same sum of squares by row, in fewer columns."""
+    if not words.size:
+        return words
+    keys = np.random.default_rng(0).normal(size=len(words)) @ words
+    _, first, many = np.unique(np.round(keys, 9), return_index=True, return_counts=True)
+    return np.asarray(words[:, first] * np.sqrt(many))
 
 
 def _range(table: Floats) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ from auditor.core.record.measured import Claim
 from auditor.core.types import Case, Check, Variant, Verdict
 from auditor.measure.claims import MIN_TEXTS, Pair, Question, Tested, filled, pairs, rare, scales
 from auditor.measure.contrasts import Moves, outcome_means
-from auditor.measure.effects import NO_WORDS, Adjustment
+from auditor.measure.effects import MOST_ROWS, NO_WORDS, Adjustment, Words
 from auditor.measure.linear import Design, Rows, fit
 from auditor.measure.observations import Arm, Bools, Columns, Floats, Ints, Observations, Shape
 
@@ -239,7 +239,9 @@ def tested(observations: Observations, columns: Columns, question: Question) -> 
             if not here.any():
                 continue
             table = _Table(observations, both, here, both.contrasts(y))
-            for attributes, (first, second), made in table.contrasts(question):
+            made_of = list(table.contrasts(question))
+            taken_out = table.with_words([sides for _, sides, _ in made_of])
+            for attributes, (first, second), made in made_of:
                 claim = Claim(
                     family="interaction",
                     attribute="+".join(attributes),
@@ -251,16 +253,14 @@ def tested(observations: Observations, columns: Columns, question: Question) -> 
                     format=place.format,
                     texts=len(np.unique(made.design.text[made.design.focal > 0])),
                 )
-                yield _test(claim, made, first.weight * second.weight, table.taken_out)
+                yield _test(claim, made, first.weight * second.weight, taken_out)
 
 
 def _test(claim: Claim, rows: Rows, weight: float, taken_out: Adjustment | None) -> Tested:
     if taken_out is None:
         few = f"fewer than {MIN_TEXTS} texts have joint placebo edits and their parts"
         return Tested(replace(claim, why=few))
-    design = rows.design
-    words = design.noise.spread(rows.y[design.part]) or NO_WORDS
-    made = fit(rows, replace(taken_out, words=words))
+    made = fit(rows, taken_out)
     if claim.scale == "share":
         made = rare(made, rows)
     return Tested(filled(claim, made), weight, rows.changed)
@@ -289,8 +289,9 @@ class _Table:
             about = np.array([one == attributes for one in pair])
             if (about := about[shape] & ~placebo).any():
                 self._of[attributes] = np.flatnonzero(about)
-        self._placebos = self._means(np.flatnonzero(placebo), np.ones(int(placebo.sum())))
-        self.taken_out = None
+        self._placebo = np.flatnonzero(placebo)
+        self._placebos = self._means(self._placebo, np.ones(len(self._placebo)))
+        self.taken_out: Adjustment | None = None
         means = self._placebos.y
         unit = np.unique(self._units[self._placebos.text], return_inverse=True)[1]
         if (units := int(unit.max(initial=-1)) + 1) >= MIN_TEXTS:
@@ -298,6 +299,18 @@ class _Table:
             variance = float(apart @ apart) / len(means) ** 2 * units / (units - 1)
             effect = np.array([means.mean()])
             self.taken_out = Adjustment(effect=effect, covariance=np.array([[variance]]), span=np.eye(1))
+
+    def with_words(self, tested: Sequence[tuple[Pair, Pair]]) -> Adjustment | None:
+        """Return what is taken out, with what all joint versions tell of words; the contrasts ``tested`` are fixed."""
+        if self.taken_out is None:
+            return None
+        kept = np.argsort(self._text, kind="stable")[:MOST_ROWS]
+        placebo = np.zeros(len(self._text))
+        placebo[self._placebo] = 1.0
+        fixed = np.column_stack([placebo, *(self._signs(sides)[self._shape] for sides in dict.fromkeys(tested))])
+        text = np.unique(self._text[kept], return_inverse=True)[1].astype(np.int64)
+        words = Words(fixed[kept], self._words.table[self._shape[kept]].toarray(), text)
+        return replace(self.taken_out, words=words.spread(self._contrast[kept]) or NO_WORDS)
 
     def contrasts(self, question: Question) -> Iterator[tuple[Attributes, tuple[Pair, Pair], Rows]]:
         """Groups of two attributes beside others, where there are enough texts.
