@@ -203,6 +203,11 @@ class Versions:
         """Of versions: 1 for what is put in or taken out."""
         return Moves.of(self.shapes, self.shape, 1.0)
 
+    @property
+    def unsigned(self) -> Floats:
+        """The covariates; fewer words and characters count as more do."""
+        return np.asarray(np.abs(self.covariates))
+
     @cached_property
     def of_groups(self) -> Moves:
         """`words`, those that stand for groups alone: neutral ones are part of how texts vary."""
@@ -273,16 +278,19 @@ class Versions:
         names, code = np.unique([s.carrier for s in self.shapes], return_inverse=True)
         return names.tolist(), code.astype(np.int64)
 
-    def design(self, contrast: Contrast, words: Moves | None = None, size: Floats | None = None) -> Design:
-        """What contrasts are made of: what else differs between the two sides.
+    def design(self, contrast: Contrast) -> Design:
+        """What contrasts between groups are made of: what else differs between the two sides."""
+        return self._design(contrast, self.covariates, self.of_groups)
 
-        ``words`` of versions are those that stand for groups, if no others are given; ``size`` is how much each row
-        stands for.
-        """
-        both, (table, tokens) = contrast.map, words or self.of_groups
+    def design_of_changes(self, contrast: Contrast, size: Floats) -> Design:
+        """The same of contrasts of changes, in whatever direction; ``size`` is how much each row represents."""
+        return self._design(contrast, self.unsigned, self.moved, size)
+
+    def _design(self, contrast: Contrast, covariates: Floats, words: Moves, size: Floats | None = None) -> Design:
+        both, (table, tokens) = contrast.map, words
         return Design(
             focal=np.ones(len(contrast.text)),
-            covariates=both @ self.covariates,
+            covariates=both @ covariates,
             text=self.units[contrast.text],
             words=both @ table,
             tokens=tokens,
@@ -338,7 +346,7 @@ class Layout:
         self._versions, self._known = versions, known
         self._strands: dict[str, Strands] = {}
         self._contrasts: dict[Hashable, tuple[Contrast, Design]] = {}
-        self._edits: dict[str, tuple[tuple[Ints, csr_array], Edits]] = {}
+        self._edits: dict[Hashable, tuple[tuple[Ints, csr_array], Edits]] = {}
         self._words: dict[str, tuple[csr_array, Ints, Words]] = {}  # by attribute; of neutral edits under ""
 
     def names(self, attribute: str) -> list[str]:
@@ -371,30 +379,50 @@ class Layout:
         From the edits of ``attribute`` alone, and from placebo edits and wordings of all. Versions of a text with
         the same words put in and taken out are one row: a word in many wordings of one text is seen there once.
         """
+        own = self._versions
         if attribute not in self._edits:
-            own = self._versions
             turned = [s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes]
-            about = np.array(turned, dtype=bool)[own.shape]
-            rows = np.flatnonzero(self._known & own.single & (about | own.neutral))
-            if len(rows) > MOST_EDITS:
-                kept = np.unique(own.text[rows])
-                drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
-                rows = rows[np.isin(own.text[rows], kept[drawn])]
-            first, mean = own.alike(rows)
-            text = own.text[rows][first]
-            self._edits[attribute] = (
-                (rows, mean),
-                Edits(
-                    mean @ own.covariates[rows],
-                    mean @ own.others(attribute)[own.shape[rows]],
-                    text,
-                    own.words.table[rows[first]],
-                    own.neutral[rows][first],
-                    own.units[text],
-                ),
-            )
+            others = own.others(attribute)
+            self._edits[attribute] = self._laid_out(own.single, turned, own.covariates, others, own.words)
         (rows, mean), edits = self._edits[attribute]
         return edits.tell(mean @ y[rows])
+
+    def adjust_changes(self, attributes: tuple[str, ...], y: Floats) -> Adjustment:
+        """Estimate what edits do by themselves to how often an answer changes, in whatever direction.
+
+        From the edits of exactly these ``attributes`` and their placebo edits. Fewer characters count as more do.
+        """
+        own = self._versions
+        if attributes not in self._edits:
+            about = np.array([s.attributes == attributes for s in own.shapes], dtype=bool)[own.shape]
+            turned = [s.attributes == attributes and s.arm == Arm.EDITED for s in own.shapes]
+            others = np.array(turned, dtype=np.float64)[:, None]
+            used = about | (own.arm == Arm.ORIGINAL)
+            self._edits[attributes] = self._laid_out(used, turned, own.unsigned, others, own.moved)
+        (rows, mean), edits = self._edits[attributes]
+        return edits.tell(mean @ y[rows])
+
+    def _laid_out(
+        self, used: Bools, turned: Sequence[bool], covariates: Floats, others: Floats, words: Moves
+    ) -> tuple[tuple[Ints, csr_array], Edits]:
+        own = self._versions
+        about = np.array(turned, dtype=bool)[own.shape]
+        rows = np.flatnonzero(self._known & used & (about | own.neutral))
+        if len(rows) > MOST_EDITS:
+            kept = np.unique(own.text[rows])
+            drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
+            rows = rows[np.isin(own.text[rows], kept[drawn])]
+        first, mean = own.alike(rows)
+        text = own.text[rows][first]
+        edits = Edits(
+            mean @ covariates[rows],
+            mean @ others[own.shape[rows]],
+            text,
+            words.table[rows[first]],
+            own.neutral[rows][first],
+            own.units[text],
+        )
+        return (rows, mean), edits
 
     def omnibus(self, attribute: str, y: Floats) -> Moved | None:
         """Estimate how much words about ``attribute`` differ in what they do, and how much neutral words do.

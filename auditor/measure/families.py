@@ -232,18 +232,26 @@ def instability(observations: Observations, columns: Columns, versions: Versions
                 unit="points",
             )
             contrast, design = laid_out.keep(attributes, partial(paired, versions, known, attributes))
-            yield _beside_placebos(claim, contrast, Rows(contrast.map @ y, design), y, attributes in placebos)
+            rows_of, taken_out = Rows(contrast.map @ y, design), None
+            if len(np.unique(design.text)) >= MIN_TEXTS:
+                taken_out = laid_out.adjust_changes(attributes, y)
+            yield _beside_placebos(claim, contrast, rows_of, y, taken_out, attributes in placebos)
 
 
-def _beside_placebos(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: bool) -> Tested:
+def _beside_placebos(
+    claim: Claim, contrast: Contrast, rows: Rows, y: Floats, taken_out: Adjustment | None, placebos: bool
+) -> Tested:
     texts = len(np.unique(rows.design.text))
-    if texts < MIN_TEXTS:
+    if taken_out is None:
         some = f"{plural(texts, 'text')} {verb(texts, 'has', 'have')} placebo edits of the same shape"
         why = f"{some}; at least {MIN_TEXTS} are needed"
         if not placebos:
             why = "the run has no placebo edits for it"
         return Tested(dataclasses.replace(claim, texts=texts, why=why))
-    made = rare(fit(rows), rows)
+    try:
+        made = rare(fit(rows, taken_out), rows)
+    except Unidentified as error:
+        return Tested(dataclasses.replace(claim, texts=texts, why=str(error)))
     edited, placebo = (float(rows.design.plain @ (side @ y)) for side in (contrast.here, contrast.there))
     claim = dataclasses.replace(filled(claim, made), shares=(edited, placebo))
     if made.group.value <= 0:  # fewer changes than under placebo edits are no instability
@@ -306,4 +314,4 @@ def paired(versions: Versions, known: Bools, attributes: tuple[str, ...]) -> tup
         return csr_array((weight[of[entries]] / total[cells[0]], cells), shape=(len(text), size))
 
     contrast = Contrast(text, side(~placebo, np.ones(len(strata))), side(placebo, edits / np.maximum(placebos, 1)))
-    return contrast, versions.design(contrast, versions.moved, total.astype(np.float64))
+    return contrast, versions.design_of_changes(contrast, total.astype(np.float64))

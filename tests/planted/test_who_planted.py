@@ -12,8 +12,19 @@ from auditor import audit
 
 TRADES = ("plumber", "archivist", "welder", "cook", "teacher", "tailor", "surveyor", "gardener")
 PLACES = ("the harbor", "the town hall", "the old mill", "the night school", "the north depot")
+HABITS = (
+    "keeps good records",
+    "writes short reports",
+    "checks each order",
+    "answers calls promptly",
+    "cleans every tool",
+    "plans long shifts",
+    "trains new staff",
+    "counts spare parts",
+    "fixes old machines",
+)
 TEXTS = [
-    f"{'She' if n % 2 else 'He'} has {years} years as a {trade} and keeps good records. "
+    f"{'She' if n % 2 else 'He'} has {years} years as a {trade} and {HABITS[n % len(HABITS)]}. "
     f"A {'man' if n % 3 else 'woman'} from {place} thanked {'her' if n % 2 else 'him'}."
     for n, (trade, place, years) in enumerate(itertools.product(TRADES, PLACES, (4, 11)))
 ]
