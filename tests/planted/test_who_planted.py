@@ -12,16 +12,19 @@ from auditor import audit
 
 TRADES = ("plumber", "archivist", "welder", "cook", "teacher", "tailor", "surveyor", "gardener")
 PLACES = ("the harbor", "the town hall", "the old mill", "the night school", "the north depot")
-HABITS = (
-    "keeps good records",
-    "writes short reports",
-    "checks each order",
-    "answers calls promptly",
-    "cleans every tool",
-    "plans long shifts",
-    "trains new staff",
-    "counts spare parts",
-    "fixes old machines",
+HABITS = (  # each with a word that placebo edits change
+    "sells cars",
+    "takes photos",
+    "carries a blue bag",
+    "hums songs at work",
+    "owns a bicycle",
+    "tells stories",
+    "is off on Monday",
+    "has lunch early",
+    "starts in the morning",
+    "likes hotels",
+    "spots errors",
+    "grew up in a village",
 )
 TEXTS = [
     f"{'She' if n % 2 else 'He'} has {years} years as a {trade} and {HABITS[n % len(HABITS)]}. "
