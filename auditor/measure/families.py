@@ -10,7 +10,6 @@ what its shape alone would do. Variants weigh the same, as in the rates of chang
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -184,9 +183,8 @@ class _Table:
 def omnibus(claim: Claim, moved: Moved, weight: float) -> Tested:
     """Test whether words of an attribute move answers more than neutral words do.
 
-    The claim's ``shares`` are standard deviations: how far an edit of the attribute moves an answer by its words, and
-    how far one does with as many neutral words; its estimate is what the first has beyond the second (the root of the
-    difference of variances).
+    The estimate is how far an edit of the attribute moves an answer beyond what as many neutral words do: a standard
+    deviation, the root of the difference of two variances.
     """
     own, neutral = (seen.spread() for seen in (moved.own, moved.neutral))
     beyond = np.sqrt(np.maximum(own.sd[:, None] ** 2 - neutral.sd[None, :] ** 2, 0.0)).ravel() * moved.size
@@ -201,7 +199,6 @@ def omnibus(claim: Claim, moved: Moved, weight: float) -> Tested:
         high=high,
         texts=moved.texts,
         words=moved.own.df,
-        shares=(math.sqrt(own.variance) * moved.size, math.sqrt(neutral.variance) * moved.size),
         p_value=moved.own.p_above(neutral),
     )
     return Tested(claim, weight, moved.changed)

@@ -148,7 +148,7 @@ def order(claim: Claim) -> tuple[bool, bool, int, bool, bool, float]:
     made = effect(claim)
     other = claim.groups[-1:] in ((), (OTHERS,))
     return (
-        claim.family == "instability",
+        claim.family in ("instability", "omnibus"),
         claim.texts < (MANY_TEXTS if other else ENOUGH_TEXTS),
         words.RANK[claim.verdict],
         claim.family != "net",
@@ -306,7 +306,7 @@ class Statement:
 
 def state(record: RunRecord, claim: Claim) -> Statement | None:
     """Say who gets what more or less often than whom; None where there is no figure."""
-    if (made := effect(claim)) is None or not (claim.groups or claim.shares):
+    if (made := effect(claim)) is None or not (claim.groups or claim.shares or claim.family == "omnibus"):
         return None
     group, reference = claim.groups or ("", "")
     good = claim.family == "net" and (claim.scale == "number" or claim.label == record.vocabulary.favourable)
@@ -323,7 +323,7 @@ def state(record: RunRecord, claim: Claim) -> Statement | None:
         effect=made,
         who=words.sentence(who),
         amount=words.sentence(amount),
-        scores=_scores(claim, made, turned=turned) if claim.family != "interaction" else "",
+        scores=_scores(claim, made, turned=turned) if claim.family not in ("interaction", "omnibus") else "",
         scope=_scope(record, claim),
     )
 
@@ -334,6 +334,9 @@ def _said(
     """Who, and by how much."""
     if claim.family == "interaction":
         return _interaction(record, claim, made)
+    if claim.family == "omnibus":
+        names, (amount, interval) = words.attributes([claim.attribute]), made.parts
+        return f"words about {names} move answers {amount} further than as many neutral words {interval}", ""
     more = "more" if made.value > 0 else "less"
     if not claim.groups:
         names = words.attributes(claim.attribute.split("+"))

@@ -19,7 +19,7 @@ from auditor.report.claimed import Statement
 LABELS = 4  # labels whose share the line of checks names
 ALSO = 3  # further shown differences that are named below the first
 APART = 2  # sentences on texts that can be told apart by their words
-FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction"}
+FAMILIES = {"refusal": "refused", "instability": "any change", "interaction": "interaction", "omnibus": "its words"}
 Names = Mapping[tuple[str, str], str]  # (model, format) → what it is called; empty where there is one
 
 

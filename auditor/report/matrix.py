@@ -19,6 +19,7 @@ Names = Mapping[tuple[str, str], str]
 TITLES = {
     "refusal": "Refusals and unreadable answers",
     "instability": "Any change of the answer, beyond edits that change no group",
+    "omnibus": "Words about an attribute, beyond neutral words",
     "interaction": "Interactions: two attributes together beyond each alone",
 }
 FIRST = 12  # comparisons of a family that a page does not fold away

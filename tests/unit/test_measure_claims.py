@@ -214,13 +214,16 @@ def test_instability_weighs_variants_as_rates_do() -> None:
 def test_which_groups_are_compared() -> None:
     names = ["black", "other", "white"]
     every = pairs(names, "race", Question())
-    assert [(g, r, round(w, 3)) for g, r, _, w in every] == [(n, "others", 0.333) for n in names]
+    assert [(p.group, p.reference, round(p.weight, 3)) for p in every] == [(n, "others", 0.333) for n in names]
     against = pairs(names, "race", Question(references={"race": "white"}))
     assert [(g, r) for g, r, *_ in against] == [("black", "white"), ("other", "white")]
     first = pairs(names, "race", Question(primary={"race": ("black", "white")}))
-    assert [(g, r, w) for g, r, _, w in first] == [("black", "white", 0.9), ("other", "others", pytest.approx(0.1))]
+    assert [(p.group, p.reference, p.weight) for p in first] == [
+        ("black", "white", 0.9),
+        ("other", "others", pytest.approx(0.1)),
+    ]
     two = pairs(["female", "male", "unmarked"], "gender", Question(unmarked={"gender": ["unmarked"]}))
-    assert [(g, r, w) for g, r, _, w in two] == [("female", "male", 1.0)]
+    assert [(p.group, p.reference, p.weight) for p in two] == [("female", "male", 1.0)]
 
 
 def test_shapes_of_versions() -> None:
