@@ -165,8 +165,8 @@ def net(
 
     Parameters
     ----------
-    strips : sequence of (label, subject, effect, verdict, text)
-        All effects of one unit; ``text`` is the figure in words.
+    strips : sequence of (label, under, effect, verdict, text)
+        All effects of one unit; what is written above and next to a line, and ``text``, the figure in words.
     name, title : str
         As for `svg`.
     """
@@ -196,7 +196,7 @@ def net(
     if delta is not None:
         width = f"{PLOT * scale * delta / end:.3f}%"
         axis.append(f'<rect class="delta" x="{at(-scale * delta)}" y="4" width="{width}" height="{y - 4}"/>')
-    listed = "; ".join(f"{label}{', ' if subject else ''}{subject}: {text}" for label, subject, _, _, text in strips)
+    listed = "; ".join(f"{label}: {text}" for label, _, _, _, text in strips)
     return svg(name, title, listed, y + 28, [*axis, *body], "forest")
 
 

@@ -353,7 +353,7 @@ def _said(
     if claim.shares is None:
         return f"{this.replace(' in {} of {} texts', '')}: {made.size(more)}", ""
     shares = (claim.shares[1], claim.shares[0]) if turned else claim.shares
-    first, second, base = frequency(*shares)
+    first, second, base = frequency(*shares, fine=claim.verdict == "shown")
     who = f"{this.format(first, base)}, {that.format(second)}"
     if made.scale != 100:
         return who, ""  # the scores say it
@@ -363,8 +363,8 @@ def _said(
     return who, f"{f'{why}, that is' if why else 'that is'} {made.size(more)}"
 
 
-def frequency(group: float, reference: float) -> tuple[str, str, str]:
-    """Two shares as counts of 100; of 1,000 where 100 cannot tell them apart, or one from nothing.
+def frequency(group: float, reference: float, *, fine: bool = True) -> tuple[str, str, str]:
+    """Two shares as counts of 100; ``fine``: of 1,000 where 100 cannot tell them apart, or one from nothing.
 
     Examples
     --------
@@ -372,8 +372,9 @@ def frequency(group: float, reference: float) -> tuple[str, str, str]:
     (('43', '60', '100'), ('0', '4', '1,000'))
     """
     both = (group, reference)
-    fine = any(0 < share < 0.005 or 0.995 < share < 1 for share in both)
-    base = 1000 if fine or (group != reference and round(100 * group) == round(100 * reference)) else 100
+    small = any(0 < share < 0.005 or 0.995 < share < 1 for share in both)
+    alike = group != reference and round(100 * group) == round(100 * reference)
+    base = 1000 if fine and (small or alike) else 100
     return f"{base * group:,.0f}", f"{base * reference:,.0f}", f"{base:,}"
 
 

@@ -6,6 +6,7 @@ It is built from the claims of the record (`auditor.measure.claims.Claim`); the 
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -65,6 +66,15 @@ class Screen:
         one = self.label and scale == 100 and all(r.claim.family == "net" for r in self.rows)
         of = f" of “{self.label}”" if one else ""
         return f"net difference{f', {unit}' if unit else ''}{of} (95 %)"
+
+    def chosen(self, rows: int, each: int) -> list[Row]:
+        """The first ``each`` rows of each attribute of a model, and ``rows`` in all."""
+        kept: Counter[tuple[str, str]] = Counter()
+        chosen = []
+        for row in self.rows:
+            kept[row.model, row.name] += 1
+            chosen += [row] if kept[row.model, row.name] <= each else []
+        return chosen[:rows]
 
     def drawn(self, row: Row) -> claimed.Effect | None:
         """The effect of a row that a plot can draw."""
@@ -170,8 +180,9 @@ def _nothing(record: RunRecord, net: Sequence[Claim]) -> str:
 
 
 def _width(claim: Claim) -> float:
-    """How wide the interval of a claim is."""
-    return float("inf") if claim.low is None or claim.high is None else claim.high - claim.low
+    """How wide the interval of a claim is, of shares where it has some."""
+    made = claimed.effect(claim)
+    return float("inf") if made is None else made.high - made.low
 
 
 def _seen(claim: Claim, tested: Sequence[Claim]) -> str:

@@ -23,7 +23,8 @@ TITLES = {
     "interaction": "Interactions: two attributes together beyond each alone",
 }
 FIRST = 12  # comparisons of a family that a page does not fold away
-DRAWN = 30  # lines of a plot
+DRAWN = 30  # lines of a plot, and of one attribute of a model
+DRAWN_EACH = 6
 
 
 def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
@@ -39,11 +40,13 @@ def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
 def plot(screen: Screen) -> Iterator[Chart]:
     """The forest plot: one line for each comparison, its interval around zero."""
     strips = []
-    for row in screen.rows[:DRAWN]:
+    for row in screen.chosen(DRAWN, DRAWN_EACH):
         if (effect := screen.drawn(row)) is not None:
+            name = f"{row.name} ({row.model})" if row.model else row.name
             figures = f"{claimed.net(row.claim)}, {claimed.verdict(row.claim)}"
-            label = ": ".join(filter(None, (row.name, row.label)))
-            strips.append((label, row.model, effect, row.claim.verdict, figures))
+            strips.append(
+                (": ".join(filter(None, (name, row.label))), claimed.net(row.claim), effect, row.claim.verdict, figures)
+            )
     if strips:
         deltas = {row.claim.delta for row in screen.rows if row.claim.delta}
         title = words.sentence(screen.axis).rstrip(".")

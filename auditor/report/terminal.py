@@ -279,13 +279,8 @@ def forest(page: Page, screen: Screen, *, rows: int, each: int) -> None:
 
     At most ``each`` of an attribute and ``rows`` in all; the others are counted.
     """
-    chosen: list[Row] = []
-    kept: Counter[tuple[str, str]] = Counter()
-    for row in screen.rows:
-        kept[row.model, row.name] += 1
-        if kept[row.model, row.name] <= each and len(chosen) < rows:
-            chosen.append(row)
-    alone = {place for place, n in kept.items() if n == 1}
+    chosen = screen.chosen(rows, each)
+    alone = {place for place, n in Counter((row.model, row.name) for row in screen.rows).items() if n == 1}
     alone = {(r.model, r.name) for r in chosen if (r.model, r.name) in alone and page.size(_named(r, alone)) <= LABEL}
     labels = [_named(row, alone) for row in chosen]
     figures = [_figures(screen, row) for row in chosen]
