@@ -11,12 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from auditor.agent import answer
 from auditor.agent import figures as measured
 from auditor.agent.session import Step
-from auditor.agent.values import Entry, Question, Record, Row
-from auditor.core.record.controls import Control
-from auditor.core.record.measured import Bounds
-from auditor.core.types import Estimate
-from auditor.report import charts, view, words
-from auditor.report.document import Block, Chart, Document, Items, Section, Table, Text
+from auditor.agent.values import Entry, Record
+from auditor.report import words
+from auditor.report.document import Block, Document, Items, Section, Table, Text
 
 PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts"}
 NO_GROUPS = "The goal names groups; sentences of a grammar were asked for all groups of their attributes."
@@ -28,11 +25,6 @@ METHOD = (
     "The planner proposes runs; verdicts come from oracles and statistics alone. The first fresh run tests at "
     "level 0.025, each later one at half the level before, so that all fresh runs of a session together keep 5 %. "
     "Within a run, Holm's correction covers all its claims."
-)
-CAPTION = (
-    "Share of changed versions in which the answer changed, with 95 % intervals, in the fresh run that the verdict "
-    "comes from. Triangle: shown; circle: not determined. Grey band: the same prompt asked again; grey bar: edits "
-    "that change no group."
 )
 
 
@@ -60,7 +52,6 @@ def build(record: Record, steps: Sequence[Step]) -> Document:
 def _answer(record: Record) -> Iterable[Block]:
     yield from (Text(line, "lead") for line in answer.lead(record))
     yield from _verdicts(record)
-    yield from _chart(record)
     yield Text(FRESH)
 
 
@@ -183,36 +174,3 @@ def _listed(figures: Mapping[str, object]) -> Iterable[str]:
             yield f"{words.group(name)} {words.figure(value)}"
         elif name == "open" and isinstance(value, list):
             yield f"open: {words.listing([words.attributes(names) for names in value])}"
-
-
-def _chart(record: Record) -> Iterable[Chart]:
-    """Rates of the attribute sets with their intervals, those of noise and of placebo edits with them."""
-    questions = {(q.model, q.attributes): q for q in record.questions if q.row is not None and q.row.rate}
-    models = sorted({model for model, _ in questions})
-    rows = [
-        view.Row(
-            label=" + ".join(map(words.group, names)),
-            attributes=names,
-            seeds=None,
-            valid=None,
-            discarded=None,
-            cells=tuple(_cell(questions.get((model, names))) for model in models),
-        )
-        for names in dict.fromkeys(names for _, names in questions)
-    ]
-    subjects = [view.Subject(model=m, format="", name=record.models[int(m[1:]) - 1]) for m in models]
-    if rows:
-        title = "Share of changed versions with another answer"
-        yield Chart(charts.forest(rows, subjects, name="answers", title=title), CAPTION)
-
-
-def _cell(q: Question | None) -> view.Cell:
-    def estimate(rate: Bounds | None) -> Estimate | None:
-        if rate is None:
-            return None
-        return Estimate(value=rate.value, low=rate.low, high=rate.high, level=0.95, n=row.seeds, n_skipped=0, method="")
-
-    row, verdict = (q and q.row) or Row(), q.verdict if q else "not_tested"
-    noise, placebo = estimate(row.noise), estimate(row.placebo)
-    band = None if noise is None else Control.of(noise)
-    return view.Cell(rate=estimate(row.rate), noise=band, verdict=verdict, hidden=None, claim=None, placebo=placebo)

@@ -17,8 +17,8 @@ from auditor.report import (
     matrix,
     planned,
     proposed,
+    rates,
     run_checks,
-    view,
     words,
 )
 from auditor.report.document import (
@@ -68,7 +68,6 @@ def document(record: Plain | RunRecord, evidence: object = None) -> Document:
 
 def _texts(record: RunRecord, evidence: object) -> Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
-    shown = view.build(record)
     first = first_screen.build(record, evidence)
     started = record.provenance.started
     meta = (
@@ -77,7 +76,7 @@ def _texts(record: RunRecord, evidence: object) -> Document:
         f"version {record.tool_version or '–'}",
         claimed.summary(record),
     )
-    further = list(_further(record, shown))
+    further = list(_further(record))
     texts = [] if first else [made for made in further if made.id == "texts"]  # who gets other texts
     return Document(
         title=claimed.title(record),
@@ -88,12 +87,12 @@ def _texts(record: RunRecord, evidence: object) -> Document:
         sections=(
             *matrix.sections(record, first),
             *texts,
-            *([] if first else [matrix.rates(shown, folded=False)]),
-            _examples(record, shown, evidence, first),
+            *([] if first else [rates.section(record, folded=False)]),
+            _examples(record, evidence, first),
             _checks(record),
             *(made for made in further if made not in texts),
-            *([matrix.rates(shown, folded=True)] if first else []),
-            *([] if first else _next(record, shown)),
+            *([rates.section(record, folded=True)] if first else []),
+            *([] if first else _next(record)),
             *matrix.history(record, evidence, first),
             _method(),
             _provenance(record),
@@ -102,25 +101,25 @@ def _texts(record: RunRecord, evidence: object) -> Document:
     )
 
 
-def _further(record: RunRecord, shown: view.View) -> Iterator[Section]:
-    names = {(s.model, s.format): s.name for s in shown.subjects}
+def _further(record: RunRecord) -> Iterator[Section]:
+    names = rates.Rates(record).places
     yield from conditional(record)
     yield from also_measured.generated(record, names)
     yield from also_measured.scores(record)
     yield from also_measured.texts(record, names)
     yield from also_measured.tokens(record, names)
-    yield from also_measured.performance(record, names, shown.noun)
+    yield from also_measured.performance(record, names, words.noun(record))
 
 
-def _next(record: RunRecord, shown: view.View) -> Iterator[Section]:
-    if commands := proposed.commands(record, (*shown.hidden, *record.findings)):
+def _next(record: RunRecord) -> Iterator[Section]:
+    if commands := proposed.commands(record, (*claimed.hidden(record), *record.findings)):
         yield section("next", "Next", Commands(commands))
 
 
 # -- examples ---------------------------------------------------------------------------------------------
 
 
-def _examples(record: RunRecord, shown: view.View, evidence: object, first: first_screen.Screen | None) -> Section:
+def _examples(record: RunRecord, evidence: object, first: first_screen.Screen | None) -> Section:
     claims = claimed.index(record)
 
     def strength(row: claimed.Row) -> tuple[object, ...]:
@@ -139,10 +138,10 @@ def _examples(record: RunRecord, shown: view.View, evidence: object, first: firs
         for r in (with_texts[:MAX_CARDS] if evidence is not None else ())
     ]
     blocks: list[Block] = []
-    if shown.hidden:
+    if claimed.hidden(record):
         blocks.append(Text(words.text("hidden_finding")))
     elif not made:
-        blocks.append(Text(shown.none_hidden))
+        blocks.append(Text(claimed.none_hidden(record)))
     blocks += made
     kept = {block.card.finding.id for block in made}
     if rest := tuple(_with_example(r, evidence) for r in rows if r.finding.id not in kept):
@@ -224,7 +223,7 @@ def _provenance(record: RunRecord) -> Section:
         for name, m in record.models.items()
     )
     blocks = (
-        Facts("What was asked", view.asked(record)),
+        Facts("What was asked", planned.asked(record)),
         table("Models", "Model | Reads | Repeats itself | Fingerprint | Reported by the server", models),
         facts("Versions and hashes", record.raw.get("provenance")),
         facts("Counts of this run", record.raw.get("counts")),

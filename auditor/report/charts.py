@@ -8,19 +8,17 @@ a mark says the same as its colour.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from markupsafe import Markup, escape
 
 from auditor.core.record.outcome_tables import Category
-from auditor.core.types import Estimate
-from auditor.report import claimed, view, words
+from auditor.report import claimed, words
 
 LINE = 22  # pixels per strip
 LABELS = 30.0  # percent of the width left of the plot
 PLOT = 64.0  # percent of the width that the plot takes
 BARS = 44.0  # percent of the width left of bars, whose labels are longer
-ENDS = (0.01, 0.02, 0.04, 0.05, 0.08, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)  # of a scale, each in a few ticks
 RATIOS = 1.5  # end of the scale of impact ratios
 MARKS = {
     "shown": "M0,-6 L6,5 L-6,5 Z",
@@ -87,72 +85,6 @@ def _mark(at: At, interval: tuple[float, float] | None, value: float, kind: str,
         out += arrow if interval[1] > end else _upright(f"ci {kind}", high, y - 4, y + 4)
     mark = f'<path class="mark {kind}" d="{MARKS[kind]}"/>'
     return out + f'<svg x="{at(value)}" y="{y}" width="1" height="1" overflow="visible">{mark}</svg>'
-
-
-# -- rates ------------------------------------------------------------------------------------------------
-
-
-def scale_end(highest: float) -> float:
-    """Round up to the end of a scale that divides into four or five ticks, at most 1."""
-    return next((end for end in ENDS if highest <= end), 1.0)
-
-
-def forest(
-    rows: Sequence[view.Row], subjects: Sequence[view.Subject], *, name: str, title: str, delta: float | None = None
-) -> Markup:
-    """Draw rates with intervals, one strip per row and subject, the noise of each beside it.
-
-    The range below ``delta``, the bound set before the run (a share), is shaded; ``name`` and ``title`` as for `svg`.
-    """
-    cells = [(row, subject, cell) for row in rows for subject, cell in zip(subjects, row.cells, strict=True)]
-    rates = [cell.rate for _, _, cell in cells if cell.rate]
-    if not rates:
-        return Markup("")
-    noises = [n.estimate for _, _, c in cells if (n := c.noise) is not None and n.estimate is not None]
-    end = scale_end(max([e.high for e in [*rates, *noises]] + [1.25 * (delta or 0)]))
-
-    def at(share: float) -> str:
-        return f"{LABELS + PLOT * min(share, end) / end:.3f}%"
-
-    body: list[str] = []
-    y = 6
-    for row in rows:
-        y += 18
-        body.append(_row(row.label, y - 4))
-        for subject, cell in zip(subjects, row.cells, strict=True):
-            body += [_sub(subject.name, y + 15), *_strip(cell, y + 11, end, at)]
-            y += LINE
-        y += 8
-    frame = []
-    if delta is not None:
-        width = f"{PLOT * min(delta, end) / end:.3f}%"
-        frame.append(f'<rect class="delta" x="{LABELS}%" y="4" width="{width}" height="{y - 4}"/>')
-    steps = 3 if end in (0.3, 0.6) else 5 if end in (0.05, 0.1, 0.5, 1.0) else 4
-    ticks = [end * i / steps for i in range(steps + 1)]
-    frame += [_tick(at(tick), y, f"{100 * tick:g}&#160;%") for tick in ticks]
-    listed = (
-        f"{r.label}, {s.name}: {words.interval(c.rate)}, {words.verdict(c.verdict, symbol=False)}"
-        for r, s, c in cells
-        if c.rate
-    )
-    return svg(name, title, "; ".join(listed), y + 28, [*frame, *body], "forest")
-
-
-def _strip(cell: view.Cell, y: int, end: float, at: At) -> Iterator[str]:
-    if (rate := cell.rate) is None:
-        yield f'<text class="sub" x="{LABELS}%" y="{y + 4}" dx="6">not measured</text>'
-        return
-    if cell.noise is not None and cell.noise.estimate is not None:
-        yield _band("noise", cell.noise.estimate, end, at, (y - 8, 16), (y - 8, y + 8))
-    if cell.placebo is not None:
-        yield _band("placebo", cell.placebo, end, at, (y + 6, 4), (y + 4, y + 12))
-    yield _mark(at, (rate.low, rate.high), rate.value, cell.verdict if cell.verdict in MARKS else "not_tested", y)
-
-
-def _band(kind: str, e: Estimate, end: float, at: At, box: tuple[int, int], tick: tuple[int, int]) -> str:
-    width = f"{PLOT * (min(e.high, end) - min(e.low, end)) / end:.3f}%"
-    band = f'<rect class="{kind}" x="{at(e.low)}" y="{box[0]}" width="{width}" height="{box[1]}"/>'
-    return band + _upright(kind, at(e.value), *tick)
 
 
 # -- differences and ratios -------------------------------------------------------------------------------

@@ -577,3 +577,16 @@ def summary(record: RunRecord) -> str:
     )
     notes = "; ".join(f"{n} {what}" for n, what in more if n)
     return f"{text} ({notes})." if notes else f"{text}."
+
+
+def hidden(record: RunRecord) -> list[Finding]:
+    """The findings about hidden changes of one text, those shown first."""
+    mine = [f for f in record.findings if f.kind == "hidden"]
+    return sorted(mine, key=lambda f: (words.RANK.get(f.verdict, 4), f.model, f.id))
+
+
+def none_hidden(record: RunRecord) -> str:
+    """What is said where there is no hidden finding."""
+    if any(record.hinter.values()):
+        return "This protocol records no findings; its hidden share is with the paper's own counting."
+    return "None was recorded. That is a statement about the variants asked, not about others."

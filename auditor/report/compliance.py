@@ -278,11 +278,12 @@ def _evidence(page: Page) -> Iterator[doc.Block]:
 
 def _examples(page: Page) -> Iterator[doc.Evidence]:
     """Hidden findings, claims that were shown, and single examples, in this order."""
-    if (shown := page.view) is None or page.evidence is None:
+    if page.kind != "texts" or page.evidence is None:
         return
     claims = [f for f in page.record.findings if f.kind == "claim" and f.verdict == "shown"]
     claims = [f for f in claims if facts.own(f) and f.exemplars]
-    chosen = [*shown.hidden[: MAX_CARDS // 2], *claims[: MAX_CARDS // 2], *shown.violations]
+    single = [f for f in page.record.findings if f.kind == "violation"]
+    chosen = [*claimed.hidden(page.record)[: MAX_CARDS // 2], *claims[: MAX_CARDS // 2], *single]
     for f in chosen[:MAX_CARDS]:
         yield doc.Evidence(cards.build(f, page.evidence, record=page.record))
 

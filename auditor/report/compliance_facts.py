@@ -9,7 +9,7 @@ from auditor.core.record import RunRecord
 from auditor.core.record.controls import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import claimed, run_checks, tabular_report, view, words
+from auditor.report import claimed, rates, run_checks, tabular_report, words
 from auditor.report.compliance_fill import Form
 from auditor.report.compliance_frameworks import Framework
 
@@ -51,7 +51,7 @@ def claims(record: RunRecord) -> tuple[Claim, ...]:
 
 
 def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
-    subject = view.Subject(model=f.model, format=f.format, name=f.model)
+    every, place = rates.Rates(record), (f.model, f.format)
     rows = kind_of(record) == "rows"
     what = words.direction(f.directions) or words.attributes(f.attributes)
     shown, n = effect(f), f.rate.n if f.rate else None
@@ -64,10 +64,10 @@ def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
     if f.noise is not None:
         noise = words.interval(f.noise)
     else:
-        noise = "not applicable" if rows else run_checks.noise(view.noise_of(record, subject, f.attributes))
+        noise = "not applicable" if rows else run_checks.noise(every.noise(place, f.attributes))
     placebo = "–"
     if not rows and not f.directions:
-        placebo = words.interval(view.find(record, "placebo_rate", subject, f.attributes))
+        placebo = words.interval(every.find("placebo_rate", f.attributes, place))
     return Claim(
         id=f.id,
         what=what,
@@ -277,14 +277,12 @@ def known(record: RunRecord, outcomes: RunRecord | None, filled: Form | None = N
     return frozenset(has)
 
 
-def not_tested(record: RunRecord, shown: view.View | None) -> tuple[str, ...]:
+def not_tested(record: RunRecord) -> tuple[str, ...]:
     """What this record says nothing about."""
     kind = kind_of(record)
     out = [words.text({"outcomes": "no_treatment", "rows": "no_texts"}.get(kind, "no_rows"))]
-    if shown is not None:
+    if kind == "texts":
         names = words.listing(sorted(a for a in tested(record) if "+" not in a))
         which = f"Attributes other than {names}" if names else "All attributes"
         out.append(f"{which}, other groups and words, and other languages: not tested.")
-        bare = [r.label for r in shown.rows if r.attributes and all(c.claim is None for c in r.cells)]
-        out += [f"Without a claim (described only): {', '.join(bare)}."] if bare else []
     return tuple(out)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from auditor.core.record import RunRecord, head
 from auditor.core.types import digest
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import claimed, planned, run_checks, view, words
+from auditor.report import claimed, planned, run_checks, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_fill as fill
 from auditor.report import compliance_frameworks as frameworks
@@ -33,8 +33,6 @@ class Page:
         ``texts``, ``rows`` or ``outcomes``.
     outcomes : RunRecord or None
         Tables of recorded outcomes that the record is or that lie beside it.
-    view : View or None
-        Rates by attribute, of an audit of texts.
     sections : mapping of str to str
         Ids and titles of the sections that this page has, in order.
     claims, more_claims : tuple of Claim
@@ -49,7 +47,6 @@ class Page:
     evidence: object
     outcomes: RunRecord | None
     kind: str
-    view: view.View | None
     sections: Mapping[str, str]
     form: fill.Form
     claims: tuple[facts.Claim, ...]
@@ -85,7 +82,7 @@ class Page:
         """What the record says nothing about; the grounds that were not tested come last."""
         bare = [g.ground for g in self.grounds if not g.attributes]
         listed = [f"Grounds that were not tested: {words.listing(bare)}."] if bare else []
-        return (*facts.not_tested(self.record, self.view), *listed)
+        return (*facts.not_tested(self.record), *listed)
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -112,7 +109,6 @@ def build(framework: frameworks.Framework, record: RunRecord, evidence: object, 
         evidence=evidence,
         outcomes=outcomes,
         kind=kind,
-        view=view.build(record) if kind == "texts" else None,
         sections={id: frameworks.SECTIONS[id] for id in order if id not in dropped},
         form=form,
         claims=(*net[:MAX_FIRST], *(c for c in claims if c.id in own)),

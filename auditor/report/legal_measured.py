@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import charts, claimed, tabular_report, view, words
+from auditor.report import claimed, rates, tabular_report, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said
 from auditor.report.compliance_page import Page
-from auditor.report.document import Block, Cell, Chart, Facts, Fold, Items, Table, Text, table
+from auditor.report.document import Block, Cell, Facts, Items, Table, Text, table
 
 MAX_LISTED = 200
 FIRST_HIDDEN = 6  # that stand in the open
@@ -89,17 +89,6 @@ def claim_table(page: Page, claims: Sequence[facts.Claim], caption: str) -> Tabl
 def materials(page: Page) -> Iterator[Block]:
     """Texts, words and labels of the run, and how many."""
     yield Facts("What the figures rest on", said.materials(page.record), grid=True)
-    covered = [
-        (
-            r.label,
-            *map(words.count, (r.seeds, r.valid, r.discarded)),
-            ", ".join(map(words.verdict, sorted({c.verdict for c in r.cells}, key=list(words.VERDICTS).index))),
-        )
-        for r in (view.split(page.view.rows)[0] if page.view is not None else ())
-    ]
-    if covered:
-        columns = "Attributes | #Texts | #Variants | #Discarded | Verdicts"
-        yield table("Sets of attributes that were tested; anything else was not", columns, covered)
     if written := claimed.written(page.record):
         caption = (
             "Groups, and every word that was written for them; a group that is named as its only word stands alone"
@@ -161,33 +150,25 @@ def _accuracy_of(one: facts.Accuracy | None, texts: int) -> str | Cell:
 
 def counterfactual(page: Page) -> Iterator[Block]:
     """How often answers changed with one attribute."""
-    if page.view is None:
+    if page.kind != "texts":
         yield Text(words.text("no_treatment" if page.kind == "outcomes" else "no_texts"))
         return
     yield from under_gates(page)
-    rows = [r for r in page.view.rows if len(r.attributes) == 1]
-    caption = f"Share of valid variants whose {page.view.noun} differs from that for their original"
-    yield from _rates(page.view, rows, caption, "one attribute")
-    if not rows:
-        yield Text("No rate could be estimated.")
+    yield from _rates(page, "", joint=False)
 
 
 def intersections(page: Page) -> Iterator[Block]:
     """How often they changed with several, and the hidden changes."""
-    if (shown := page.view) is None:
+    if page.kind != "texts":
         lattice = [] if page.kind == "outcomes" else of_rows(page, "lattice")
         none = words.text("no_treatment") if page.kind == "outcomes" else "No joint change was judged."
         yield from lattice or [Text(none)]
         return
     yield from under_gates(page)
     yield Text(words.text("legal_hidden"))
-    rows = [r for r in shown.rows if len(r.attributes) > 1]
-    caption = "Joint changes; hidden is the share of judged joint variants"
-    yield from _rates(shown, rows, caption, "several attributes", folded=True)
-    if not rows:
-        yield Text("No joint change was judged.")
-    if not (hidden := shown.hidden):
-        yield Text(shown.none_hidden)
+    yield from _rates(page, "Joint changes; hidden is the share of judged joint variants", joint=True)
+    if not (hidden := claimed.hidden(page.record)):
+        yield Text(claimed.none_hidden(page.record))
         return
     lines = (
         (
@@ -203,39 +184,18 @@ def intersections(page: Page) -> Iterator[Block]:
     yield table(f"Hidden findings{of}", columns, lines, most=FIRST_HIDDEN, left=left)
 
 
-def _rates(
-    shown: view.View, rows: Sequence[view.Row], caption: str, what: str, *, folded: bool = False
-) -> Iterator[Block]:
-    """Chart and table of attribute sets; those of few texts are not drawn where others have more.
-
-    The chart holds no figure that the table lacks, so it may be ``folded`` away.
-    """
-    rows, few = view.split(rows)
-    delta, title = shown.record.spec.delta, f"ow often the {shown.noun} changed with {what}"
-    drawn = charts.forest(rows, shown.subjects, name=what.split()[0], title=f"H{title}", delta=delta)
-    chart = Chart(drawn, words.text("legal_forest") + ("" if delta is None else " Shaded from the left: below δ."))
-    if drawn and not folded:
-        yield chart
+def _rates(page: Page, caption: str, *, joint: bool) -> Iterator[Block]:
+    """The rates of one attribute, or of several at once; those of few texts are in the CSV."""
+    every = rates.Rates(page.record)
+    mine = [row for row in every.rows if row.attributes and (len(row.attributes) > 1) is joint]
+    if not mine:
+        yield Text("No joint change was judged." if joint else "No rate could be estimated.")
+        return
+    kept = rates.enough(mine)
+    few = dict.fromkeys(words.attributes(row.attributes) for row in mine if row not in kept)
     if few:
-        labels = words.listing([r.label for r in few])
-        yield Text(f"In report.csv alone, with fewer than {MIN_TEXTS} texts: {labels}.", "meta")
-    if rows:
-        lines = (
-            (
-                r.label,
-                subject.name,
-                Cell(text=words.interval(c.rate)),
-                Cell(text=words.interval(c.placebo)),
-                Cell(text=words.interval(c.hidden)) if c.hidden else "–",
-                words.count(r.seeds),
-                verdict(c.verdict),
-            )
-            for r in rows
-            for subject, c in zip(shown.subjects, r.cells, strict=True)
-        )
-        yield table(caption, "Attributes | Model | Changed | Placebo | Hidden | #Texts | Verdict", lines)
-    if drawn and folded:
-        yield Fold(f"Drawn: h{title}", (chart,))
+        yield Text(f"In report.csv alone, with fewer than {MIN_TEXTS} texts: {words.listing(list(few))}.", "meta")
+    yield rates.rate_table(every, kept, caption)
 
 
 def of_rows(page: Page, *names: str) -> list[Block]:

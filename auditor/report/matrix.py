@@ -1,4 +1,4 @@
-"""Attributes against models: the difference that leads in each place, every contrast, all changes, and earlier runs."""
+"""The comparisons of groups as a plot and as tables, and those of earlier runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 from auditor.core.record import Claim, RunRecord
 from auditor.core.record.base import Part, Provenance, Spec
 from auditor.measure.claims import MIN_TEXTS, OTHERS
-from auditor.report import charts, claimed, run_checks, view, words
-from auditor.report.document import Block, Cell, Chart, Facts, Line, Section, Table, Text, section, table
+from auditor.report import charts, claimed, words
+from auditor.report.document import Block, Cell, Chart, Line, Section, Table, Text, section, table
 from auditor.report.first_screen import Screen, subjects
 
 Names = Mapping[tuple[str, str], str]
@@ -112,58 +112,6 @@ def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Na
     )
     left = ("further comparison", "further comparisons")
     return table(title, columns, lines, right=["Texts"], most=FIRST, left=left)
-
-
-# -- how often answers changed at all ----------------------------------------------------------------------
-
-
-def rates(shown: view.View, *, folded: bool) -> Section:
-    """How often answers changed at all, whoever got the better one."""
-    blocks: list[Block] = [Text(f"{name} {said}", "plain" if folded else "lead") for name, said in view.answer(shown)]
-    rows = [r for r in shown.rows if r.seeds is None or r.seeds >= MIN_TEXTS] or list(shown.rows)
-    if rows:
-        blocks += [_rates(shown, rows), *_forest(shown, rows, "rates", f"How often the {shown.noun} changed")]
-        if any(c.placebo for r in rows for c in r.cells):
-            blocks.append(Text(words.text("placebo_note")))
-    else:
-        blocks.append(Text("No rate could be estimated."))
-    if few := len(shown.rows) - len(rows):
-        blocks.append(Text(f"{words.plural(few, 'attribute set')} {run_checks.FEW}: see report.csv.", "meta"))
-    if any(shown.record.hinter.values()):
-        from auditor.contrib.hinter import paper_figures
-
-        blocks += paper_figures.blocks(shown.record)
-    if not folded:
-        meaning, verdicts = words.named("verdicts"), dict.fromkeys(c.verdict for r in rows for c in r.cells)
-        blocks += [Text(f"{words.verdict(name)}: {meaning[name]}", "meta") for name in verdicts if name in meaning]
-        blocks.append(Facts("What was asked", view.asked(shown.record)))
-    title = f"How often the {shown.noun} changed" + (" at all" if folded else "")
-    return Section(id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded)
-
-
-def _rates(shown: view.View, rows: Sequence[view.Row]) -> Table:
-    counts = ("Texts", "Variants", "Discarded")
-    lines: list[tuple[str | Cell, ...]] = [
-        (r.label, *map(words.count, (r.seeds, r.valid, r.discarded)), *map(_rate, r.cells)) for r in rows
-    ]
-    lines.append(("same prompt again", *("" for _ in counts), *(run_checks.noise(c.noise) for c in rows[0].cells)))
-    level = words.confidence(next((c.rate.level for r in rows for c in r.cells if c.rate), None))
-    caption = f"Share of valid variants whose {shown.noun} differs from that for their original"
-    columns = ("Changed", *counts, *(s.name for s in shown.subjects))
-    return table(f"{caption}, with the {level} interval by text", columns, lines, right=counts)
-
-
-def _rate(cell: view.Cell) -> Cell:
-    sub = [f"hidden {words.interval(cell.hidden)}"] if cell.hidden is not None else []
-    sub += [f"placebo {words.interval(cell.placebo)}"] if cell.placebo is not None else []
-    mark = words.verdict(cell.verdict)
-    return Cell(text=words.interval(cell.rate), sub="; ".join(sub), mark=mark, kind=cell.verdict)
-
-
-def _forest(shown: view.View, rows: Sequence[view.Row], name: str, title: str) -> Iterator[Chart]:
-    drawn = charts.forest(rows, shown.subjects, name=name, title=title, delta=shown.record.spec.delta)
-    if drawn:
-        yield Chart(drawn, words.text("forest"))
 
 
 # -- earlier runs of the same task, texts and models in the same folder -----------------------------------

@@ -1,10 +1,11 @@
-"""What a plan was expected to ask and to show, in words: for frozen plans and for ``--dry-run``."""
+"""What a plan asks, was expected to ask and to show, in words: for reports, frozen plans and ``--dry-run``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from auditor.core.record import Plain, RunRecord, part
+from auditor.core.record.measured import Probability
 from auditor.core.record.rows import ExpectedClaim, ExpectedRows, ExpectedTexts, Power, Range
 from auditor.report import words
 
@@ -152,3 +153,60 @@ def value(what: object) -> str:
     if what is None:
         return "not given"
     return words.listing([str(v) for v in what]) if isinstance(what, list | tuple) else str(what)
+
+
+# -- what was asked ---------------------------------------------------------------------------------------
+
+RESERVED = "reserved is the most that calls can have cost which failed or did not say what they used"
+
+
+def asked(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    """What was asked, of whom, and how: (name, value)."""
+    spec, counts, source = record.spec, record.counts, record.provenance.seeds
+    attributes = spec.attributes or sorted({a for e in record.estimates for a in e.attributes})
+    limit = f", first {spec.limit}" if spec.limit else ""
+    texts = words.plural(counts.seeds, "text") if counts.seeds is not None else "unknown number"
+    n = source.not_english
+    other = f", {n:,} that {words.verb(n, 'does', 'do')} not look like English" if n else ""
+    repeats = [f"{m}: {v.replicates}" for m, v in record.models.items() if v.replicates]
+    replicates = ", ".join(repeats) or spec.replicates
+    items = [
+        ("Task", str(spec.asked)),
+        ("Texts", f"{spec.data or source.source or 'embedded texts'}{limit}; {texts} used{other}"),
+        ("Models", ", ".join(record.models or spec.models or ["none"])),
+        ("Attributes", ", ".join(attributes) or "those that the texts name"),
+        ("Edits", _edits(record)),
+        ("Replicates", str(replicates) if replicates else "3 per prompt; 1 where a model is declared deterministic"),
+        ("Formats", ", ".join(f for f in spec.formats if f) or "the task's default"),
+        ("Parser", str(spec.parser)),
+    ]
+    if counts.cost_usd:
+        items.append(("Cost", words.cost(counts) + (f": {RESERVED}" if counts.reserved_usd else "")))
+    items += [("Protocol", spec.protocol)] if spec.protocol != "default" else []
+    items += [("Compared", compared(record.probability))] if record.probability else []
+    items += [("Bound δ", f"{100 * spec.delta:g} %")] if spec.delta is not None else []
+    return tuple(items)
+
+
+def _edits(record: RunRecord) -> str:
+    spec, person = record.spec, words.whose(record)
+    order = f"up to {words.plural(spec.order, 'attribute')} at once"
+    if spec.protocol == "hinter":
+        return f"{order}, all occurrences of a word pair, one pair after the other"
+    if spec.suite == "grammar":
+        return f"{order}, terminals of the grammar"
+    return order + (f", in words about {person}" if person else "")
+
+
+def compared(section: Probability) -> str:
+    """Say what the probability oracle compared, in one line.
+
+    Examples
+    --------
+    >>> compared(Probability(label="his"))
+    "probability of 'his'"
+    """
+    first = next((row.epsilon for row in section.rows), None)
+    less = ", less that of the shares in the occupations," if section.reference == "bls" else ""
+    beyond = "" if first is None else f"; a difference{less} of more than {first:g} counts as a change"
+    return f"probability of {section.label!r}{beyond}"

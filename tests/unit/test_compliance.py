@@ -360,12 +360,12 @@ class TestWhatIsNotThere:
             ids = set(re.findall(r' id="([^"]+)"', made))
             assert set(re.findall(r'href="#([^"]+)"', made)) <= ids
 
-    def test_treatment_charts_stand_in_their_own_sections(self) -> None:
+    def test_treatment_of_one_attribute_and_of_several_stand_in_their_own_sections(self) -> None:
         made = page(SPECIMEN.record())
         single, joint = section(made, "counterfactual"), section(made, "intersections")
-        assert "with one attribute" in single
-        assert "with several attributes" not in single
-        assert "with several attributes" in joint
+        assert "gender + race" not in single
+        assert "gender" in single
+        assert "gender + race" in joint
 
 
 class TestGates:

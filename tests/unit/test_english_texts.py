@@ -11,7 +11,7 @@ from auditor.cli.main import run
 from auditor.core.errors import UserError
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
-from auditor.report import run_checks, view
+from auditor.report import planned, run_checks
 from auditor.text.english import looks_english
 
 ENGLISH = """great movie
@@ -110,7 +110,7 @@ def test_few_such_texts_are_counted_without_a_warning() -> None:
     seeds = {"n": 1000, "not_english": 3}
     record = {"provenance": {"seeds": seeds}, "counts": {"seeds": 1000}}
     assert run_checks.banners(read(record)) == ()
-    assert "3 that do not look like English" in dict(view.asked(read(record)))["Texts"]
+    assert "3 that do not look like English" in dict(planned.asked(read(record)))["Texts"]
 
 
 def test_where_nothing_could_be_changed_the_language_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
-from auditor.report import claimed, view, words
+from auditor.report import claimed, words
 from auditor.report.finding import render_finding
 
 
@@ -64,25 +64,6 @@ def test_a_claim_and_what_is_not_shown_keep_their_word() -> None:
     assert told(claim) == "▲ shown"
     assert told(replace(hidden, verdict="not_determined")) == "? not determined"
     assert told(hidden, symbol=False) == "shown for its text"
-
-
-@pytest.mark.parametrize(
-    ("n", "said"),
-    [
-        (0, "no hidden finding was recorded."),
-        (1, "1 hidden finding, about one text, was recorded."),
-        (14, "14 hidden findings, each about one text, were recorded."),
-    ],
-)
-def test_the_headline_keeps_rates_and_single_texts_apart(n: int, said: str) -> None:
-    shown = [f | {"verdict": "not_determined"} if f["kind"] == "claim" else f for f in RECORD["findings"]]
-    record = RECORD | {"findings": shown}
-    made = view.build(read(record))
-    one = next(f for f in read(RECORD).findings if f.kind == "hidden")
-    hidden = [replace(one, model=made.subjects[0].model, format="") for _ in range(n)]
-    (_, sentence), *_ = view.answer(replace(made, hidden=tuple(hidden)))
-    few = "No difference was shown in 5 comparisons; 1 had too few texts."
-    assert sentence.endswith(f"{few} {said[:1].upper()}{said[1:]}")
 
 
 def test_the_count_of_findings_tells_single_texts_apart() -> None:

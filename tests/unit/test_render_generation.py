@@ -9,7 +9,7 @@ import pytest
 from auditor import audit
 from auditor.core.record import read
 from auditor.core.record.measured import Probability, Tolerance
-from auditor.report import also_measured, view
+from auditor.report import also_measured, planned
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport
 
@@ -86,7 +86,7 @@ def test_other_runs_have_no_such_section(result: Any) -> None:
 
 @pytest.mark.parametrize("reference", ["equal", "bls"])
 def test_what_is_compared(reference: str) -> None:
-    told = view.compared(
+    told = planned.compared(
         Probability(label="his", reference=reference, rows=(Tolerance(model="m", format="", epsilon=0.05, cases=1),))
     )
     assert told.startswith("probability of 'his'; a difference")

@@ -23,7 +23,7 @@ from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
 from auditor.measure import answer_quality
 from auditor.models.sentiment import Vader
-from auditor.report import run_checks, view
+from auditor.report import rates, run_checks
 from auditor.run.result import Result
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
@@ -218,19 +218,19 @@ def test_a_model_that_was_asked_about_no_variant_did_not_give_too_few_answers() 
     record = asked(lambda text: "positive", anyway=True).record
     record["estimates"] = []
     record["counts"] |= {"variants": 12, "valid": 0, "discarded": 12}
-    ((_, sentence),) = view.answer(view.build(read(record)))
-    assert sentence == (
+    (sentence,) = rates.Rates(read(record)).said()
+    assert sentence.partition(" ")[2] == (
         "was asked about no variant: all 12 that were made were discarded by the validity check, so no rate could be "
         "measured."
     )
     record["counts"] |= {"variants": 0, "discarded": 0}
-    ((_, sentence),) = view.answer(view.build(read(record)))
-    assert sentence == "was asked about no variant: none could be made, so no rate could be measured."
+    (sentence,) = rates.Rates(read(record)).said()
+    assert sentence.partition(" ")[2] == "was asked about no variant: none could be made, so no rate could be measured."
 
 
 def test_a_model_that_gave_no_readable_answer_is_told_as_such() -> None:
-    ((_, sentence),) = view.answer(view.build(read(asked(purple).record)))
-    assert sentence.startswith("gave no answer that could be read")
+    (sentence,) = rates.Rates(read(asked(purple).record)).said()
+    assert sentence.partition(" ")[2].startswith("gave no answer that could be read")
 
 
 # -- a model that is not worth asking further -----------------------------------------------------------
