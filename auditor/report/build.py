@@ -12,12 +12,12 @@ from auditor.measure.claims import MIN_TEXTS
 from auditor.report import (
     also_measured,
     cards,
+    change_rates,
     claimed,
     first_screen,
     matrix,
     planned,
     proposed,
-    rates,
     run_checks,
     words,
 )
@@ -87,11 +87,11 @@ def _texts(record: RunRecord, evidence: object) -> Document:
         sections=(
             *matrix.sections(record, first),
             *texts,
-            *([] if first else [rates.section(record, folded=False)]),
+            *([] if first else [change_rates.section(record, folded=False)]),
             _examples(record, evidence, first),
             _checks(record),
             *(made for made in further if made not in texts),
-            *([rates.section(record, folded=True)] if first else []),
+            *([change_rates.section(record, folded=True)] if first else []),
             *([] if first else _next(record)),
             *matrix.history(record, evidence, first),
             _method(),
@@ -102,7 +102,7 @@ def _texts(record: RunRecord, evidence: object) -> Document:
 
 
 def _further(record: RunRecord) -> Iterator[Section]:
-    names = rates.Rates(record).places
+    names = change_rates.Rates(record).places
     yield from conditional(record)
     yield from also_measured.generated(record, names)
     yield from also_measured.scores(record)

@@ -9,7 +9,7 @@ from auditor.core.record import RunRecord
 from auditor.core.record.controls import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import claimed, rates, run_checks, tabular_report, words
+from auditor.report import change_rates, claimed, run_checks, tabular_report, words
 from auditor.report.compliance_fill import Form
 from auditor.report.compliance_frameworks import Framework
 
@@ -51,7 +51,7 @@ def claims(record: RunRecord) -> tuple[Claim, ...]:
 
 
 def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
-    every, place = rates.Rates(record), (f.model, f.format)
+    every, place = change_rates.Rates(record), (f.model, f.format)
     rows = kind_of(record) == "rows"
     what = words.direction(f.directions) or words.attributes(f.attributes)
     shown, n = effect(f), f.rate.n if f.rate else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import claimed, rates, tabular_report, words
+from auditor.report import change_rates, claimed, tabular_report, words
 from auditor.report import compliance_facts as facts
 from auditor.report import compliance_page as said
 from auditor.report.compliance_page import Page
@@ -186,16 +186,16 @@ def intersections(page: Page) -> Iterator[Block]:
 
 def _rates(page: Page, caption: str, *, joint: bool) -> Iterator[Block]:
     """The rates of one attribute, or of several at once; those of few texts are in the CSV."""
-    every = rates.Rates(page.record)
+    every = change_rates.Rates(page.record)
     mine = [row for row in every.rows if row.attributes and (len(row.attributes) > 1) is joint]
     if not mine:
         yield Text("No joint change was judged." if joint else "No rate could be estimated.")
         return
-    kept = rates.enough(mine)
+    kept = change_rates.enough(mine)
     few = dict.fromkeys(words.attributes(row.attributes) for row in mine if row not in kept)
     if few:
         yield Text(f"In report.csv alone, with fewer than {MIN_TEXTS} texts: {words.listing(list(few))}.", "meta")
-    yield rates.rate_table(every, kept, caption)
+    yield change_rates.rate_table(every, kept, caption)
 
 
 def of_rows(page: Page, *names: str) -> list[Block]:

@@ -19,7 +19,7 @@ from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import build, cards, charts, claimed, proposed, rates
+from auditor.report import build, cards, change_rates, charts, claimed, proposed
 from auditor.report.build import MAX_CARDS
 from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport, choices
@@ -196,7 +196,7 @@ def test_noise_rows_add_no_column() -> None:
             "estimate": SPECIMEN.estimate(0.003, 0.0004, 0.011, 305),
         }
     )
-    assert [*rates.Rates(read(record)).places.values()] == ["reviews", "vader"]
+    assert [*change_rates.Rates(read(record)).places.values()] == ["reviews", "vader"]
 
 
 def test_lattice_has_four_cells_in_order() -> None:
@@ -363,9 +363,12 @@ def few_seeds(*sets: tuple[str, ...]) -> dict[str, Any]:
 
 def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     record = few_seeds(("age",), ("age", "race"))
-    every = rates.Rates(read(record)).rows
-    assert {r.attributes for r in every} - {r.attributes for r in rates.enough(every)} == {("age",), ("age", "race")}
-    assert rates.enough(every) == list(rates.Rates(read(SPECIMEN.record())).rows)
+    every = change_rates.Rates(read(record)).rows
+    assert {r.attributes for r in every} - {r.attributes for r in change_rates.enough(every)} == {
+        ("age",),
+        ("age", "race"),
+    }
+    assert change_rates.enough(every) == list(change_rates.Rates(read(SPECIMEN.record())).rows)
     text = " ".join(TerminalReport(full=True).render(record, SPECIMEN.evidence()).split())
     told = "2 attribute sets on fewer than six texts: see report.csv."
     assert told in text
@@ -515,7 +518,7 @@ def test_rates_stand_before_findings_and_they_before_checks() -> None:
 
 
 def test_rates_by_kind_and_by_direction_stand_in_the_csv_alone() -> None:
-    rows = rates.Rates(read(SPECIMEN.record())).rows
+    rows = change_rates.Rates(read(SPECIMEN.record())).rows
     assert len({(r.attributes, r.name) for r in rows}) == len(rows)
     assert rows[-1].attributes == ("nationality", "race")
 
@@ -524,4 +527,4 @@ def test_several_formats_have_names_of_their_own() -> None:
     record = SPECIMEN.record()
     extra = [dict(e, format="plain") for e in record["estimates"] if e["model"] == "vader"]
     record["estimates"] += extra
-    assert [*rates.Rates(read(record)).places.values()] == ["reviews", "vader, bare", "vader, plain"]
+    assert [*change_rates.Rates(read(record)).places.values()] == ["reviews", "vader, bare", "vader, plain"]

@@ -23,7 +23,7 @@ from auditor.core.registry import RENDERERS
 from auditor.core.types import Request
 from auditor.measure import answer_quality
 from auditor.models.sentiment import Vader
-from auditor.report import rates, run_checks
+from auditor.report import change_rates, run_checks
 from auditor.run.result import Result
 
 TEXTS = ["My mother is a doctor.", "His Black sister is kind.", "Her Indian brother sings in a choir."]
@@ -218,18 +218,18 @@ def test_a_model_that_was_asked_about_no_variant_did_not_give_too_few_answers() 
     record = asked(lambda text: "positive", anyway=True).record
     record["estimates"] = []
     record["counts"] |= {"variants": 12, "valid": 0, "discarded": 12}
-    (sentence,) = rates.Rates(read(record)).said()
+    (sentence,) = change_rates.Rates(read(record)).said()
     assert sentence.partition(" ")[2] == (
         "was asked about no variant: all 12 that were made were discarded by the validity check, so no rate could be "
         "measured."
     )
     record["counts"] |= {"variants": 0, "discarded": 0}
-    (sentence,) = rates.Rates(read(record)).said()
+    (sentence,) = change_rates.Rates(read(record)).said()
     assert sentence.partition(" ")[2] == "was asked about no variant: none could be made, so no rate could be measured."
 
 
 def test_a_model_that_gave_no_readable_answer_is_told_as_such() -> None:
-    (sentence,) = rates.Rates(read(asked(purple).record)).said()
+    (sentence,) = change_rates.Rates(read(asked(purple).record)).said()
     assert sentence.partition(" ")[2].startswith("gave no answer that could be read")
 
 
