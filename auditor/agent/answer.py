@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from auditor.agent import figures as measured
-from auditor.agent.session import LABELS
+from auditor.agent.settings import LABELS
 from auditor.agent.values import Question, Record, Row
 from auditor.core.types import VERDICTS
 from auditor.report import words

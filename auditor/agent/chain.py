@@ -78,7 +78,7 @@ class Chain:
                     f"{type(planner).__name__}"
                 )
             self._model = parts.bare(planner)
-        if settings.limits.planner_max_cost is not None and self._price is None:
+        if settings.record.limits.planner_max_cost is not None and self._price is None:
             raise ConfigError(
                 "--planner-max-cost is set, but the planner's price is not known. Limit it with --planner-max-calls."
             )
@@ -94,7 +94,7 @@ class Chain:
             self._model, tools=_tools(session), system_prompt=SYSTEM, middleware=[self._guard(session)]
         )
         messages = {"messages": [{"role": "user", "content": _opening(session)}]}
-        most = session.settings.limits.planner_max_calls
+        most = session.record.limits.planner_max_calls
         try:
             agent.invoke(messages, config={"recursion_limit": 4 * most + 10})
         except _Stop as stop:
@@ -135,7 +135,7 @@ class Chain:
 
     def _reserved(self, session: Session, request: object) -> float:
         """The most that the next call can cost, once it is granted."""
-        limits, left = session.settings.limits, session.left().seconds
+        limits, left = session.record.limits, session.left().seconds
         if ended := _ended(session):
             raise _Stop(ended)
         if left is not None and left <= 0:
@@ -170,7 +170,7 @@ def _ended(session: Session) -> str:
 
 
 def _opening(session: Session) -> str:
-    goal = session.settings.goal
+    goal = session.record.goal
     read = {"attributes": goal.attributes, "groups": dict(goal.groups), "changes": goal.changes, "order": goal.order}
     return json.dumps(
         {

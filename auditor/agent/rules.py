@@ -49,7 +49,7 @@ class Rules:
     """Plans a session by rules; `go` runs it to its end."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self.goal = session, session.settings.goal
+        self.session, self.goal = session, session.record.goal
         self.base = Request(
             purpose="pilot", texts=1, attributes=self.goal.attributes, groups=self.goal.changes, order=self.goal.order
         )

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from auditor import run as pipeline
-from auditor._version import __version__
 from auditor.agent import figures as measured
 from auditor.agent import texts
 from auditor.agent.settings import Refused, Settings
@@ -29,7 +28,6 @@ from auditor.agent.values import Entry, Fixed, Left, Options, Record, Request, S
 from auditor.core.errors import ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
-from auditor.core.secrets import hidden
 from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
 from auditor.store.disk import check_format, hold, new_folder, read_json, write_json, write_texts
@@ -49,7 +47,6 @@ OVERLAP = 0.05
 GONE = "the client went away"
 UNFINISHED = ("running", "interrupted")
 INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
-LABELS = 12  # of the task, that the record names
 OF_TEXTS = ("text_column", "label_column", "id_column", "source_column", "limit")  # the session reads them, once
 Step = dict[str, Any]  # kind, reason, and figures by name
 
@@ -161,28 +158,15 @@ class Session:
         path: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from auditor import tasks
-
         self.settings, self.observe, self.lock = settings, observe, RLock()
+        self.task, self.record = settings.task, settings.record
         self.runs: list[Entry] = []
         self.finished: str | None = None
         self._generated: set[str] = set()
-        self.task = tasks.load(settings.goal.task)
         source, seeds = texts.read(settings, self.task)
-        self.pool = texts.Pool.of(seeds, settings.seed)
-        options = settings.options
-        common = options.common | {k: hidden(v) for k, v in options.common.items() if k == "base_url"}
-        self.record = record = Record(
-            goal=msgspec.structs.replace(settings.goal, task=self.task.name),
-            models=settings.names,
-            planner=settings.planner,
-            seed=settings.seed,
-            limits=settings.limits,
-            texts=Texts(source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds])),
-            labels=tuple(self.task.labels[:LABELS]),
-            options=msgspec.structs.replace(options, common=common, planner_base_url=hidden(options.planner_base_url)),
-            tool_version=__version__,
-        )
+        record, self.pool = self.record, texts.Pool.of(seeds, self.record.seed)
+        sha256 = digest([s.text for s in self.pool.seeds])
+        record.texts = Texts(source=source, n=len(self.pool.seeds), sha256=sha256)
         start = _start(record)
         self._before = None if path is None else _unchanged(path, record)
         self._known = [] if path is None else steps(path)  # taken again, not written twice
@@ -199,7 +183,7 @@ class Session:
         """One budget for all runs and one for the planner, each kept in the folder before anything is used."""
         from auditor.models.budget import BOOK, Budget
 
-        most, common = self.settings.limits, self.settings.options.common
+        most, common = self.record.limits, self.settings.options.common
         earlier = 0.0
         if self._before is not None:  # what was noted, and what a run still wrote after that
             noted = (self.path / SESSION).stat().st_mtime
@@ -239,7 +223,7 @@ class Session:
 
     def declared(self) -> list[tuple[str, ...]]:
         """The attribute sets that the goal asks about: the one of all its attributes, and each smaller one."""
-        names, most = self.settings.goal.attributes or (), self.settings.goal.order
+        names, most = self.record.goal.attributes or (), self.record.goal.order
         return [s for k in range(1, most + 1) for s in combinations(names, k)]
 
     def step(self, kind: str, reason: str, **figures: Any) -> None:
@@ -249,7 +233,7 @@ class Session:
         is raised where another one stands there.
         """
         made: Step = json.loads(msgspec.json.encode({"kind": kind, "reason": reason, **figures}))
-        strict = self.settings.planner == "rules"
+        strict = self.record.planner == "rules"
         known = next((s for s in self._known if strict or _name(s) == _name(made)), None)
         if strict and known is not None and known != made:
             raise Changed(
@@ -288,7 +272,7 @@ class Session:
 
     def left(self) -> Left:
         """What is left of each limit."""
-        most, used, seconds = self.settings.limits, self.budget.spent, self.budget.remaining_s()
+        most, used, seconds = self.record.limits, self.budget.spent, self.budget.remaining_s()
         return Left(
             calls=None if most.max_calls is None else max(0, most.max_calls - used.calls),
             cost_usd=None if most.max_cost is None else round(max(0.0, most.max_cost - used.usd), 9),
@@ -297,7 +281,7 @@ class Session:
 
     def broke(self) -> str:
         """Which limit leaves no room for another run; empty where there is room."""
-        left, most = self.left(), self.settings.limits
+        left, most = self.left(), self.record.limits
         if left.calls is not None and left.calls < LEAST_CALLS:
             return f"{plural(left.calls, 'call')} {verb(left.calls, 'is', 'are')} left of {most.max_calls}"
         if left.cost_usd is not None and left.cost_usd <= 0 and most.max_cost:
@@ -339,20 +323,20 @@ class Session:
 
     def plan(self, request: Request, *, data: Path | None = None, limits: bool = False) -> Plan:
         """The plan of ``request`` on the texts in ``data``, with everything that the user fixed."""
-        settings, left, generated = self.settings, self.left() if limits else Left(), request.grammar
-        common, chosen = settings.options.common, request.as_dict()
+        options, record, generated = self.settings.options, self.record, request.grammar
+        left, common, chosen = self.left() if limits else Left(), options.common, request.as_dict()
         return Plan.model_validate(
             {
                 **{k: v for k, v in common.items() if k not in OF_TEXTS},
                 **{k: v for k, v in chosen.items() if k not in ("purpose", "texts")},
-                "task": settings.goal.task,
-                "models": settings.names,
+                "task": options.task or record.goal.task,
+                "models": record.models,
                 "data": None if generated or data is None else str(data),
                 "source_column": common.get("source_column") and "source",
                 "generation": "rand" if generated else "prob",
                 "limit": request.texts if generated else None,
                 # Another grammar run draws other sentences; a text keeps its variants whatever its number.
-                "seed": settings.seed + (len(self.runs) if generated else 0),
+                "seed": record.seed + (len(self.runs) if generated else 0),
                 "max_calls": left.calls,
                 "max_cost": left.cost_usd,
                 "max_seconds": left.seconds,
@@ -475,7 +459,7 @@ class Session:
         self.write()
 
     def _read(self, entry: Entry, result: Result) -> None:
-        entry.figures = measured.figures(result, self.settings.goal, self.task)
+        entry.figures = measured.figures(result, self.record.goal, self.task)
         if entry.request.grammar and result.path is not None:
             self._overlap(entry, {str(case.original.input) for case in measured.cases(result.path)})
         if not entry.figures.complete:

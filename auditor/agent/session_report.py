@@ -72,9 +72,7 @@ def _goal(record: Record) -> Iterable[str]:
 def _verdicts(record: Record) -> Iterable[Block]:
     rows = tuple(
         (
-            f"{q.model}: {words.attributes(q.attributes)}"
-            if len(record.models) > 1
-            else words.attributes(q.attributes),
+            f"{q.model}: " * (len(record.models) > 1) + words.attributes(q.attributes),
             words.verdict(q.verdict),
             measured.sentence(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
             f"{q.run} {q.finding}, level {q.level:g}" if q.run else "–",

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from auditor.agent.goal import Goal, parse
-from auditor.agent.values import Limits, Options
+from msgspec.structs import replace
+
+from auditor._version import __version__
+from auditor.agent.goal import parse
+from auditor.agent.values import Limits, Options, Record
 from auditor.core.errors import ConfigError
 from auditor.core.options import Amount, Count, Group, Option, PlanModel
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
+from auditor.core.secrets import hidden
 from auditor.core.types import SourceText
 
+if TYPE_CHECKING:
+    from auditor.tasks import Task
+
+LABELS = 12  # of the task, that the record names
 AGENT = frozenset({"agent"})
 # What a user may fix for all runs of a session, beside the arguments of `run`.
 OWN = frozenset({"models", "task", "data", "out", "max_calls", "max_cost", "max_seconds", "seed"})
@@ -46,17 +54,14 @@ class Refused(ConfigError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the user fixed for a session: ``models`` are specs or objects, ``seeds`` texts that stand in no file."""
+    """What the user fixed: the record as it begins, ``models`` as specs or objects, ``seeds`` that are in no file."""
 
-    goal: Goal
-    models: tuple[object, ...]
-    names: tuple[str, ...]
-    out: Path
-    planner: str
-    seed: int
-    limits: Limits
+    record: Record
     options: Options
+    task: Task
+    models: tuple[object, ...]
     seeds: tuple[SourceText, ...] | None
+    out: Path
 
     @classmethod
     def of(
@@ -83,7 +88,8 @@ class Settings:
         plan = Plan.of({**limits, "seed": seed})
         fixed = {n: getattr(own if n in PlannerOptions.settings() else plan, n) for n in Limits.__struct_fields__}
         read = parse(goal, task=task)
-        chosen = models.defaults(tasks.load(read.task)) if model is None else model
+        loaded = tasks.load(read.task)
+        chosen = models.defaults(loaded) if model is None else model
         adapters = tuple(chosen) if isinstance(chosen, list | tuple) else (chosen,)
         seeds = None
         if data is not None and not isinstance(data, str | Path):
@@ -93,23 +99,25 @@ class Settings:
             )
         common = Plan.of({"task": read.task, **options})  # a slip in an option is told before anything is written
         specs = tuple(m for m in adapters if isinstance(m, str))
-        return cls(
-            goal=read,
-            models=adapters,
-            names=tuple(
+        kept = Options(
+            task=task,
+            models=specs if len(specs) == len(adapters) else None,
+            data=None if data is None or seeds is not None else str(data),
+            planner=planner if isinstance(planner, str) else None,
+            planner_base_url=planner_base_url,
+            common={name: getattr(common, name) for name in options},
+        )
+        reach = {name: hidden(url) for name, url in kept.common.items() if name == "base_url"}
+        record = Record(
+            goal=replace(read, task=loaded.name),
+            models=tuple(
                 m if isinstance(m, str) else m.name if isinstance(m, Model) else models.wrap(m).name for m in adapters
             ),
-            out=Path(out),
             planner=planner if isinstance(planner, str) else type(planner).__name__,
             seed=plan.seed,
             limits=Limits(**fixed),
-            options=Options(
-                task=task,
-                models=specs if len(specs) == len(adapters) else None,
-                data=None if data is None or seeds is not None else str(data),
-                planner=planner if isinstance(planner, str) else None,
-                planner_base_url=planner_base_url,
-                common={name: getattr(common, name) for name in options},
-            ),
-            seeds=seeds,
+            labels=tuple(loaded.labels[:LABELS]),
+            options=replace(kept, common=kept.common | reach, planner_base_url=hidden(planner_base_url)),
+            tool_version=__version__,
         )
+        return cls(record=record, options=kept, task=loaded, models=adapters, seeds=seeds, out=Path(out))

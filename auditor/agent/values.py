@@ -111,14 +111,10 @@ OF_REPORT = ("why", "said", "turns")  # fields of `Row` that hold texts
 
 
 class Row(msgspec.Struct, kw_only=True):
-    """What a run measured of one attribute set; ``model`` is M1, M2, … in the order of the plan.
-
-    ``why`` says why nothing was shown, ``said`` is the text of a finding without a rate, ``turns`` are answers with the
-    groups that the goal names instead of those with others.
-    """
+    """What a run measured of one attribute set."""
 
     finding: str = ""
-    model: str = ""
+    model: str = ""  # M1, M2, … in the order of the plan
     attributes: tuple[str, ...] = ()
     verdict: ClaimVerdict = "not_tested"
     p_adjusted: float | None = None
@@ -129,8 +125,8 @@ class Row(msgspec.Struct, kw_only=True):
     noise: Bounds | None = None
     deterministic: bool = True
     hidden: int = 0
-    why: str = ""
-    said: str = ""
+    why: str = ""  # nothing was shown
+    said: str = ""  # the text of a finding without a rate
     turns: tuple[Turn, ...] = ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -147,7 +148,7 @@ def test_its_cost_is_bounded_before_a_call(tmp_path: Path, monkeypatch: pytest.M
     build = Chain.__init__
 
     def priced(self: Chain, planner: Any, **options: Any) -> None:
-        build(self, planner, base_url=None, settings=type("S", (), {"limits": Limits()})())
+        build(self, planner, base_url=None, settings=SimpleNamespace(record=SimpleNamespace(limits=Limits())))
         self._price = Price(input_usd=10.0, output_usd=10.0)
 
     monkeypatch.setattr(Chain, "__init__", priced)
