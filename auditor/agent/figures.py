@@ -33,6 +33,7 @@ LOST = {
     "filtered": "were kept back by the provider's filter",
     "failed": "were failed calls",
 }
+OF_SETS = ("MUT", "SCO", "GEN")  # codes of findings about how often answers changed, or by how much
 DIGITS = 6
 ALPHA = 0.05
 MOST = 4  # turns of the answer that a report names for one set
@@ -53,7 +54,7 @@ def figures(result: Result, goal: Goal, task: Task) -> Figures:
         sets=tuple(
             _row(record, f, models.get(f.model, "M0"), turned.get((f.model, f.attributes), []), task)
             for f in record.findings
-            if f.kind == "claim" and f.code not in ("DIR110", "REF120")
+            if f.kind == "claim" and f.code[:3] in OF_SETS
         ),
     )
 
