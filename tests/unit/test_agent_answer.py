@@ -204,6 +204,7 @@ def test_the_plans_look_at_the_named_groups(found: agent.AgentResult) -> None:
 
 def test_directions_are_counted_towards_the_named_groups(found: agent.AgentResult) -> None:
     (joint,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
+    assert joint["explored"] == ["R1"], "one row for each set of a run"
     assert [(t["other"], t["named"]) for t in joint["row"]["turns"]] == [("invite", "reject")]
 
 
