@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from auditor.core import waivers
 from auditor.core.record import Claim, RunRecord, Waived
 from auditor.core.types import Finding
+from auditor.core.verdict import FAMILIES
 from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA
 from auditor.report import words
 from auditor.report.cards import Brief
@@ -26,7 +27,6 @@ BOTH = "with editing taken out and shared words counted less"
 APART = 0.005  # a share of answers and a net difference further apart than this need a word
 MOST_WORDS = 8  # of a group that a sentence names
 WHOLE = 4.0  # points: an interval this wide has no use for decimals
-FAMILY_OF = {"DIR": "net", "SCO": "net", "REF": "refusal", "INS": "instability"}  # of codes of findings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -477,7 +477,7 @@ def index(record: RunRecord) -> Claims:
 
 def of_finding(record: RunRecord, finding: Finding, claims: Claims) -> Statement | None:
     """The claim that a finding is about, in words; None where it is about no single claim."""
-    family = FAMILY_OF.get(finding.code[:3])
+    family = FAMILIES.get(finding.code[:3])
     if finding.kind != "claim" or family is None:
         return None
     groups = sorted(g for step in finding.directions for g in step[1:])
@@ -501,6 +501,45 @@ def _who(record: RunRecord, attribute: str, group: str) -> str:
     if all(any(c.isalpha() for c in g) and g.casefold() not in PLAIN_VALUES for _, g in pairs):
         return f"texts about {called}"
     return f"texts with {words.attributes(attribute.split('+'))} {called}"
+
+
+# -- what nothing is said about -----------------------------------------------------------------------------
+
+
+def tested(record: RunRecord) -> set[str]:
+    """The attributes, and sets of them, of which something was tested; net claims decide it where there are some."""
+    net = {c.attribute for c in record.claims or () if c.family == "net"}
+    of = (c for c in record.claims or () if c.family == "net" or c.attribute not in net)
+    return {c.attribute for c in of if c.verdict != "not_tested"}
+
+
+def not_tested(record: RunRecord) -> tuple[str, ...]:
+    """The attributes of which nothing is said, and why: the one list that all reports print."""
+    return tuple(_not_tested(record))
+
+
+def _not_tested(record: RunRecord) -> Iterator[str]:
+    edited, known = record.vocabulary.groups, tested(record)
+    net: dict[str, list[Claim]] = {}
+    for claim in record.claims or ():
+        if claim.family == "net":
+            net.setdefault(claim.attribute, []).append(claim)
+    for attribute, mine in net.items():
+        if attribute not in known:
+            best = max(mine, key=lambda c: c.texts)
+            why = too_few(best) or reason(best)
+            if attribute in edited and not best.texts:  # texts were changed, and no two answers can be compared
+                lost = any(n for kind, n in record.counts.lost.items() if kind != "failed")
+                why = "no answer could be read" if lost else "no answers to compare"
+            yield f"{words.visible(attribute)} ({why})"
+    for name, one in record.provenance.too_few_texts.items():
+        yield f"{words.visible(name)} ({words.plural(one.texts, 'text')}, {one.needed} are needed: not asked)"
+    looked_for = [a for a in record.vocabulary.attributes if a not in net]
+    if asked := [words.group(words.visible(a)) for a in looked_for if a in edited]:
+        yield f"{', '.join(asked)} (no answers to compare)"
+    silent = [words.group(words.visible(a)) for a in looked_for if a not in edited]
+    if silent and not record.figures:  # a suite with figures of its own has texts of its own
+        yield f"{', '.join(silent)} (no text names them)"
 
 
 # -- findings ---------------------------------------------------------------------------------------------

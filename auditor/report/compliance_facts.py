@@ -229,7 +229,7 @@ def tested(record: RunRecord) -> set[str]:
     """Return the attributes that a claim of the run is about, unless it was not tested."""
     if record.claims is None:  # a run of an older version
         return {a for e in record.estimates for a in e.attributes}
-    return {c.attribute for c in record.claims if c.verdict != "not_tested"}
+    return claimed.tested(record)
 
 
 def grounds(framework: Framework, record: RunRecord, outcomes: RunRecord | None) -> tuple[Tested, ...]:
@@ -284,5 +284,6 @@ def not_tested(record: RunRecord) -> tuple[str, ...]:
     if kind == "texts":
         names = words.listing(sorted(a for a in tested(record) if "+" not in a))
         which = f"Attributes other than {names}" if names else "All attributes"
+        out += [f"{line}: not tested." for line in claimed.not_tested(record)]
         out.append(f"{which}, other groups and words, and other languages: not tested.")
     return tuple(out)

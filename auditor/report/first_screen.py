@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.core import waivers
@@ -112,7 +112,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
         rows=tuple(_row(record, claim, names[claim.model, claim.format], label) for claim in picked),
         note=words.text("net_differs") if any(claimed.apart(claim) for claim in picked) else "",
         checked=tuple(_checked(record)),
-        not_tested=tuple(_not_tested(record, record.claims)),
+        not_tested=claimed.not_tested(record),
         next=proposed.following(record, record.claims, example or next(filter(None, further), None)),
     )
 
@@ -346,28 +346,3 @@ def _answers(asked: Asked) -> Iterator[str]:
     if asked.unparsed:
         shares["unreadable"] += f" ({', '.join(map(run_checks.quoted, asked.unparsed))})"
     yield ", ".join(f"{name} {share}" for name, share in shares.items() if lost[name] or name != "failed")
-
-
-def _not_tested(record: RunRecord, claims: Iterable[Claim]) -> Iterator[str]:
-    """Attributes of which nothing is said, and why."""
-    edited = record.vocabulary.groups
-    by_attribute: dict[str, list[Claim]] = {}
-    for claim in claims:
-        if claim.family == "net":
-            by_attribute.setdefault(claim.attribute, []).append(claim)
-    for attribute, mine in by_attribute.items():
-        if all(c.verdict == "not_tested" for c in mine):
-            best = max(mine, key=lambda c: c.texts)
-            why = claimed.too_few(best) or claimed.reason(best)
-            if attribute in edited and not best.texts:  # texts were changed, and no two answers can be compared
-                lost = any(n for kind, n in record.counts.lost.items() if kind != "failed")
-                why = "no answer could be read" if lost else "no answers to compare"
-            yield f"{words.visible(attribute)} ({why})"
-    for name, one in record.provenance.too_few_texts.items():
-        yield f"{words.visible(name)} ({words.plural(one.texts, 'text')}, {one.needed} are needed: not asked)"
-    looked_for = [a for a in record.vocabulary.attributes if a not in by_attribute]
-    if asked := [words.group(words.visible(a)) for a in looked_for if a in edited]:
-        yield f"{', '.join(asked)} (no answers to compare)"
-    silent = [words.group(words.visible(a)) for a in looked_for if a not in edited]
-    if silent and not record.figures:  # a suite with figures of its own has texts of its own
-        yield f"{', '.join(silent)} (no text names them)"

@@ -10,7 +10,7 @@ from auditor.core.record.base import Losses, Unread
 from auditor.core.record.controls import Control, PositiveControl
 from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
-from auditor.core.verdict import UNFIT, verdict
+from auditor.core.verdict import UNFIT, Verdict, verdict
 from auditor.measure.outliers import MIN_UNITS, MIN_VALUES
 from auditor.report import words
 
@@ -40,17 +40,22 @@ def cannot_judge(record: RunRecord) -> tuple[str, ...]:
     """Why a run that was asked cannot be judged, in sentences; empty where it can be, or a difference was shown."""
     if record.stopped_by == "control":
         return (partial(record),)
-    if verdict(record).state != "cannot be judged":
+    unfit = [caution for caution in record.cautions if caution.code in UNFIT]
+    if not unfit or (made := verdict(record)).state != "cannot be judged":
         return ()
-    return tuple(filter(None, (_caution(record, c) for c in record.cautions if c.code in UNFIT)))
+    return tuple(filter(None, (_caution(record, one) for one in unfit))) or (_undecided(made),)
 
 
 def undecided(record: RunRecord) -> str:
     """Why a run decides nothing, as a sentence: it is partial, or cannot be judged; empty for any other."""
     made = verdict(record)
     if made.state == "cannot be judged":
-        return words.sentence(f"cannot be judged: {'; '.join(made.why)}")
+        return " ".join(cannot_judge(record)) or _undecided(made)
     return partial(record)
+
+
+def _undecided(made: Verdict) -> str:
+    return words.sentence(f"cannot be judged: {'; '.join(made.why)}")
 
 
 def _caution(record: RunRecord, caution: Caution) -> str:

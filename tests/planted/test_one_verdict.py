@@ -193,8 +193,9 @@ def test_a_result_gives_the_verdict_too() -> None:
 
 @pytest.mark.parametrize("family", get_args(Family))
 def test_a_shown_claim_of_any_family_fails_the_rule_and_the_build(family: Family) -> None:
-    pair = () if family in ("omnibus", "instability") else ("b", "a")
-    about = {"family": family, "attribute": "x", "groups": pair, "label": "yes", "model": "m", "format": ""}
+    pair = {"omnibus": (), "instability": (), "interaction": ("b+d", "a+c")}.get(family, ("b", "a"))
+    attribute = "x+z" if family == "interaction" else "x"
+    about = {"family": family, "attribute": attribute, "groups": pair, "label": "yes", "model": "m", "format": ""}
     figures = {"scale": "share", "unit": "points", "estimate": 0.2, "low": 0.1, "high": 0.3, "shares": (0.7, 0.5)}
     claim = Claim(**about, **figures, texts=90, p_value=0.001, p_adjusted=0.002, verdict="shown")  # type: ignore[arg-type]
     record = {
@@ -210,3 +211,23 @@ def test_a_shown_claim_of_any_family_fails_the_rule_and_the_build(family: Family
     waived = {"finding": "*/x*", "reason": "r", "owner": "o", "expires": "2999-01-01", "status": "active"}
     waivers = {"items": [waived | {"findings": list(made.findings)}]}
     assert verdict_of({**record, "waivers": waivers}).code == 0
+
+
+def test_what_was_not_tested_is_one_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("age", "disability", "gender", "religion")
+    result = audit("sentiment", model=null, limit=16, attributes=names, order=1, per_seed=2, out=tmp_path)
+    assert result.path is not None
+    page = json.loads(written(result.path, "eu-ai-act-json"))
+    listed = [line.partition(" (") for line in page["not_tested"] if line.endswith("): not tested.")]
+    untested = {name for first, *_ in listed for name in first.split(", ")}
+    assert untested
+    assert untested < set(names)
+    capsys.readouterr()
+    assert command(["report", str(result.path)]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    for first, bracket, why in listed:
+        assert f"{first}{bracket}{why.removesuffix(': not tested.')}" in screen
+    for name in names:
+        assert (result.judge(f"shown({name})").state == "cannot be judged") == (name in untested)
+    tested = {attribute for ground in page["grounds"] for attribute in ground["attributes"]}
+    assert not tested & untested

@@ -140,3 +140,21 @@ def test_rules_on_a_recorded_table_without_words(
     Path("t.csv").write_text("\n".join(["id,gender,answer", *rows]) + "\n")
     assert command(["import", "t.csv", "--favourable", "yes", "--fail-on", rule]) == code
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [("yes,yes", "all its answers are the same"), ("?,no,yes,?", "too many of its answers could not be read")],
+)
+def test_recorded_answers_that_say_nothing_cannot_be_judged(
+    answers: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    some = answers.split(",")
+    rows = [f"n{n},{g},{some[n % len(some)]}" for n in range(60) for g in ("man", "woman")]
+    Path("t.csv").write_text("\n".join(["id,gender,answer", *rows]) + "\n")
+    argv = ["import", "t.csv", "--labels", "yes,no", "--favourable", "yes", "--fail-on", "net(gender) > 2%"]
+    assert command(argv) == 3
+    told = capsys.readouterr()
+    assert f"--fail-on: cannot be judged: recorded: {said}" in " ".join(told.err.split())
+    assert "cannot be judged: " in " ".join(told.out.split()).lower()

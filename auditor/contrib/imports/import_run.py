@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,9 +13,10 @@ from auditor.contrib.imports.answer_files import Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, Said, observe
 from auditor.core.record import read, unasked
-from auditor.core.record.measured import Claim
+from auditor.core.record.measured import Caution, Claim
 from auditor.core.shown import plural, verb
 from auditor.measure import findings
+from auditor.measure.answer_quality import cautions
 from auditor.measure.families import claims
 from auditor.perturb import dictionaries
 from auditor.report import build, html
@@ -63,7 +64,7 @@ def write(table: Table, roles: Roles, root: Path, references: Mapping[str, str] 
             "claims": [claim.as_record() for claim in made],
             "findings": findings.as_records(findings.of_claims(made, [imported.table])),
             "models": {name: _model(said) for name, said in imported.models.items()},
-            "cautions": [],
+            "cautions": [dataclasses.asdict(one) for one in _cautions(imported)],
             "vocabulary": _vocabulary(imported, roles),
         }
         if studied is not None:
@@ -124,6 +125,21 @@ def _model(said: Said) -> dict[str, object]:
     unread = {"unparsed": dict(said.unread.most_common(EXAMPLES))} if said.unread else {}
     asked = {"counts": lost, "answers": dict(said.labels.most_common()), "deterministic": False}
     return asked | {"style": "recorded", "reported": []} | unread
+
+
+def _cautions(imported: Imported) -> Iterator[Caution]:
+    """What must be known of the answers of each model; recorded ones have no positive control."""
+    for model, said in imported.models.items():
+        given: dict[object, int] = dict(said.labels.items())
+        yield from cautions(
+            model,
+            lost=said.lost.total(),
+            answers=said.answers,
+            counts={"": given} if given else {},
+            labels={label: str(label) for label in given},
+            control={},
+            reported=(),
+        )
 
 
 def _vocabulary(imported: Imported, roles: Roles) -> dict[str, object]:

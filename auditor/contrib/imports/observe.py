@@ -64,10 +64,11 @@ class Row(NamedTuple):
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Said:
     """How often a model gave each label, what became of its other answers, and those that could not be read."""
 
+    answers: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
@@ -107,6 +108,7 @@ def observe(table: Table, roles: Roles, references: Mapping[str, str] | None = N
             observations.answers(version, model=model, format=format_, answers=several)
     for row in rows:
         said = models.setdefault(row.model, Said())
+        said.answers += 1
         said.lost[row.answer.status] += row.answer.status != "ok"
         value = row.answer.value
         if roles.kind in ("label", "labels") and isinstance(value, str | tuple):
