@@ -129,7 +129,7 @@ def test_what_is_shown_is_skipped_nowhere_and_has_no_p_value_of_another_test(run
     record = json.loads((path / "run.json").read_text("utf-8"))
     shown = [f for f in record["findings"] if f["verdict"] == "shown"]
     claims = {(c["family"], tuple(c["groups"])): c["p_adjusted"] for c in record["claims"] if c["verdict"] == "shown"}
-    assert {family for family, _ in claims} == {"net", "instability"}
+    assert {family for family, _ in claims} >= {"net", "instability"}
     junit = ElementTree.fromstring(written(path, "junit"))
     assert len(junit.findall(".//failure")) == len(shown) == len(claims) + 1
     results = json.loads(written(path, "sarif"))["runs"][0]["results"]

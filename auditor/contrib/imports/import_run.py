@@ -130,13 +130,13 @@ def _model(said: Said) -> dict[str, object]:
 def _cautions(imported: Imported) -> Iterator[Caution]:
     """What must be known of the answers of each model; recorded ones have no positive control."""
     for model, said in imported.models.items():
-        given: dict[object, int] = dict(said.labels.items())
+        labels: dict[object, int] = dict(said.labels.items())
         yield from cautions(
             model,
             lost=said.lost.total(),
             answers=said.answers,
-            counts={"": given} if given else {},
-            labels={label: str(label) for label in given},
+            counts={"": labels} if labels else {},
+            labels={label: str(label) for label in labels},
             control={},
             reported=(),
         )
