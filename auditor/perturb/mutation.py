@@ -15,12 +15,11 @@ from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
 from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import Case, SourceText, Variant, draws_of, id_of, names
-from auditor.perturb.choices import Choice, Offer, named, sample
 from auditor.perturb.dictionaries import Dictionary, unknown
 from auditor.perturb.edits import apply, span_of
 from auditor.perturb.matching import Hit, Matcher, Scan, settle
-from auditor.perturb.moves import EVERY, Crowd, Wanted, split
-from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Persons, Share, TextParser, parsed
+from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Crowd, Persons, TextParser, parsed
+from auditor.perturb.substitution import EVERY, Choice, Substitution, Wanted, named, sample, split
 from auditor.text.english import word_list
 from auditor.text.split import sentences
 
@@ -182,7 +181,7 @@ class MutationSuite(Suite):
         )
 
     def _case(
-        self, seed: SourceText, scan: Scan, hits: Sequence[Hit], shares: Sequence[Share], single: Sequence[Share]
+        self, seed: SourceText, scan: Scan, hits: Sequence[Hit], shares: Sequence[Crowd], single: Sequence[Crowd]
     ) -> Case | None:
         if not hits:
             self.skipped["names no group"] += 1
@@ -193,18 +192,18 @@ class MutationSuite(Suite):
         if self._persons.who == SUBJECT_OR_ALL and shares[0].words is None:
             self.passed_over[NOT_CLEAR] += 1
         case_id = id_of("c", [seed.id, seed.text])
-        by_attribute = {h.terms[0].attribute for share in shares for h in share.hits}
+        by_attribute = {h.terms[0].attribute for crowd in shares for h in crowd.own}
         if not by_attribute:
             self.skipped["names no group of the person who is judged"] += 1
             return None
-        offers: dict[str, Offer] = {}
+        offers: dict[str, Substitution] = {}
         groups: dict[str, str] = {}
         for attribute in sorted(by_attribute):
-            crowds, dictionary = _crowds(attribute, hits, shares), self._dictionaries[attribute]
+            crowds, apart = ([c for one in rows if (c := one.of(attribute)).own] for rows in (shares, single))
+            dictionary = self._dictionaries[attribute]
             groups[attribute] = named({h.terms[0].group for c in crowds for h in c.own}, dictionary)
             wanted = self.wanted.get(attribute, EVERY)
-            apart = _crowds(attribute, hits, single)
-            offers[attribute] = Offer(scan, crowds, dictionary, self.passed_over, wanted, apart)
+            offers[attribute] = Substitution(scan, crowds, dictionary, self.passed_over, wanted, apart)
         picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{draws_of(case_id)}")
         if not picked:
             self.skipped["nothing can replace its terms"] += 1
@@ -217,18 +216,6 @@ class MutationSuite(Suite):
             label=seed.label,
             source=seed.source,
         )
-
-
-def _crowds(attribute: str, hits: Sequence[Hit], shares: Sequence[Share]) -> list[Crowd]:
-    """The terms of one attribute, by person."""
-    rows = [hit for hit in hits if hit.terms[0].attribute == attribute]
-    out = []
-    for share in shares:
-        starts = {hit.start for hit in share.hits}
-        own = [hit for hit in rows if hit.start in starts]
-        if own:
-            out.append(Crowd(own, [hit for hit in rows if hit.start not in starts], share.words))
-    return out
 
 
 def _chosen(dictionaries: Sequence[Dictionary], attributes: str | Sequence[str] | None) -> dict[str, Dictionary]:

@@ -21,10 +21,10 @@ from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.edits import apply
 from auditor.perturb.line_writers import GENDER, RACE, NameLine, Statement, adjectives, full_names
 from auditor.perturb.matching import Hit, Matcher, settle
-from auditor.perturb.moves import EVERY
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.neutral_edits import Irrelevant, irrelevant
 from auditor.perturb.persons import touches
+from auditor.perturb.substitution import EVERY
 from auditor.text.english import article_for, match_case
 
 WORDS, NAME, STATEMENT = "words", "name", "statement"

@@ -42,11 +42,20 @@ def parsed(parser: TextParser, spans: Mapping[str, Sequence[Span]]) -> dict[str,
     return {text: [(a, parses[text[a:b]]) for a, b in own] for text, own in spans.items()}
 
 
-class Share(NamedTuple):
-    """The terms of a text that are changed together; ``words`` are the starts of one person's mentions."""
+class Crowd(NamedTuple):
+    """The terms of a text that are changed together (``own``), and those that are not (``others``).
 
-    hits: Sequence[Hit]
-    words: frozenset[int] | None  # None: everybody's
+    ``words`` are the starts of all mentions of the one person whose terms ``own`` are; None: ``own`` is everybody's.
+    """
+
+    own: Sequence[Hit]
+    others: Sequence[Hit] = ()
+    words: frozenset[int] | None = None
+
+    def of(self, attribute: str) -> Crowd:
+        """Return the terms of one attribute."""
+        own, others = ([h for h in hits if h.terms[0].attribute == attribute] for hits in (self.own, self.others))
+        return self._replace(own=own, others=others)
 
 
 @lru_cache(maxsize=8)
@@ -84,21 +93,21 @@ class Persons:
             raise ConfigError(f"who={who!r} tells persons apart, and needs a parser")
         self.who, self._subject, self._parser = who, subject, parser
 
-    def split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Share]]:
-        """The shares of each text; none where nobody can be singled out."""
+    def split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Crowd]]:
+        """The crowds of each text; none where nobody can be singled out."""
         if self.who in (ALL, ONE_WAY):
-            return [[Share(hits, None)] for _, hits in texts]
+            return [[Crowd(hits)] for _, hits in texts]
         return self._split(texts)
 
-    def apart(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Share]]:
-        """The shares of each person, where a text is to be changed one way; else none."""
+    def apart(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Crowd]]:
+        """The crowd of each person, where a text is to be changed one way; else none."""
         return self._split(texts) if self.who == ONE_WAY else [[] for _ in texts]
 
-    def _split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Share]]:
+    def _split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Crowd]]:
         asked = [seed.text for seed, hits in texts if hits and self._unread(seed, hits)]
         assert self._parser is not None
         parses = parsed(self._parser, {text: sentences(text) for text in asked})
-        return [self._shares(seed, hits, parses.get(seed.text, ())) for seed, hits in texts]
+        return [self._crowds(seed, hits, parses.get(seed.text, ())) for seed, hits in texts]
 
     def _unread(self, seed: SourceText, hits: Sequence[Hit]) -> bool:
         """Whether the parse is needed: spans that are given hold everything but modifiers."""
@@ -107,18 +116,20 @@ class Persons:
             return True
         return any(not touches(h.start, h.end, spans) and h.surface.lower() not in PRONOUNS for h in hits)
 
-    def _shares(self, seed: SourceText, hits: Sequence[Hit], rows: Parsed) -> list[Share]:
+    def _crowds(self, seed: SourceText, hits: Sequence[Hit], rows: Parsed) -> list[Crowd]:
         if self.who in (EACH, ONE_WAY):
             whose: list[Sequence[Span]] = [p.spans for p in people(rows, lexicon(self._subject)).persons if p.clear]
         else:
             whose = [spans] if (spans := self._judged(seed, rows)) else []
-        shares = [
-            Share([h for h in hits if says_of(h, spans, rows)], frozenset(start for start, _ in spans))
-            for spans in whose
-        ]
-        if not shares and self.who == SUBJECT_OR_ALL:
-            return [Share(hits, None)]
-        return shares
+        crowds = []
+        for spans in whose:
+            own = [h for h in hits if says_of(h, spans, rows)]
+            starts = {h.start for h in own}
+            others = [h for h in hits if h.start not in starts]
+            crowds.append(Crowd(own, others, frozenset(start for start, _ in spans)))
+        if not crowds and self.who == SUBJECT_OR_ALL:
+            return [Crowd(hits)]
+        return crowds
 
     def _judged(self, seed: SourceText, rows: Parsed) -> Sequence[Span]:
         """Where a text speaks of the person who is judged; empty where that is not clear."""

@@ -11,8 +11,8 @@ from auditor.contrib.hinter.mutants import HinterSuite
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.types import Edit, SourceText
 from auditor.perturb import dictionaries
-from auditor.perturb.choices import Choice, _apart
 from auditor.perturb.mutation import MutationSuite
+from auditor.perturb.substitution import Choice, _apart
 
 
 def variants(text: str, attribute: str = "gender") -> set[str]:

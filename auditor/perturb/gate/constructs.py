@@ -17,7 +17,7 @@ from auditor.perturb.combine import grouped
 from auditor.perturb.edits import span_of
 from auditor.perturb.gate import TextGate
 from auditor.perturb.gate.gate_rules import RULES
-from auditor.perturb.gate.place import Change, Original, Place, units_of
+from auditor.perturb.gate.place import Original, Place, units_of
 from auditor.text.english import Word
 from auditor.text.english import words as tokens_of
 from auditor.text.parse import MAX_CHARS, Parse, Parser
@@ -28,31 +28,33 @@ UNASKED = frozenset(("name_line", "statement", "agreement"))
 
 
 class _Part(NamedTuple):
-    """A changed sentence: its number, where it starts, the sentence of the original, and the changes in it."""
+    """A changed sentence: its number, where it starts, the sentence of the original, and the edits in it."""
 
     number: int
     start: int
     sentence: str
-    changes: Sequence[Change]
+    edits: Sequence[Edit]
 
 
 class _Laid(NamedTuple):
-    """A variant beside its original: its changes, and those of each changed sentence."""
+    """A variant beside its original: its edits, and those of each changed sentence."""
 
     original: Original
     variant: Variant
-    changes: Sequence[Change]
+    edits: Sequence[Edit]
     parts: Sequence[_Part]
 
 
 def _lay(original: Original, spans: Sequence[Span], variant: Variant) -> _Laid:
     """Deal the edits to the sentences that they change; one that reaches over an end belongs to the first."""
     text = original.text
-    changes = [Change(*span_of(edit), edit.target, edit) for edit in edits_of(text, variant)]
+    edits = edits_of(text, variant)
     last = len(spans) - 1
-    rows = grouped((next((i for i, (_, end) in enumerate(spans) if c.start < end), last), c) for c in changes)
-    parts = [_Part(i, spans[i][0], text[spans[i][0] : max(spans[i][1], own[-1].end)], own) for i, own in rows.items()]
-    return _Laid(original, variant, changes, parts)
+    rows = grouped((next((i for i, (_, end) in enumerate(spans) if span_of(e)[0] < end), last), e) for e in edits)
+    parts = [
+        _Part(i, spans[i][0], text[spans[i][0] : max(spans[i][1], span_of(own[-1])[1])], own) for i, own in rows.items()
+    ]
+    return _Laid(original, variant, edits, parts)
 
 
 class Constructs(TextGate):
@@ -112,11 +114,11 @@ class Constructs(TextGate):
 
 
 def _places(laid: _Laid, part: _Part, parse: Parse) -> list[tuple[int, Place]]:
-    """The place of each change of a sentence that wrote something, after the number of the sentence."""
-    units = units_of(part.sentence, part.start, parse, part.changes)
-    written = [c for c in part.changes if c.text.split() and c.edit.kind not in UNASKED]
+    """The place of each edit of a sentence that wrote something, after the number of the sentence."""
+    units = units_of(part.sentence, part.start, parse, part.edits)
+    written = [e for e in part.edits if e.target.split() and e.kind not in UNASKED]
     made = str(laid.variant.input)
-    return [(part.number + 1, Place(laid.original, made, laid.changes, c, units, parse)) for c in written]
+    return [(part.number + 1, Place(laid.original, made, laid.edits, e, units, parse)) for e in written]
 
 
 def edits_of(text: str, variant: Variant) -> tuple[Edit, ...]:

@@ -1,6 +1,6 @@
 """The rules of the default gate: what an edit can break in its sentence or contradict in its text.
 
-A rule takes the `Place` of one change and says in a few words what is wrong there, "" where nothing is. What a word
+A rule takes the `Place` of one edit and says in a few words what is wrong there, "" where nothing is. What a word
 may mean before or after another belongs in the dictionaries, where edits are made. A rule stays as long as leaving it
 out lowers the weighted precision on sets of variants that readers judged (``tests/planted/test_gate_readings.py``).
 """
@@ -30,7 +30,7 @@ def verb_of_they(place: Place) -> str:
     """*They sit and reads*: a verb of the changed pronoun keeps the form that it had with "he"."""
     if place.edit.target.lower() != "they" or place.edit.source.lower() not in ("he", "she") or place.token < 0:
         return ""
-    changed = {unit.token for unit in place.units if unit.change is not None}
+    changed = {unit.token for unit in place.units if unit.edit is not None}
     verb = next((i for i in agreeing_verbs(place.parse, place.token) if i not in changed), None)
     return f"'they' with {place.parse.words[verb]!r}" if verb is not None else ""
 
@@ -75,7 +75,7 @@ def compound(place: Place) -> str:
     source = edit.source.lower().split()
     if not source or source[-1] not in person_nouns() or edit.attribute == "nationality":
         return ""
-    if after.joined or after.tag not in ("NN", "NNS") or after.change is not None or low in ("male", "female"):
+    if after.joined or after.tag not in ("NN", "NNS") or after.edit is not None or low in ("male", "female"):
         return ""
     if after.low in person_nouns() | FUNCTION_WORDS | LISTS["no_compound"] or _verbal(place, after):
         return ""
@@ -125,10 +125,10 @@ def two_genders(place: Place) -> str:
         return ""
     now = _GENDER_OF.get(place.edit.target_group)
     for person in place.original.persons if now else ():
-        own = any(m.start < place.change.end and place.change.start < m.end for m in person.mentions)
+        own = any(place.edited(m.start, m.end) is place.edit for m in person.mentions)
         other = _other_gender(place, person, str(now)) if own and not person.plural else ""
         if other:
-            return f"{place.change.text!r} and {other!r} for one person"
+            return f"{place.edit.target!r} and {other!r} for one person"
     return ""
 
 
@@ -137,18 +137,18 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 def _may_clash(place: Place) -> bool:
     """Whether two target groups, or an unchanged word that names a gender, are there at all."""
-    if len({c.edit.target_group for c in place.changes if c.edit.attribute == "gender"}) > 1:
+    if len({e.target_group for e in place.edits if e.attribute == "gender"}) > 1:
         return True
     words = (m for m in _WORD.finditer(place.whole) if m[0].lower() in gendered_words())
-    return any(not place.changed(*m.span()) for m in words)
+    return any(not place.edited(*m.span()) for m in words)
 
 
 def _other_gender(place: Place, person: Person, now: str) -> str:
     """Return the first word of ``person`` that names another gender, "" where none does."""
     for mention in person.mentions:
-        change = next((c for c in place.changes if c.start < mention.end and mention.start < c.end), None)
-        word = change.text if change else place.whole[mention.start : mention.end]
-        says = _GENDER_OF.get(change.edit.target_group, "") if change else gendered_words().get(word.lower(), "")
+        edit = place.edited(mention.start, mention.end)
+        word = edit.target if edit else place.whole[mention.start : mention.end]
+        says = _GENDER_OF.get(edit.target_group, "") if edit else gendered_words().get(word.lower(), "")
         if says not in ("", now):
             return word
     return ""
@@ -183,12 +183,12 @@ def _ages(text: str) -> Sequence[tuple[int, int]]:
 
 def age(place: Place) -> str:
     """*Elderly woman, 19*: the text gives another age than the changed word."""
-    change, text = place.change, place.whole
+    text, start, end = place.whole, place.start, place.end
     low, high = _AGES.get(place.edit.target_group, (0, 120)) if place.edit.attribute == "age" else (0, 120)
     for at, years in _ages(text) if low else ():
-        near = abs(at - change.start) < 60 and "." not in text[min(at, change.end) : max(at, change.start)]
-        if near and not change.holds(at) and not low <= years <= high:
-            return f"{change.text!r} and {years} years"
+        near = abs(at - start) < 60 and "." not in text[min(at, end) : max(at, start)]
+        if near and not start <= at < end and not low <= years <= high:
+            return f"{place.edit.target!r} and {years} years"
     return ""
 
 
@@ -221,14 +221,14 @@ def twice(place: Place) -> str:
 
 def belongs(place: Place) -> str:
     """*a Hindu … the mosque*, *a 15-year-old … dementia*: a thing that only people of other groups have."""
-    edit, change, text = place.edit, place.change, place.whole
-    near = (0, len(text)) if edit.attribute == "disability" else (max(0, change.start - 150), change.end + 250)
+    edit, text = place.edit, place.whole
+    near = (0, len(text)) if edit.attribute == "disability" else (max(0, place.start - 150), place.end + 250)
     for groups, things in belongings(edit.attribute):
         if edit.target_group in groups or edit.source_group not in groups:
             continue
-        match = next((m for m in things.finditer(text, *near) if not place.changed(m.start(), m.start() + 1)), None)
+        match = next((m for m in things.finditer(text, *near) if not place.edited(m.start(), m.start() + 1)), None)
         if match is not None:
-            return f"{change.text!r} and {match[0]!r}"
+            return f"{edit.target!r} and {match[0]!r}"
     return ""
 
 
@@ -237,7 +237,7 @@ def country(place: Place) -> str:
     edit = place.edit
     names = FILE.countries.get(edit.source_group) if edit.kind == "swap" and edit.attribute == "nationality" else None
     match = pattern(names).search(place.whole) if names is not None else None
-    return f"{place.change.text!r} and {match[0]!r}" if match else ""
+    return f"{edit.target!r} and {match[0]!r}" if match else ""
 
 
 RULES: Sequence[Callable[[Place], str]] = (
