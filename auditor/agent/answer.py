@@ -202,5 +202,5 @@ def _explored(record: Record, q: Question) -> str:
     for run in reversed(record.runs):
         for row in run.figures.sets if run.figures and run.name in q.explored else ():
             if row.model == q.model and row.attributes == q.attributes:
-                return f"Exploratory, {run.name}: {words.sentence(measured.sentence(row))}"
+                return f"Exploratory, {run.name}: {words.sentence(measured.measure(row))}"
     return ""

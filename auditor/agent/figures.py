@@ -102,21 +102,20 @@ def _rate(estimate: Estimate) -> Bounds:
     return Bounds(value=value, low=low, high=high)
 
 
-def sentence(row: Row) -> str:
-    """One attribute set in words, for a reason or a report.
+def measure(row: Row) -> str:
+    """What was measured of one attribute set, in words.
 
     Examples
     --------
-    >>> sentence(Row(attributes=("age",)))
-    'age: not measured'
+    >>> measure(Row(attributes=("age",)))
+    'not measured'
     """
     from auditor.report import words
 
-    name = words.attributes(row.attributes)
     if row.rate is None:
-        return f"{name}: not measured"
+        return row.said or "not measured"
     text = (
-        f"{name}: {words.interval(row.rate)} of the variants changed the answer, "
+        f"{words.interval(row.rate)} of the variants changed the answer, "
         f"on {row.seeds_changed} of {words.plural(row.seeds, 'seed')}"
     )
     if row.placebo is not None:

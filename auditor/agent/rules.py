@@ -119,25 +119,27 @@ class Rules:
             figures["joint" if goal.order > 1 else "least"] = joint
         enough = joint >= LEAST_JOINT or (joint >= LEAST_TEXTS and 2 * joint >= texts)
         own = session.settings.options.data is not None or session.settings.seeds is not None
-        reason = "few texts name the attributes, and nothing else reaches them"
-        if enough:
-            reason = "enough texts name the attributes: their words are exchanged"
-        elif not own and goal.order > 1 and joint < LEAST_TEXTS and self._makes(generated, joint=True):
+        rare = not own and not enough
+        together = rare and goal.order > 1 and joint < LEAST_TEXTS and self._makes(generated, joint=True)
+        if together or (rare and len(usable) < LEAST_TEXTS and self._makes(generated)):
+            how = " together" if together else ""
             session.step(
-                "look", "too few texts name the attributes together: cases come from the grammar", figures=figures
+                "look", f"too few texts name the attributes{how}: cases come from the grammar", figures=figures
             )
             return generated
-        elif not own and len(usable) < LEAST_TEXTS and self._makes(generated):
-            session.step("look", "too few texts name the attributes: cases come from the grammar", figures=figures)
-            return generated
-        elif not usable:
+        if not usable:
             raise ConfigError(
                 f"None of the {plural(texts, 'text')} names people by "
                 f"{', '.join(goal.attributes or ()) or 'any attribute'}. "
                 "Give texts about these people with --data, or ask about others. See: audit list dictionaries"
             )
         session.pool.keep(usable, pilot=_pilot)
-        session.step("look", reason, figures=figures)
+        reason = "enough texts name the attributes: their words are exchanged"
+        session.step(
+            "look",
+            reason if enough else "few texts name the attributes, and nothing else reaches them",
+            figures=figures,
+        )
         if goal.attributes and goal.order > 1 and joint < LEAST_JOINT:
             self.few = (
                 f"; {joint} of {plural(texts, 'text')} {verb(joint, 'names', 'name')} {names} "

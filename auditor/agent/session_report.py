@@ -74,7 +74,7 @@ def _verdicts(record: Record) -> Iterable[Block]:
         (
             f"{q.model}: " * (len(record.models) > 1) + words.attributes(q.attributes),
             words.verdict(q.verdict),
-            measured.sentence(q.row).partition(": ")[2] if q.row else "no fresh run reached it",
+            measured.measure(q.row) if q.row else "no fresh run reached it",
             f"{q.run} {q.finding}, level {q.level:g}" if q.run else "–",
             f"looked at in {', '.join(q.explored)}" if q.explored else "",
         )
@@ -106,7 +106,10 @@ def _seen(run: Entry) -> list[str]:
     """What a run saw of each set, with its own verdict; sets without a change last."""
     own = "" if run.counts_as_fresh else " (in this run; exploratory)"
     rows = sorted(run.figures.sets if run.figures else (), key=lambda r: (not measured.promising(r), len(r.attributes)))
-    return [f"{row.finding} {measured.sentence(row)}: {words.verdict(row.verdict)}{own}" for row in rows]
+    return [
+        f"{row.finding} {words.attributes(row.attributes)}: {words.verdict(row.verdict)}{own}; {measured.measure(row)}"
+        for row in rows
+    ]
 
 
 def _unseen(record: Record) -> Iterable[str]:

@@ -249,3 +249,17 @@ def test_large_figures_are_written_out(found: agent.AgentResult) -> None:
     step = {"kind": "size", "reason": "counted", "figures": figures}
     (told,) = [s.blocks for s in session_report.build(found.session, [step]).sections if s.id == "steps"]
     assert told[0].lines == ("1. size: counted [texts 12,345; calls 1,000,000; calls per text 81.375]",)
+
+
+def test_an_amount_is_told_with_its_difference(tmp_path: Path) -> None:
+    def offers(text: str) -> int:
+        return 50_000 if {"she", "her", "woman"} & set(text.lower().split()) else 60_000
+
+    goal = "Do women get another starting salary?"
+    result = agent.run(goal, model=offers, out=tmp_path, cache=False, max_calls=1_000)
+    (question,) = result.questions
+    assert question["verdict"] == "shown"
+    (lead,) = answer.lead(result.session)
+    assert "lower for texts about female" in lead
+    told = " ".join(result.to_text(full=True).split())
+    assert "not measured" not in told
