@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from auditor.agent import session as sessions
+from auditor.agent import session_folder as sessions
 from auditor.agent.goal import Goal, parse
-from auditor.agent.session import TEXTS, Changed, Session, Step
+from auditor.agent.session import Session
+from auditor.agent.session_folder import TEXTS, Changed, Step
 from auditor.agent.settings import Settings
 from auditor.agent.values import Record, plain
 from auditor.core.errors import ConfigError, UserError

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from auditor.agent import figures as measured
-from auditor.agent.session import Changed, Session
+from auditor.agent.session import Session
+from auditor.agent.session_folder import Changed
 from auditor.agent.values import Entry, Request, Row
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.shown import plural, verb

@@ -22,37 +22,29 @@ import msgspec
 
 from auditor import run as pipeline
 from auditor.agent import figures as measured
-from auditor.agent import texts
+from auditor.agent import session_folder, texts
+from auditor.agent.session_folder import PLANNER_BOOK, SESSION, STEPS, TEXTS, UNFINISHED, Changed, Step
 from auditor.agent.settings import Refused, Settings
-from auditor.agent.values import Entry, Fixed, Left, Options, Record, Request, Spent, Texts
-from auditor.core.errors import ConfigError, RunFolderError, UserError
+from auditor.agent.values import Entry, Left, Request, Spent, Texts
+from auditor.core.errors import RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
-from auditor.store.disk import check_format, hold, new_folder, read_json, write_json, write_texts
+from auditor.store.disk import hold, new_folder, write_json, write_texts
 from auditor.store.folder import RUN, RunFolder
-from auditor.store.integrity import Problem, require_intact, verify, verify_folder
-from auditor.store.journal import Journal, genesis
-from auditor.store.journal import read as journal
+from auditor.store.journal import Journal
 
 if TYPE_CHECKING:
     from auditor.run.preparation import Parts
     from auditor.run.result import Result
 
-SESSION, STEPS, TEXTS, PLANNER_BOOK = "session.json", "steps.jsonl", "texts.jsonl", "planner.json"
 LEAST_CALLS = 20  # fewer cannot hold an original, its variants and their placebos on a handful of texts
 MAX_RUNS = 8
 OVERLAP = 0.05
 GONE = "the client went away"
-UNFINISHED = ("running", "interrupted")
 INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
 OF_TEXTS = ("text_column", "label_column", "id_column", "source_column", "limit")  # the session reads them, once
-Step = dict[str, Any]  # kind, reason, and figures by name
-
-
-class Changed(RunFolderError):
-    """What a session rests on is not what it was; it is left as it stands."""
 
 
 class Sized(NamedTuple):
@@ -63,88 +55,6 @@ class Sized(NamedTuple):
     valid: int
     calls: int
     cost_usd: float | None
-
-
-def read(path: Path) -> Record:
-    """``session.json`` as it stands; `RunFolderError` where there is none, or of a newer format."""
-    file = path / SESSION
-    if not file.is_file():
-        raise RunFolderError(f"{path} holds no session of the agent: there is no {SESSION} in it")
-    values = read_json(file)
-    check_format(file, values)
-    try:
-        return msgspec.convert(_today(values), Record)
-    except msgspec.ValidationError as error:
-        raise RunFolderError(f"{file} cannot be read: {error}. Was it changed by hand?") from None
-
-
-def _today(values: dict[str, Any]) -> dict[str, Any]:
-    """A record of 0.2 in the shape of now: what was said of a set was in its run, and intervals in another field."""
-    if values.get("options"):
-        return values
-    runs = {run["name"]: run for run in values["runs"]}
-    for run in runs.values():
-        if run["purpose"] == "search":  # exploratory as a pilot is
-            run["purpose"] = run["request"]["purpose"] = "pilot"
-    rows = [(run, row) for run in runs.values() for row in (run.get("figures") or {}).get("sets", ())]
-    rows += [(runs[q["run"]], q["row"]) for q in values["questions"] if q.get("row")]
-    for run, row in rows:
-        if "intervals" in row:
-            key = row["model"], row["attributes"]
-            row |= {"placebo": None, "noise": None} | row.pop("intervals")
-            row["why"] = "; ".join(run["reasons"].get(row["finding"], [])[:1])
-            row["said"] = "" if row["rate"] else run["said"].get(row["finding"], "")
-            row["turns"] = next((e["turns"] for e in run["ends"] if (e["model"], e["attributes"]) == key), [])
-    return values
-
-
-def steps(path: Path) -> list[Step]:
-    """The steps that stand on disk; a torn last one is left out."""
-    return list(journal(path / STEPS))
-
-
-def unfinished(path: Path) -> tuple[Record, Options]:
-    """The record of a session that can be gone on with, and its options; `ConfigError` where it came to its end."""
-    record = read(path)
-    if record.status not in UNFINISHED:
-        raise ConfigError(
-            f"The session in {path} came to its end ({record.status}: {record.status_reason}). "
-            f"Read it with: audit report {path}"
-        )
-    if record.options is None:
-        raise RunFolderError(f"{path} was begun by another version, so it cannot be gone on with. Start a new session.")
-    return record, record.options
-
-
-def _start(record: Fixed) -> str:
-    """What the chain of steps begins with: what was fixed, without paths and times."""
-    fixed = {name: msgspec.to_builtins(getattr(record, name)) for name in Fixed.__struct_fields__}
-    return genesis(STEPS, digest(fixed))
-
-
-def verified(path: Path) -> tuple[int, list[Problem]]:
-    """How many runs a session has, and everything that can be seen to be wrong with its steps and its runs."""
-    runs = [plan.parent for plan in sorted(path.glob("runs/*/plan.json"))]
-    problems = verify(path / STEPS, _start(read(path)))
-    return len(runs), problems + [problem for run in runs for problem in verify_folder(run)]
-
-
-def _unchanged(path: Path, fixed: Record) -> Record:
-    """The record as it was left; `RunFolderError` where what was fixed, a step or a run is not what it was."""
-    record = read(path)
-    for name in Fixed.__struct_fields__:
-        if getattr(record, name) != getattr(fixed, name):
-            what = "words for people, or the task," if name == "goal" else name
-            raise RunFolderError(
-                f"The {what} changed since the session in {path} began, so it cannot be gone on with. Put the old "
-                "files back, or start a new session: answers that are cached are not asked again."
-            )
-    problems = [p for p in verify(path / STEPS, _start(fixed)) if p.kind != "torn"]
-    if problems:
-        raise RunFolderError(f"{path} is not as it was written: {problems[0]}.")
-    for plan in sorted(path.glob("runs/*/plan.json")):
-        require_intact(plan.parent)
-    return record
 
 
 class Session:
@@ -167,9 +77,9 @@ class Session:
         record, self.pool = self.record, texts.Pool.of(seeds, self.record.seed)
         sha256 = digest([s.text for s in self.pool.seeds])
         record.texts = Texts(source=source, n=len(self.pool.seeds), sha256=sha256)
-        start = _start(record)
-        self._before = None if path is None else _unchanged(path, record)
-        self._known = [] if path is None else steps(path)  # taken again, not written twice
+        start = session_folder.start(record)
+        self._before = None if path is None else session_folder.unchanged(path, record)
+        self._known = [] if path is None else session_folder.steps(path)  # taken again, not written twice
         self.path = path or new_folder(settings.out, f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{start[:6]}")
         self._lock = hold(self.path / ".lock", f"the session {self.path}")
         self._steps = Journal(self.path / STEPS, start)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from auditor.agent import answer
 from auditor.agent import figures as measured
-from auditor.agent.session import Step
+from auditor.agent.session_folder import Step
 from auditor.agent.values import Entry, Record
 from auditor.report import words
 from auditor.report.document import Block, Document, Items, Section, Table, Text

@@ -73,7 +73,7 @@ def resume_session(
 ) -> int:
     """Go on with the session in ``path``, within the limits that it has."""
     from auditor import agent as agents
-    from auditor.agent.session import unfinished
+    from auditor.agent.session_folder import unfinished
 
     kept, stored = unfinished(path)
     if limits:
@@ -117,7 +117,7 @@ def report_session(path: Path, names: Sequence[str], out: str | None, *, full: b
 
 def verify_session(path: Path) -> int:
     """Check the steps of the session in ``path`` and all its runs."""
-    from auditor.agent.session import verified
+    from auditor.agent.session_folder import verified
 
     runs, problems = verified(path)
     say(*problems)

@@ -101,7 +101,7 @@ def verify(
 
     Exit 1 where something was changed.
     """
-    from auditor.agent.session import SESSION
+    from auditor.agent.session_folder import SESSION
     from auditor.store import signature
 
     path = find_run(run, outcomes=True)

@@ -58,7 +58,7 @@ def report(
     waivers: frame.WaiversFile = None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
-    from auditor.agent.session import SESSION
+    from auditor.agent.session_folder import SESSION
     from auditor.cli.agent import report_session
     from auditor.run.result import load
 

@@ -198,7 +198,7 @@ def resume(
     **limits: object,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
-    from auditor.agent.session import SESSION
+    from auditor.agent.session_folder import SESSION
     from auditor.cli import agent, tabular, trials
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle

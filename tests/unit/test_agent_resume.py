@@ -18,7 +18,7 @@ import pytest
 
 from auditor import SourceText, agent
 from auditor.agent import rules
-from auditor.agent.session import Changed
+from auditor.agent.session_folder import Changed
 from auditor.cli.main import run as cli
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
