@@ -313,11 +313,14 @@ class Session:
                 request=request,
                 reason=reason,
                 texts=len(chosen) or request.texts,
-                folder=old.folder if old else None,
-                calls=old.calls if old else 0,
-                cost_usd=old.cost_usd if old else 0.0,
-                priced=old.priced if old else "free",
             )
+            if old:
+                entry.folder, entry.calls, entry.cost_usd, entry.priced = (
+                    old.folder,
+                    old.calls,
+                    old.cost_usd,
+                    old.priced,
+                )
             about = {"request": request, "level": entry.level, "texts_sha256": digest([s.text for s in chosen])}
             self.step("plan", reason, run=entry.name, **about, figures=figures)
             self.runs.append(entry)
@@ -389,11 +392,11 @@ class Session:
 
     def find(self, name: str) -> Entry:
         """The entry of a run of this session, such as ``R2``."""
-        for entry in self.runs:
-            if entry.name == name and entry.figures:
-                return entry
-        known = ", ".join(r.name for r in self.runs if r.figures) or "none yet"
-        raise Refused("unknown-run", f"there is no such run in this session; runs: {known}")
+        known = {entry.name: entry for entry in self.runs if entry.figures}
+        if name not in known:
+            listed = ", ".join(known) or "none yet"
+            raise Refused("unknown-run", f"there is no such run in this session; runs: {listed}")
+        return known[name]
 
 
 def _name(step: Step) -> str:
