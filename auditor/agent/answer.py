@@ -18,6 +18,7 @@ LEADS = {
     "bounded": "Changes were bounded below δ",
     "not_determined": "Not determined: a difference was neither shown nor bounded",
     "not_tested": "Not tested on fresh texts",
+    "unfit": "The model cannot be judged",
 }
 
 
@@ -101,7 +102,10 @@ def _set(record: Record, q: Question, *, alone: bool) -> str:
         return f"{LEADS['not_tested']}: {words.attributes(q.attributes)}. {why} {_explored(record, q)}".rstrip()
     about = "" if alone else f" for {_names(q)}" + (" together" if len(q.attributes) > 1 else "")
     head, colon, rest = LEADS[q.verdict].partition(":")
-    partial = any(run.name == q.run and run.figures and not run.figures.complete for run in record.runs)
+    mine = next((run.figures for run in record.runs if run.name == q.run), None)
+    partial = mine is not None and not mine.complete
+    if mine is not None and q.verdict != "shown" and (unfit := mine.unfit.get(q.model)):
+        head, colon, rest = LEADS["unfit"], ": ", unfit
     parts = [
         f"{head}{about}{colon}{rest}. {words.sentence(_measured(record, q))}",
         words.sentence(_turned(record, q).removeprefix("; ")),

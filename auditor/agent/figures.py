@@ -18,6 +18,7 @@ from auditor.core.record import RunRecord
 from auditor.core.record.controls import Control
 from auditor.core.record.measured import Bounds
 from auditor.core.types import VERDICTS, Case, ClaimVerdict, Estimate, Finding
+from auditor.core.verdict import UNFIT
 
 if TYPE_CHECKING:
     from auditor.agent.goal import Goal
@@ -49,6 +50,7 @@ def figures(result: Result, goal: Goal, task: Task) -> Figures:
     turned = _turned(result, goal)
     return Figures(
         complete=record.status == "complete",
+        unfit={models.get(c.model, "M0"): UNFIT[c.code] for c in reversed(record.cautions) if c.code in UNFIT},
         counts={name: counts[name] or 0 for name in COUNTS},
         noise=max((_rate(f.estimate).value for f in floors.parts.values() if f.estimate is not None), default=None),
         sets=tuple(

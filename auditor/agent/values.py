@@ -131,9 +131,13 @@ class Row(msgspec.Struct, kw_only=True):
 
 
 class Figures(msgspec.Struct, kw_only=True):
-    """Counts and rates of a run; ``noise`` is the highest disagreement of a model with itself."""
+    """Counts and rates of a run; ``noise`` is the highest disagreement of a model with itself.
+
+    ``unfit`` has for each model that cannot be judged where it shows nothing why.
+    """
 
     complete: bool
+    unfit: dict[str, str] = msgspec.field(default_factory=dict)
     counts: dict[str, int]
     noise: float | None = None
     sets: tuple[Row, ...] = ()
