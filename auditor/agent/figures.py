@@ -92,8 +92,8 @@ def _row(record: RunRecord, finding: Finding, model: str, turned: list[Turned], 
         noise=_rate(finding.noise) if finding.noise is not None else None,
         deterministic=record.models[named].deterministic,
         hidden=sum((f.kind, f.attributes, f.model) == ("hidden", wanted, named) for f in record.findings),
-        why=next(iter(finding.notes), ""),
-        said="" if rate is not None else finding.text,
+        why="" if finding.claim is None or not record.claims else record.claims[finding.claim].why,
+        said="" if rate is not None else "no answer to a changed prompt could be judged",
         turns=() if task.kind.number else _turns(turned, task),
     )
 

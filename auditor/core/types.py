@@ -353,7 +353,8 @@ class Finding:
     """Something the audit saw, with a verdict about how far it is supported.
 
     A "claim" is about a rate (an attribute set, or a direction in it), the others about one variant. ``exemplars`` are
-    variant ids, the clearest first; ``interaction``, of a hidden one, as in `Interaction`.
+    variant ids, the clearest first; ``interaction``, of a hidden one, as in `Interaction`. ``claim`` is the index of
+    the claim of the run that gives the verdict; None where there is none, and in runs of 0.2.
     """
 
     id: str
@@ -372,6 +373,7 @@ class Finding:
     notes: tuple[str, ...] = ()
     format: str = ""
     interaction: InteractionKind | None = None
+    claim: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

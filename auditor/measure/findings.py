@@ -1,9 +1,9 @@
-"""From claims and verdicts to findings: what the audit says, how surely, and by which variants it is seen."""
+"""From claims and verdicts to findings: which claim each is about, and by which variants it is seen; no sentences."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,9 +12,8 @@ from auditor.core.shown import plural, verb
 from auditor.core.types import VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.measure.claims import OTHERS
 from auditor.measure.hidden import Seen, Settings, hidden_findings
-from auditor.measure.intervals import percent, with_interval
-from auditor.measure.observations import Bools, Direction, Judged, Observations, Place
-from auditor.measure.rates import VIOLATION, Counts, by_size, edited, seed_violation_rate, tabulate, violation_rate
+from auditor.measure.observations import Bools, Judged, Observations, Place
+from auditor.measure.rates import VIOLATION, Counts, by_size, edited, tabulate, violation_rate
 
 EXEMPLARS = 5
 ATOMIC, JOINT = "MUT101", "MUT102"
@@ -49,6 +48,7 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
     claims : sequence of Claim
         Of the run.
     """
+    places = {id(claim): n for n, claim in enumerate(claims)}
     of_sets: list[Finding] = []
     of_groups: list[Finding] = []
     for place, by_set in sorted(tabulate(tables[0], edited).items()):
@@ -56,17 +56,18 @@ def findings(tables: Sequence[Observations], settings: Settings, claims: Sequenc
             key = (place, attributes)
             about = [c for c in claims if _key(c) == key]
             changed = _changed(tables, key)
-            of_sets.append(_set(key, counts, tables, changed, settings, about))
-            of_groups += _claims(about, changed)
+            of_sets.append(_set(key, counts, changed, settings, about, places))
+            of_groups += _claims(about, changed, places)
     return _numbered([*of_sets, *of_groups, *hidden_findings(tables, settings)])
 
 
 def of_claims(claims: Sequence[Claim], tables: Sequence[Observations]) -> list[Finding]:
     """Findings of claims alone: for answers that are amounts, where a rate of changes says little."""
+    places = {id(claim): n for n, claim in enumerate(claims)}
     by_key: dict[Key, list[Claim]] = {}
     for claim in claims:
         by_key.setdefault(_key(claim), []).append(claim)
-    made = (one for key, own in by_key.items() for one in _claims(own, _changed(tables, key)))
+    made = (one for key, own in by_key.items() for one in _claims(own, _changed(tables, key), places))
     return _numbered(one for one in made if one.verdict != "not_determined")
 
 
@@ -94,31 +95,20 @@ def _changed(tables: Iterable[Observations], key: Key) -> list[Seen]:
     return sorted(seen, key=lambda one: (-(one.verdict.distance or 0.0), one.verdict.case_id, one.verdict.variant_id))
 
 
-def _directions(tables: Iterable[Observations], key: Key) -> list[Direction]:
-    turns: set[Direction] = set()
-    for table in tables:
-        judged = table.judged()
-        for code in np.unique(judged.shape[_rows(table, judged, key)]).tolist():
-            turns.update(table.shapes.values[code].directions)
-    return sorted(turns)
-
-
 # -- sets of attributes -----------------------------------------------------------------------------------
 
 
 def _set(
     key: Key,
     counts: Counts,
-    tables: Iterable[Observations],
     changed: Sequence[Seen],
     settings: Settings,
     claims: Sequence[Claim],
+    places: Mapping[int, int],
 ) -> Finding:
     (model, name), attributes = key
-    rate, seeds = violation_rate(counts), seed_violation_rate(counts)
-    verdict, why, decisive = _summary(claims, judged=rate is not None)
-    noise = settings.noise.get(model)
-    deterministic = settings.deterministic.get(model, False)
+    rate = violation_rate(counts)
+    verdict, decisive = _summary(claims, judged=rate is not None)
     moved = next((c.examples for c in claims if c.verdict == "shown" and c.examples), ())
     return Finding(
         id="",
@@ -129,42 +119,34 @@ def _set(
         attributes=attributes,
         verdict=verdict,
         rate=rate,
-        noise=noise,
+        noise=settings.noise.get(model),
         p_value=None if decisive is None else decisive.p_value,
         p_adjusted=None if decisive is None else decisive.p_adjusted,
         exemplars=tuple(one.verdict.variant_id for one in changed[:EXEMPLARS]) or moved,
-        text=claim_text(attributes, _directions(tables, key), rate, seeds, deterministic, noise),
-        notes=(
-            *which_way(decisive),
-            *why,
-            *claim_notes(attributes, counts, rate),
-            *placebo_notes(next((c for c in claims if c.family == "instability"), None)),
-        ),
+        notes=tuple(rate_notes(attributes, counts, rate)),
+        claim=None if decisive is None else places[id(decisive)],
     )
 
 
-def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, tuple[str, ...], Claim | None]:
-    """The verdict of a set of attributes, why, and the claim that it rests on."""
+def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, Claim | None]:
+    """The verdict of a set of attributes, and the claim that it rests on."""
     net = [c for c in claims if c.family == "net"]
     tested = [c for c in net if c.p_value is not None] or [
         c for c in claims if c.family == "instability" and c.p_value is not None
     ]
     if not tested or not judged:
-        why = next((c.why for c in claims if c.why), "")
-        return ("not_determined" if judged else "not_tested"), ((why,) if why else ()), None
+        return ("not_determined" if judged else "not_tested"), next((c for c in claims if c.why), None)
     # Bounded where all are.
     states = {c.verdict for c in tested} - {"bounded"} or {"bounded"}
     verdict: ClaimVerdict = next(v for v in VERDICTS if v in states)
     alike = [c for c in tested if c.verdict == verdict]
-    first = min(alike, key=lambda c: (c.p_adjusted or 0.0, c.p_value or 0.0))
-    why = next((c.why for c in (first, *alike) if c.why), "")
-    return verdict, ((why,) if why else ()), first
+    return verdict, min(alike, key=lambda c: (c.p_adjusted or 0.0, c.p_value or 0.0))
 
 
 # -- claims about groups ------------------------------------------------------------------------------------
 
 
-def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
+def _claims(claims: Sequence[Claim], changed: Sequence[Seen], places: Mapping[int, int]) -> list[Finding]:
     """Net and refusal claims that are decided, the clearest net claim of those that are not, what else is shown."""
     out = []
     for family, code in CODES.items():
@@ -174,7 +156,7 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen]) -> list[Finding]:
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
         if family not in ("net", "refusal"):
             decided = [c for c in decided if c.verdict == "shown"]
-        out += [_finding(c, code, changed) for c in decided]
+        out += [_finding(c, code, changed, places[id(c)]) for c in decided]
     return out
 
 
@@ -189,7 +171,7 @@ def _measured(claim: Claim) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
+def _finding(claim: Claim, code: str, changed: Sequence[Seen], place: int) -> Finding:
     rate = None
     if claim.family != "omnibus" and (claim.scale == "share" or claim.share_difference is not None):
         value, low, high = _measured(claim)
@@ -208,8 +190,7 @@ def _finding(claim: Claim, code: str, changed: Sequence[Seen]) -> Finding:
         p_value=claim.p_value,
         p_adjusted=claim.p_adjusted,
         exemplars=_examples(claim, changed),
-        text=net_text(claim),
-        notes=net_notes(claim),
+        claim=place,
     )
 
 
@@ -247,43 +228,10 @@ def as_records(findings: Iterable[Finding]) -> list[dict[str, object]]:
     return [dataclasses.asdict(finding) for finding in findings]
 
 
-# -- in words -------------------------------------------------------------------------------------------------
+# -- what a rate rests on ------------------------------------------------------------------------------------
 
 
-def claim_text(
-    attributes: Sequence[str],
-    directions: Sequence[Direction],
-    rate: Estimate | None,
-    seeds: Estimate | None,
-    deterministic: bool,
-    noise: Estimate | None,
-) -> str:
-    """What was measured, in one sentence; no judgement."""
-    names = " and ".join(_plain(a) for a in attributes)
-    if rate is None:
-        return f"no answer to a changed prompt could be judged where {names} terms were changed"
-    change = f"when {names} terms were changed"
-    if len(directions) == 1 and len(attributes) == 1:
-        change += f" from {_plain(directions[0][1])} to {_plain(directions[0][2])}"
-    elif len(attributes) > 1:
-        change += " together"
-    interval = f"{rate.level * 100:.0f} %: {percent(rate.low)}–{percent(rate.high)} %"
-    base = f"{plural(rate.n_variants or 0, 'variant')} of {plural(rate.n, 'seed')} ({interval})"
-    text = f"the label changed in {percent(rate.value)} % of {base} {change}"
-    if seeds is not None and seeds.value > 0:
-        text += f", on {percent(seeds.value)} % of the seeds at least once"
-    return f"{text}; {_noise_text(deterministic, noise)}"
-
-
-def _noise_text(deterministic: bool, noise: Estimate | None) -> str:
-    if deterministic:
-        return "the same prompt repeated changed in 0 % (declared deterministic)"
-    if noise is None:
-        return "the same prompt was not repeated"
-    return f"two answers to the same prompt differed in {with_interval(noise)}"
-
-
-def claim_notes(attributes: Sequence[str], counts: Counts, rate: Estimate | None) -> list[str]:
+def rate_notes(attributes: Sequence[str], counts: Counts, rate: Estimate | None) -> list[str]:
     """What else was measured: what was lost, how many changes are hidden."""
     notes = [rate.note] if rate is not None and rate.note else []
     lost = int(counts.lost.sum())
@@ -297,97 +245,3 @@ def claim_notes(attributes: Sequence[str], counts: Counts, rate: Estimate | None
         total = int(counts.violations.sum())
         notes.append(f"{hidden} of {total} changes are hidden: no smaller set of these attributes changed the label")
     return notes
-
-
-def placebo_notes(claim: Claim | None) -> list[str]:
-    """What placebo edits of the same shape did."""
-    if claim is None:
-        return []
-    if claim.shares is None or claim.estimate is None or claim.low is None or claim.high is None:
-        return [f"changes are not compared with placebo edits: {claim.why}"]
-    edited, placebo = claim.shares
-    return [
-        f"placebo edits of the same shape changed the label in {percent(placebo)} %, edits of the group in "
-        f"{percent(edited)} % of the same {plural(claim.texts, 'text')}: {_points(claim.estimate)} points more "
-        f"(95 %: {_points(claim.low)} to {_points(claim.high)})"
-    ]
-
-
-def net_text(claim: Claim) -> str:
-    """What was measured, in one sentence."""
-    if claim.family == "omnibus":
-        return f"words about {_sets(claim.attribute)} moved answers more than neutral words do ({claim.texts} texts)"
-    if claim.family == "interaction":
-        size = f"{claim.estimate or 0:+.3g} {claim.unit} (95 %: {claim.low:+.3g} to {claim.high:+.3g})"
-        size = f"{_difference(claim)}, label {claim.label}," if claim.scale == "share" else size
-        pair = " against ".join(map(_plain, claim.groups))
-        return f"{pair}: {size} beyond what {_sets(claim.attribute)} do on their own ({plural(claim.texts, 'text')})"
-    if not claim.groups:
-        return f"the label changed more often with {_sets(claim.attribute)} than under placebo edits of the same shape"
-    group, reference = (_plain(g) for g in claim.groups)
-    reference = f"other groups of {_plain(claim.attribute)}" if reference == OTHERS else reference
-    texts = plural(claim.texts, "text")
-    if claim.family == "refusal":
-        what = "got no label (refused, filtered or not readable)"
-        return f"texts about {group} {what} {_difference(claim)} than the same texts about {reference} ({texts})"
-    if claim.scale == "number":
-        more = "lower" if (claim.estimate or 0) < 0 else "higher"
-        size = f"{abs(claim.estimate or 0):.3g} {claim.unit}".strip()
-        interval = f"95 %: {claim.low:.3g} to {claim.high:.3g}"
-        return (
-            f"the mean answer was {size} {more} for texts about {group} than for the same texts about {reference} "
-            f"({interval}; {texts})"
-        )
-    return (
-        f"texts about {group} got the label {claim.label} {_difference(claim)} than the same texts about {reference} "
-        f"({texts})"
-    )
-
-
-def which_way(claim: Claim | None) -> tuple[str, ...]:
-    """Of attributes whose verdict is that of a net difference: which, since how often answers change is another."""
-    if claim is None or claim.family != "net" or claim.verdict != "shown":
-        return ()
-    return (f"what is shown is which way answers change: {net_text(claim)}",)
-
-
-def _difference(claim: Claim) -> str:
-    value, low, high = _measured(claim)
-    return (
-        f"{_points(abs(value))} percentage points {'less' if value < 0 else 'more'} often "
-        f"(95 %: {_points(low)} to {_points(high)})"
-    )
-
-
-def net_notes(claim: Claim) -> tuple[str, ...]:
-    """How the claim was reached, and what it would take where it is open."""
-    notes = [claim.why] if claim.why else []
-    if claim.scale == "log_odds" and claim.estimate is not None:
-        notes.append(
-            f"on the log odds of the label: {claim.estimate:+.3f} (95 %: {claim.low:+.3f} to {claim.high:+.3f}), "
-            "which decides"
-        )
-    if claim.words_low is not None and claim.words_high is not None and claim.scale != "number":
-        scale = "log odds " if claim.scale == "log_odds" else ""
-        shown = (
-            f"{claim.words_low:+.3f} to {claim.words_high:+.3f}"
-            if scale
-            else (f"{_points(claim.words_low)} to {_points(claim.words_high)} points")
-        )
-        notes.append(f"for these words alone: {scale}95 % {shown}; {claim.words:.1f} words stand for the groups")
-    if claim.calls_needed is not None:
-        notes.append(f"some {claim.calls_needed:,} calls would decide it, as far as texts do")
-    return tuple(notes)
-
-
-def _points(share: float) -> str:
-    text = f"{100 * abs(share):.1f}"
-    return f"−{text}" if share < 0 and float(text) else text
-
-
-def _sets(attribute: str) -> str:
-    return " and ".join(_plain(a) for a in attribute.split("+"))
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", " ")

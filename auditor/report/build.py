@@ -120,11 +120,9 @@ def _next(record: RunRecord) -> Iterator[Section]:
 
 
 def _examples(record: RunRecord, evidence: object, first: first_screen.Screen | None) -> Section:
-    claims = claimed.index(record)
-
     def strength(row: claimed.Row) -> tuple[object, ...]:
         f = row.finding
-        statement = claimed.of_finding(record, f, claims)
+        statement = claimed.of_finding(record, f)
         own = (9,) if statement is None else claimed.order(statement.claim)
         headline = first is not None and first.example is not None and f.id == first.example.finding_id
         return not headline, words.RANK[f.verdict], RANK[f.kind], own
@@ -134,7 +132,7 @@ def _examples(record: RunRecord, evidence: object, first: first_screen.Screen | 
         r for r in rows if r.finding.exemplars and (r.finding.kind != "claim" or r.finding.verdict == "shown")
     ]
     made = [
-        Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence))
+        Evidence(cards.build(r.finding, evidence, record=record, sentence=r.sentence, notes=r.notes))
         for r in (with_texts[:MAX_CARDS] if evidence is not None else ())
     ]
     blocks: list[Block] = []

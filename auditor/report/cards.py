@@ -82,6 +82,7 @@ class Card:
 
     finding: Finding
     sentence: str
+    notes: tuple[str, ...]
     variant_id: str
     original: tuple[Segment, ...]
     variant: tuple[Segment, ...]
@@ -92,15 +93,15 @@ class Card:
     missing: str = ""  # why there is no evidence
 
 
-def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: str = "") -> Card:
+def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: str, notes: Sequence[str] = ()) -> Card:
     """Build the card of one finding, with the evidence of its clearest exemplar.
 
     Parameters
     ----------
     evidence : object
         Reads cases, checks, prompts and answers by id; what it does not hold is left out.
-    sentence : str
-        What was measured; the finding's own text, if empty.
+    sentence, notes : str, sequence of str
+        What was measured, and what else is known.
     """
     variant_id = next(iter(finding.exemplars), "")
     model, format_ = finding.model, finding.format
@@ -112,7 +113,8 @@ def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: st
         cells = tuple(_in_full(cell, evidence, format_) for cell in lattice(case, variant, evidence, model, format_))
     return Card(
         finding=finding,
-        sentence=sentence or words.sentence(finding.text) or words.claim_sentence(finding, words.noun(record)),
+        sentence=sentence,
+        notes=tuple(notes),
         variant_id=variant_id,
         original=sides[0],
         variant=sides[1],

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from auditor.core import waivers
 from auditor.core.record import Claim, RunRecord, Waived
 from auditor.core.types import Finding
-from auditor.core.verdict import FAMILIES
 from auditor.measure.claims import MIN_TEXTS, OTHERS, USUAL_DELTA
 from auditor.report import words
 from auditor.report.cards import Brief
 
-Claims = Mapping[tuple[object, ...], Claim]
 MANY_TEXTS = 50  # a group of fewer, against all others, leads no report where anything else was shown
 ENOUGH_TEXTS = 30  # the same of a pair
 PLAIN_VALUES = frozenset({"yes", "no", "true", "false", "y", "n"})  # like numbers, nothing without their column
@@ -27,6 +25,7 @@ BOTH = "with editing taken out and shared words counted less"
 APART = 0.005  # a share of answers and a net difference further apart than this need a word
 MOST_WORDS = 8  # of a group that a sentence names
 WHOLE = 4.0  # points: an interval this wide has no use for decimals
+RATES = "MUT"  # how codes begin of findings about how often answers changed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -469,21 +468,11 @@ def written(record: RunRecord) -> tuple[Words, ...]:
     return tuple(Words(*key, tuple(sorted(mine))) for key, mine in sorted(by_group.items()))
 
 
-def index(record: RunRecord) -> Claims:
-    """The claims of a record by family, attribute, groups in order, label, model and format."""
-    claims = record.claims or ()
-    return {(c.family, c.attribute, *sorted(c.groups), c.label, c.model, c.format): c for c in claims}
-
-
-def of_finding(record: RunRecord, finding: Finding, claims: Claims) -> Statement | None:
-    """The claim that a finding is about, in words; None where it is about no single claim."""
-    family = FAMILIES.get(finding.code[:3])
-    if finding.kind != "claim" or family is None:
+def of_finding(record: RunRecord, finding: Finding) -> Statement | None:
+    """The claim that a finding is about, in words; None where it is about none, as in runs of 0.2."""
+    if finding.claim is None or finding.code.startswith(RATES) or not record.claims:
         return None
-    groups = sorted(g for step in finding.directions for g in step[1:])
-    attribute, place = "+".join(finding.attributes), (finding.model, finding.format)
-    mine = [c for k, c in claims.items() if k[:-3] == (family, attribute, *groups) and k[-2:] == place]
-    return state(record, mine[0]) if len(mine) == 1 else None
+    return state(record, record.claims[finding.claim])
 
 
 def name(record: RunRecord, attribute: str, group: str) -> str:
@@ -551,6 +540,7 @@ class Row:
 
     finding: Finding
     sentence: str
+    notes: tuple[str, ...]
     waiver: Waived | None
     example: Brief | None = None
 
@@ -577,23 +567,60 @@ class Row:
 
 def tested_p(finding: Finding) -> float | None:
     """The adjusted p value of a finding's own figure; the verdict of a rate of changes is that of other claims."""
-    return None if finding.code.startswith("MUT") else finding.p_adjusted
+    return None if finding.code.startswith(RATES) else finding.p_adjusted
 
 
 def rows(record: RunRecord) -> list[Row]:
     """Every finding, the shown ones first, then in the order of the record."""
-    waived, claims = record.waived, index(record)
-    made = [Row(finding=f, sentence=_sentence(record, f, claims), waiver=waived.get(f.id)) for f in record.findings]
-    return sorted(made, key=lambda row: words.RANK.get(row.finding.verdict, 4))
+    return sorted((row_of(record, f) for f in record.findings), key=lambda row: words.RANK.get(row.finding.verdict, 4))
 
 
-def _sentence(record: RunRecord, finding: Finding, claims: Claims) -> str:
-    """What was measured, with interval and noise."""
-    if record.spec.kind != "tabular":
-        claim = of_finding(record, finding, claims)
-        return claim.sentence if claim is not None else words.claim_sentence(finding, words.noun(record))
-    text = f"{finding.model}: {finding.text or finding.code}"
-    return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
+def row_of(record: RunRecord, finding: Finding) -> Row:
+    """One finding with what is said of it."""
+    waiver = record.waived.get(finding.id)
+    return Row(finding=finding, sentence=sentence(record, finding), notes=notes(record, finding), waiver=waiver)
+
+
+def sentence(record: RunRecord, finding: Finding) -> str:
+    """One finding in plain words: what was measured, on how much, how far it is supported."""
+    if not finding.code:  # a variant that was asked for by its id
+        return words.sentence(finding.text)
+    if record.spec.kind == "tabular":
+        text = f"{finding.model}: {finding.text or finding.code}"
+        return (f"{text}: {words.rate_text(finding.rate)}" if finding.rate else text).rstrip(".") + "."
+    if (claim := of_finding(record, finding)) is not None:
+        return claim.sentence
+    noun, model, rate = words.noun(record), finding.model or "the model", finding.rate
+    what = words.direction(finding.directions) or words.attributes(finding.attributes)
+    if finding.kind == "hidden":
+        return f"The {noun} of {model} changed only when {words.attributes(finding.attributes)} changed together."
+    if finding.kind == "violation":
+        return f"The {noun} of {model} changed with {what}."
+    if not finding.code.startswith(RATES) and finding.text:
+        return f"{model}: {finding.text.rstrip('.')}."
+    if rate is None:
+        return f"No rate was measured for {what} on {model}."
+    again = f"; the same prompt asked again: {words.interval(finding.noise)}" if finding.noise else ""
+    figures, texts = words.interval(rate, level=True), words.plural(rate.n, "text")
+    return f"The {noun} of {model} changed in {figures} of the variants of {texts} when {what} changed{again}."
+
+
+def notes(record: RunRecord, finding: Finding) -> tuple[str, ...]:
+    """What else is known of a finding: why its claim is open, and what it says with exactly these words."""
+    if finding.claim is None or not record.claims:
+        return finding.notes
+    claim = record.claims[finding.claim]
+    if finding.code.startswith(RATES):
+        one = state(record, claim) if claim.verdict == "shown" and claim.family == "net" else None
+        which = [f"what is shown is which way answers change: {one.who} {one.amount}"] if one is not None else []
+        return (*which, *([claim.why] if claim.why else []), *finding.notes)
+    low, high, scale = claim.words_low, claim.words_high, 100.0 if claim.scale == "share" else 1.0
+    fixed = []
+    if claim.family in ("net", "refusal") and claim.words_estimate is not None and low is not None and high is not None:
+        unit = "points" if claim.scale == "share" else claim.unit
+        with_words = Effect(value=claim.words_estimate, low=low, high=high, unit=unit, scale=scale)
+        fixed = [f"with exactly these words: {with_words.full}; {claim.words:.1f} effective words"]
+    return tuple(filter(None, (reason(claim), *fixed, *finding.notes)))
 
 
 def title(record: RunRecord) -> str:

@@ -285,7 +285,8 @@ def _examples(page: Page) -> Iterator[doc.Evidence]:
     single = [f for f in page.record.findings if f.kind == "violation"]
     chosen = [*claimed.hidden(page.record)[: MAX_CARDS // 2], *claims[: MAX_CARDS // 2], *single]
     for f in chosen[:MAX_CARDS]:
-        yield doc.Evidence(cards.build(f, page.evidence, record=page.record))
+        row = claimed.row_of(page.record, f)
+        yield doc.Evidence(cards.build(f, page.evidence, record=page.record, sentence=row.sentence, notes=row.notes))
 
 
 def _response(page: Page) -> Iterable[doc.Block]:

@@ -46,19 +46,18 @@ class Claim:
 
 def claims(record: RunRecord) -> tuple[Claim, ...]:
     """Every claim of the record, in its order."""
-    index = claimed.index(record)
-    return tuple(_claim(record, f, index) for f in record.findings if f.kind == "claim")
+    return tuple(_claim(record, f) for f in record.findings if f.kind == "claim")
 
 
-def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
+def _claim(record: RunRecord, f: Finding) -> Claim:
     every, place = change_rates.Rates(record), (f.model, f.format)
     rows = kind_of(record) == "rows"
     what = words.direction(f.directions) or words.attributes(f.attributes)
     shown, n = effect(f), f.rate.n if f.rate else None
-    sentence = words.sentence(f.text) or words.claim_sentence(f, "label" if rows else words.noun(record))
+    sentence = words.sentence(f.text) or claimed.sentence(record, f)
     if rows:
         what = _score(record, f, what)
-    if (one := claimed.of_finding(record, f, index)) is not None:
+    if (one := claimed.of_finding(record, f)) is not None:
         what, n, sentence = one.who, one.claim.texts, one.sentence
         shown = "too wide" if one.effect.vague else f"{one.effect.text} {one.effect.unit}"
     if f.noise is not None:
@@ -78,7 +77,7 @@ def _claim(record: RunRecord, f: Finding, index: claimed.Claims) -> Claim:
         placebo=placebo,
         verdict=f.verdict,
         p=words.p_value(claimed.tested_p(f)),
-        notes=f.notes,
+        notes=claimed.notes(record, f),
         sentence=sentence,
     )
 

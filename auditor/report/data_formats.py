@@ -58,7 +58,7 @@ def _lines(record: RunRecord) -> Iterator[dict[str, object]]:
             "p_adjusted": p,
             "exemplars": " ".join(f.exemplars),
             "text": f.text or row.sentence,
-            "notes": " | ".join(f.notes),
+            "notes": " | ".join(row.notes),
         }
     for e in record.estimates:
         yield {

@@ -83,7 +83,7 @@ def _state(row: Row) -> str:
 def _result(case: Element, row: Row, record: RunRecord) -> None:
     f, state = row.finding, _state(row)
     look = f"Look at it: audit show {words.run_name(record)} {f.id}"
-    detail = _legal("\n".join([row.sentence, *map(words.sentence, f.notes), look]))
+    detail = _legal("\n".join([row.sentence, *map(words.sentence, row.notes), look]))
     if state == "failure":
         SubElement(case, state, _safe(message=row.sentence, type=f.code)).text = detail
     elif not state:
@@ -176,7 +176,7 @@ def _sarif(row: Row, codes: list[str], seen: Counter[str]) -> dict[str, object]:
         "ruleIndex": codes.index(f.code),
         "kind": KINDS.get(f.verdict, "review"),
         "level": "warning" if f.verdict == "shown" else "none",
-        "message": _message(" ".join([row.sentence, *map(words.sentence, f.notes)])),
+        "message": _message(" ".join([row.sentence, *map(words.sentence, row.notes)])),
         "locations": [{"physicalLocation": file, "logicalLocations": [place]}],
         "partialFingerprints": {"findingKey/v1": digest},
         "properties": {

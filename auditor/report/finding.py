@@ -43,7 +43,7 @@ def card(page: Page, shown: cards.Card) -> None:
         for cell in shown.cells
     ]
     page.table(("  Changed", "Words", "Answers", "Against original"), rows)
-    for note in f.notes:
+    for note in shown.notes:
         page.paragraph(words.sentence(note), indent="  ")
     for diagnosis in shown.diagnoses:
         page.paragraph(f"Why: {diagnosis.cause} ({diagnosis.evidence}).", indent="  ")
@@ -94,7 +94,10 @@ def render_finding(
     for i, finding in enumerate(chosen):
         if i:
             page.line()
-        _whole(page, cards.build(finding, evidence, record=record), judged, seen)
+        row = claimed.row_of(record, finding)
+        said = words.sentence(finding.text) or row.sentence
+        made = cards.build(finding, evidence, record=record, sentence=said, notes=row.notes)
+        _whole(page, made, judged, seen)
         waiver(page, record, finding.id)
     return page.value()
 

@@ -138,7 +138,7 @@ def _card(part: doc.Evidence) -> Iterable[str]:
         for cell in card.cells
     )
     yield from table(("Changed", "Words", "Answers"), answers)
-    yield from (f"- {block(words.sentence(note))}" for note in finding.notes if note.strip())
+    yield from (f"- {block(words.sentence(note))}" for note in card.notes if note.strip())
     yield from (f"- “{escape(b.text)}”: {escape(b.before)} → {escape(b.after)}" for b in card.more)
     yield ""
 

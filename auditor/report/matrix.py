@@ -167,8 +167,9 @@ def _asked(spec: Spec) -> tuple[object, ...]:
     return spec.task, spec.data, spec.suite, spec.protocol
 
 
-def _key(claim: Claim) -> tuple[object, ...]:
-    return claim.family, claim.attribute, claim.groups, claim.label, claim.model, claim.format
+def key(claim: Claim) -> tuple[object, ...]:
+    """What makes claims of two runs the same."""
+    return claim.family, claim.attribute, tuple(sorted(claim.groups)), claim.label, claim.model, claim.format
 
 
 def _of_model(record: RunRecord, runs: Iterable[Earlier], claims: Sequence[Claim], n: int) -> Iterator[Block]:
@@ -177,8 +178,8 @@ def _of_model(record: RunRecord, runs: Iterable[Earlier], claims: Sequence[Claim
     strips = []
     lines: list[Line] = []
     for run in runs:
-        by_key = {_key(claim): claim for claim in run.claims or ()}
-        mine = [by_key.get(_key(claim)) for claim in claims]
+        by_key = {key(claim): claim for claim in run.claims or ()}
+        mine = [by_key.get(key(claim)) for claim in claims]
         if not any(mine):
             continue
         date = (run.provenance.started or "")[:16].replace("T", " ") or "not recorded"  # to the minute

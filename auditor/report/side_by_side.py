@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from auditor.core.record import Claim, RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.measure.run_changes import Comparison, TablesComparison, Tested
-from auditor.report import claimed, ll144_words, matrix, words
+from auditor.report import ll144_words, matrix, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table
 
 HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
@@ -87,7 +87,7 @@ def _claims(records: Sequence[RunRecord]) -> list[Section]:
     """Net differences of both runs: pairs of groups, and whatever was shown in one of them."""
     if len(records) != 2:
         return []
-    sides = [{k: c for k, c in claimed.index(r).items() if c.family == "net" and c.texts >= MIN_TEXTS} for r in records]
+    sides = [{matrix.key(c): c for c in r.claims or () if c.family == "net" and c.texts >= MIN_TEXTS} for r in records]
     lines: list[Line] = []
     for key in dict.fromkeys((*sides[0], *sides[1])):
         both = [side.get(key) for side in sides]

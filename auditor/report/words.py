@@ -270,20 +270,3 @@ def run_name(record: RunRecord) -> str:
 def confidence(level: float | None) -> str:
     """``95 %`` for 0.95."""
     return "95 %" if level is None else f"{100 * level:g} %"
-
-
-def claim_sentence(finding: Finding, noun: str = "label") -> str:
-    """One finding in plain words: what was measured, on how much, and how far it is supported."""
-    what = direction(finding.directions) or attributes(finding.attributes)
-    model, rate = finding.model or "the model", finding.rate
-    if finding.kind == "hidden":
-        return f"The {noun} of {model} changed only when {attributes(finding.attributes)} changed together."
-    if finding.kind == "violation":
-        return f"The {noun} of {model} changed with {what}."
-    if finding.code.startswith(("DIR", "REF", "SCO", "GEN", "INT", "OMN")):
-        return f"{model}: {finding.text.rstrip('.')}."
-    if rate is None:
-        return f"No rate was measured for {what} on {model}."
-    again = f"; the same prompt asked again: {interval(finding.noise)}" if finding.noise else ""
-    figures, texts = interval(rate, level=True), plural(rate.n, "text")
-    return f"The {noun} of {model} changed in {figures} of the variants of {texts} when {what} changed{again}."

@@ -95,7 +95,7 @@ def test_a_blind_model_bounds_nothing_and_a_seeing_one_does() -> None:
     blind = run(Planted(base="constant"), delta=0.3)
     assert blind.record["controls"]["positive_control"]["planted"]["seen"] is False
     assert {f.verdict for f in blind.findings} == {"not_determined"}
-    assert any("positive control was not seen" in note for f in blind.findings for note in f.notes)
+    assert any("positive control was not seen" in claim.why for claim in blind.run.claims or ())
 
 
 class Changing(Planted):

@@ -83,7 +83,7 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     women = [f for f in found if f["directions"][0][2] == "female"]
     assert len(women) == 1
     assert women[0]["verdict"] == "shown"  # 24 texts in few words
-    assert "USD/year higher for texts about female" in women[0]["text"]
+    assert result.record["claims"][women[0]["claim"]]["groups"] == ["female", "male"]
     assert women[0]["rate"] is None
     claim = primary(result.record)
     assert claim["words_low"] < 3000 < claim["words_high"]
@@ -115,7 +115,6 @@ def test_letters_that_are_shorter_for_one_group_are_found_in_words() -> None:
     found = {r["metric"]: r for r in rows(result.record, "generation_pairs", verdict="shown")}
     assert "length" in found
     assert -9 < found["length"]["value"] < -7
-    assert "words lower" in next(f["text"] for f in result.record["findings"] if "length" in f["text"])
     assert {f["code"] for f in result.record["findings"]} == {text_pairs.PAIR, SCORE}
     claim = next(c for c in result.record["claims"] if c["label"] == "length")
     assert claim["groups"] == ["female", "male"]

@@ -192,21 +192,15 @@ def test_rates_of_changes_without_a_claim_determine_nothing() -> None:
     ]
     atomic, joint, hidden = found
     assert atomic.exemplars == ("c0.a",)
-    assert "the label changed in 20 % of 5 variants of 3 seeds (95 %: " in atomic.text
-    assert "the same prompt repeated changed in 0 % (declared deterministic)" in atomic.text
+    assert atomic.rate is not None
+    assert (atomic.rate.value, atomic.rate.n_variants, atomic.rate.n) == (pytest.approx(0.2), 5, 3)
+    assert atomic.text == joint.text == ""  # reports say it
     assert any("3 variants were not judged" in note for note in atomic.notes)
-    assert "gender and race ethnicity terms were changed together" in joint.text
     assert any("1 of 3 changes are hidden" in note for note in joint.notes)
     assert hidden.exemplars == ("c1.j",)
     assert hidden.directions == (GENDER, RACE)
     assert "gender (male → female) and race ethnicity (white → black)" in hidden.text
     assert "it stayed positive when either was changed alone" in hidden.text
-
-
-def test_one_direction_is_named_in_the_text() -> None:
-    table = table_of([verdict(0, "a", "violation")], {"c0.a": shape(("gender",), GENDER)})
-    (found,) = findings([table], Settings(deterministic={"m": True}))
-    assert "when gender terms were changed from male to female" in found.text
 
 
 def test_three_attributes_have_a_text_of_their_own() -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from auditor.core.record import RunRecord
 from auditor.core.record.measured import Bounds
 from auditor.core.types import Edit, Estimate, Finding, Response, Variant
-from auditor.report import cards, words
+from auditor.report import cards, claimed, words
 from auditor.report import exchange as json_report
 
 
@@ -59,10 +60,10 @@ def test_claim_sentence_carries_figures_and_noise() -> None:
     finding = Finding(
         id="F1", kind="claim", code="MUT101", model="m", attributes=("race",), verdict="shown", rate=rate, noise=rate
     )
-    text = words.claim_sentence(finding)
+    text = claimed.sentence(RunRecord(), finding)
     assert "4.1 % (95 %: 2.4–6.9 %) of the variants of 1 text when race changed" in text
     assert text.endswith("the same prompt asked again: 4.1 % (2.4–6.9 %).")
-    assert words.claim_sentence(replace(finding, rate=None)) == "No rate was measured for race on m."
+    assert claimed.sentence(RunRecord(), replace(finding, rate=None)) == "No rate was measured for race on m."
 
 
 def edit(old: str, new: str, at: int, kind: str = "swap") -> Edit:

@@ -15,6 +15,7 @@ from auditor.measure import claims as verdicts
 from auditor.measure.claims import Question
 from auditor.measure.findings import ATOMIC
 from auditor.measure.linear import Design, Estimated, Fit, Rows
+from auditor.report import claimed
 
 TEXTS = 40
 
@@ -71,7 +72,9 @@ def test_a_finding_of_an_attribute_says_which_difference_its_verdict_rests_on() 
     result = audit("hiring", model=screened, attributes="gender", limit=60, cache=False)
     (finding,) = [f for f in result.findings if f.code == ATOMIC]
     assert finding.verdict == "shown"
-    assert finding.notes[0].startswith("what is shown is which way answers change: texts about")
+    note = claimed.notes(result.run, finding)[0]
+    assert note.startswith("what is shown is which way answers change: ")
+    assert " were invited in " in note
     same = audit("hiring", model=lambda text: "reject", attributes="gender", limit=60, cache=False)
     (finding,) = [f for f in same.findings if f.code == ATOMIC]
-    assert not any("which way" in note for note in finding.notes)
+    assert not any("which way" in note for note in claimed.notes(same.run, finding))
