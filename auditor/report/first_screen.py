@@ -157,7 +157,11 @@ def _answer(record: RunRecord, first: Statement | None, names: Names) -> Answer:
     bounded = [c for c in tested if c.verdict == "bounded"]
     in_all = words.plural(len(tested), "comparison")
     untested = len(net) - len(tested)
-    rest = [f"{words.plural(untested, 'more comparison')} had too few texts."] if untested else []
+    rest = (
+        [f"{words.plural(untested, 'more comparison')} {words.verb(untested, 'was', 'were')} not tested."]
+        if untested
+        else []
+    )
     best = min((c for c in tested if c.groups[-1:] != (OTHERS,)), key=_width, default=min(tested, key=_width))
     about = claimed.state(record, best)
     seen = [*([about.who] if about is not None else []), _basis(record, best), _seen(best, tested)]

@@ -55,7 +55,7 @@ def test_placebos_are_asked_and_kept_apart() -> None:
     assert result.record["controls"]["placebo"]["planted"]["gender"]["value"] == rates["placebo_rate"]
     groups = {c["group"]: c["n"] for c in result.record["controls"]["answers_by_group"]}
     assert groups["male"] == len(seeds())  # the originals, and no placebo
-    assert "placebo" in result.to_text(full=True)
+    assert "neutral edits" in result.to_text(full=True)
 
 
 @pytest.mark.parametrize("wobble", [0.0, 0.2])

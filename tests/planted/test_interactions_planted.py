@@ -212,7 +212,7 @@ def test_an_interaction_of_two_groups_is_a_claim_about_them() -> None:
     assert found["nonbinary+asian", "male+white"].verdict == "not_determined"
     (one,) = [f for f in of_claims([claim], [table]) if f.code == "INT150"]
     assert (one.verdict, one.attributes, one.p_adjusted) == ("shown", ("gender", "race"), claim.p_adjusted)
-    assert one.text.startswith("female+black against male+white: -0.9")
+    assert one.claim == 0
 
 
 @pytest.mark.slow
