@@ -87,7 +87,11 @@ def _of_part(record: RunRecord, part: Part) -> Verdict:
     if part.word == "hidden":
         return _hidden(record, part)
     every: list[Told] = [(_claim(f), (f.id,)) for f in record.findings]
-    said = [(c, _ids(c, record.findings)) for c in record.claims or ()]
+    ids: dict[tuple[object, ...], tuple[str, ...]] = {}
+    for (claim, own), f in zip(every, record.findings, strict=True):
+        if f.kind == "claim" and f.code[:3] in FAMILIES:
+            ids[_key(claim)] = ids.get(_key(claim), ()) + own
+    said = [(c, ids.get(_key(c), ())) for c in record.claims or ()]
     said = said or [one for one, f in zip(every, record.findings, strict=True) if f.kind == "claim"]
     _check(record, part, [*said, *every])
     said, every = ([one for one in some if part.about in ((), _about(one[0]))] for some in (said, every))
@@ -98,13 +102,13 @@ def _of_part(record: RunRecord, part: Part) -> Verdict:
         held = [one for one in said if _beyond(one[0], part)]
     held = [one for one in held if one[0].verdict == "shown"]
     left = [one for one in held if not one[1] or not record.waived.keys() >= set(one[1])]
-    ids = tuple(id for one in left or held for id in one[1])
+    names = tuple(id for one in left or held for id in one[1])
     if left:
         figure = "" if part.word == "shown" else f": 95 % {_interval(left[0][0])}"
-        return Verdict(state="holds", why=(f"{part.text}{figure}",), findings=ids)
+        return Verdict(state="holds", why=(f"{part.text}{figure}",), findings=names)
     if unknown := _unknown(record, part, said):
         return Verdict(state="cannot be judged", why=(unknown,))
-    return Verdict(state="does not hold", why=(part.text,), waived=ids)
+    return Verdict(state="does not hold", why=(part.text,), waived=names)
 
 
 def _check(record: RunRecord, part: Part, said: Sequence[Told]) -> None:
@@ -161,11 +165,9 @@ def _about(claim: Claim) -> tuple[str, ...]:
     return tuple(sorted(claim.attribute.split("+"))) if claim.attribute else ()
 
 
-def _ids(claim: Claim, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """The findings that say a claim."""
-    own = ((f.id, _claim(f)) for f in findings if f.kind == "claim" and f.code[:3] in FAMILIES)
-    key = (claim.family, _about(claim), set(claim.groups), claim.model, claim.format)
-    return tuple(id for id, c in own if (c.family, _about(c), set(c.groups), c.model, c.format) == key)
+def _key(claim: Claim) -> tuple[object, ...]:
+    """What a claim and the findings that say it have in common."""
+    return claim.family, _about(claim), frozenset(claim.groups), claim.model, claim.format
 
 
 def _claim(f: Finding) -> Claim:
