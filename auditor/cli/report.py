@@ -151,10 +151,10 @@ def _own_fields() -> dict[str, dict[str, str]]:
 
 def _write_fill(record: dict[str, object], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
-    from auditor.report import compliance_facts, compliance_fill
+    from auditor.report import claimed, compliance_fill
 
-    claims = compliance_facts.claims(read(record)) if record.get("findings") else ()
-    shown = [(c.id, c.sentence) for c in claims if c.verdict == "shown"]
+    rows = claimed.rows(read(record)) if record.get("findings") else ()
+    shown = [(r.finding.id, r.sentence) for r in rows if (r.finding.kind, r.finding.verdict) == ("claim", "shown")]
     text = compliance_fill.template(_own_fields(), shown)
     if target == "-":
         _print(text.encode("utf-8"))

@@ -249,7 +249,7 @@ def models(record: RunRecord) -> Iterator[Section]:
             words.attributes(pair.attributes) if pair.attributes else "all",
             *(names[side.model, side.format] for side in (pair.first, pair.second)),
             words.count(pair.n),
-            f"{points(pair.value)} ({points(pair.low)} to {points(pair.high)})",
+            claimed.Effect(value=pair.value, low=pair.low, high=pair.high, unit="points", scale=100).text,
             "< 0.001" if (p := pair.p_adjusted) is not None and p < 0.001 else words.number(p, ".3f"),
             words.verdict("not_tested" if p is None else "shown" if p <= ALPHA else "not_determined"),
         )
@@ -310,18 +310,6 @@ def waived(record: RunRecord) -> Iterator[Section]:
         source, date = record.waivers.source or "not recorded", record.waivers.date or "not recorded"
         about = Text(f"File: {source}, as of: {date}.", "meta")
         yield section("waivers", "Waivers", note, Items(tuple(waivers.lines(record))), about, brief=True)
-
-
-def points(share: float) -> str:
-    """A difference of shares in percentage points, with its sign.
-
-    Examples
-    --------
-    >>> points(0.0312), points(-0.5), points(0.0)
-    ('+3.1', '−50.0', '0.0')
-    """
-    text = f"{abs(100 * share):.1f}"
-    return text if float(text) == 0 else f"{'+' if share > 0 else '−'}{text}"
 
 
 def measured(record: RunRecord) -> Iterator[Section]:

@@ -156,12 +156,6 @@ def order(claim: Claim) -> tuple[bool, bool, int, bool, bool, float]:
     )
 
 
-def clear(claim: Claim) -> float:
-    """How far a difference lies from none, in widths of its interval: what ranks claims alike otherwise."""
-    made = effect(claim)
-    return 0.0 if made is None or made.high <= made.low else abs(made.value) / (made.high - made.low)
-
-
 # -- figures ----------------------------------------------------------------------------------------------
 
 

@@ -319,12 +319,6 @@ def _crosswalk(page: Page) -> Iterator[doc.Block]:
 
 def _statistics(page: Page) -> Iterator[doc.Block]:
     yield doc.Items(words.lines(f"{page.kind}_statistics"))
-    if page.claims:
-        claims = tuple(
-            f"{c.id} {words.verdict(c.verdict)}: {c.sentence}" + (f" {'; '.join(c.notes)}." if c.notes else "")
-            for c in page.claims
-        )
-        yield doc.Fold("Claims in words", (doc.Items(claims),))
     if of := len(page.more_claims):
         left = f"; the first {MAX_LISTED} of {words.count(of)}, the others are in run.json" if of > MAX_LISTED else ""
         more = measured.claim_table(page, page.more_claims[:MAX_LISTED], f"Signed differences{left}")

@@ -9,7 +9,7 @@ from auditor.core.record import RunRecord
 from auditor.core.record.controls import Control
 from auditor.core.types import Estimate, Finding
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import change_rates, claimed, run_checks, tabular_report, words
+from auditor.report import claimed, run_checks, tabular_report, words
 from auditor.report.compliance_fill import Form
 from auditor.report.compliance_frameworks import Framework
 
@@ -36,12 +36,10 @@ class Claim:
     model: str
     effect: str
     texts: int | None
-    noise: str
-    placebo: str
+    directed: bool  # about one group and another, and not about how often answers changed
     verdict: str
     p: str
     notes: tuple[str, ...]
-    sentence: str
 
 
 def claims(record: RunRecord) -> tuple[Claim, ...]:
@@ -50,35 +48,24 @@ def claims(record: RunRecord) -> tuple[Claim, ...]:
 
 
 def _claim(record: RunRecord, f: Finding) -> Claim:
-    every, place = change_rates.Rates(record), (f.model, f.format)
     rows = kind_of(record) == "rows"
     what = words.direction(f.directions) or words.attributes(f.attributes)
     shown, n = effect(f), f.rate.n if f.rate else None
-    sentence = words.sentence(f.text) or claimed.sentence(record, f)
     if rows:
         what = _score(record, f, what)
     if (one := claimed.of_finding(record, f)) is not None:
-        what, n, sentence = one.who, one.claim.texts, one.sentence
+        what, n = one.who, one.claim.texts
         shown = "too wide" if one.effect.vague else f"{one.effect.text} {one.effect.unit}"
-    if f.noise is not None:
-        noise = words.interval(f.noise)
-    else:
-        noise = "not applicable" if rows else run_checks.noise(every.noise(place, f.attributes))
-    placebo = "–"
-    if not rows and not f.directions:
-        placebo = words.interval(every.find("placebo_rate", f.attributes, place))
     return Claim(
         id=f.id,
         what=what,
         model=f.model,
         effect=shown,
         texts=n,
-        noise=noise,
-        placebo=placebo,
+        directed=rows or bool(f.directions),
         verdict=f.verdict,
         p=words.p_value(claimed.tested_p(f)),
         notes=claimed.notes(record, f),
-        sentence=sentence,
     )
 
 

@@ -229,7 +229,7 @@ def plan(record: RunRecord) -> tuple[str, Pairs]:
     """How far the plan was fixed in advance, in a sentence; and its settings."""
     if facts.kind_of(record) == "outcomes":
         chosen = {n: getattr(record.outcomes, n) for n in ("mode", "data_kind", "median_population", "partly_known")}
-        settings = {name: _plain(value) for name, value in chosen.items() if value is not None}
+        settings = {name: planned.value(value) for name, value in chosen.items() if value is not None}
         said = "No plan was frozen: the tables are fixed by the rule, and the choices left open are below."
         return said, tuple((name.replace("_", " "), value) for name, value in settings.items())
     sha, frozen = record.provenance.plan_sha256 or UNKNOWN, record.frozen
@@ -242,25 +242,15 @@ def plan(record: RunRecord) -> tuple[str, Pairs]:
             f"in plan.json before the first call (SHA-256 {sha}).{why} {' '.join(planned.frozen(record))}"
         )
     spec = sorted((record.raw.get("spec") or {}).items())
-    values = [(name.replace("_", " "), _plain(value)) for name, value in spec if name not in ("models", "kind")]
+    values = [(name.replace("_", " "), planned.value(value)) for name, value in spec if name not in ("models", "kind")]
     left = [name for name, value in values if value == MISSING]
     rest = [(MISSING, ", ".join(left))] if left else []
     return said, (*(pair for pair in values if pair[1] != MISSING), *rest)
 
 
-def _plain(value: object) -> str:
-    if value is None or value in ([], {}, ""):
-        return MISSING
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k} = {_plain(v)}" for k, v in sorted(value.items()))
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
 def deviations(record: RunRecord) -> tuple[tuple[str, str, str], ...]:
     """(what, as planned, as run); a run that stopped early is one of them."""
-    rows = [(d.what, _plain(d.planned), _plain(d.actual)) for d in (record.frozen.deviations if record.frozen else ())]
+    rows = [*planned.deviations(record)]
     if record.status == "partial":
         reason = record.status_reason or "no reason was recorded"
         rows.append(("End of the run", "everything planned is asked", f"stopped early: {reason}"))

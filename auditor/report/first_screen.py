@@ -96,7 +96,8 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     kind, headline, sure = _answer(record, first, names)
     others = sorted(statements[1:] if first else [], key=lambda one: one.claim.family != "net")[:ALSO]
     cannot = run_checks.cannot_judge(record)
-    alike = set(record.models) if record.stopped_by == "control" else _alike(record)
+    stopped = record.models if record.stopped_by == "control" else ()
+    alike = {*stopped, *(c.model for c in record.cautions if c.code == "constant_answers")}  # nothing to draw
     picked = _picked([c for c in record.claims if c.model not in alike], names, leading[0] if leading else None)
     label = _label(picked)
     further = (proposed.example(record, evidence, one) for one in statements if one is not first)
@@ -233,11 +234,6 @@ def _also(one: Statement, names: Names) -> str:
 # -- the rows ------------------------------------------------------------------------------------------
 
 
-def _alike(record: RunRecord) -> set[str]:
-    """The models that gave one answer alone: there is nothing to draw."""
-    return {caution.model for caution in record.cautions if caution.code == "constant_answers"}
-
-
 def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[Claim]:
     """Return net differences that were tested, and what else was shown: by model, attribute and verdict.
 
@@ -252,7 +248,7 @@ def _picked(claims: Sequence[Claim], names: Names, worst: Claim | None) -> list[
         order.sort(key=lambda place: place != (worst.model, worst.format))
 
     def rank(claim: Claim) -> tuple[object, ...]:
-        return words.RANK[claim.verdict], claimed.order(claim), -claimed.clear(claim)
+        return words.RANK[claim.verdict], claimed.order(claim)
 
     for mine in groups.values():
         mine.sort(key=rank)

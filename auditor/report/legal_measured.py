@@ -41,8 +41,7 @@ def claims(page: Page) -> Iterator[Block]:
         if delta is not None:
             bound = f"bound δ set before the run: {100 * delta:g} %"
         caption = f"Every claim, with its interval{level}, the controls beside it, and its verdict; {bound}"
-        directed = [c for c in page.claims if c.placebo == "–"]
-        others = [c for c in page.claims if c not in directed]
+        directed, others = ([c for c in page.claims if c.directed is kind] for kind in (True, False))
         if directed:
             yield claim_table(page, directed, caption)
         if others:
@@ -62,27 +61,12 @@ def claims(page: Page) -> Iterator[Block]:
 
 
 def claim_table(page: Page, claims: Sequence[facts.Claim], caption: str) -> Table:
-    """Claims, then what the same prompt asked again did to each model; placebo edits where they were asked."""
+    """Claims with what was measured; what neutral edits and the same prompt did is with the rates."""
     units = "Rows" if page.kind == "rows" else "Texts"
-    placebo = any(c.placebo != "–" for c in claims)
-    middle = ("Placebo",) if placebo else ()
-    columns = ("Claim", "What was measured", "Model", "Measured", *middle, units, "p, adjusted", "Verdict")
-    lines: list[tuple[str | Cell, ...]] = [
-        (
-            c.id,
-            c.what,
-            c.model,
-            Cell(text=c.effect),
-            *((Cell(text=c.placebo),) if placebo else ()),
-            words.count(c.texts),
-            c.p,
-            verdict(c.verdict),
-        )
-        for c in claims
-    ]
-    blank = ("",) * (len(columns) - 4)
-    again = dict.fromkeys((c.model, c.noise) for c in claims)
-    lines += [("", "same prompt again", model, noise, *blank) for model, noise in again]
+    lines = (
+        (c.id, c.what, c.model, Cell(text=c.effect), words.count(c.texts), c.p, verdict(c.verdict)) for c in claims
+    )
+    columns = ("Claim", "What was measured", "Model", "Measured", units, "p, adjusted", "Verdict")
     return table(caption, columns, lines, right=(units, "p, adjusted"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditor.core.record import Plain, RunRecord, part
 from auditor.core.record.measured import Probability
@@ -149,10 +149,14 @@ def deviations(record: RunRecord) -> Sequence[tuple[str, str, str]]:
 
 
 def value(what: object) -> str:
-    """A setting in words; None is ``not given``."""
-    if what is None:
+    """A setting in words; nothing is ``not given``."""
+    if what is None or what in ([], {}, ""):
         return "not given"
-    return words.listing([str(v) for v in what]) if isinstance(what, list | tuple) else str(what)
+    if isinstance(what, bool):
+        return "yes" if what else "no"
+    if isinstance(what, Mapping):
+        return ", ".join(f"{k} = {value(v)}" for k, v in sorted(what.items()))
+    return ", ".join(map(value, what)) if isinstance(what, list | tuple) else str(what)
 
 
 # -- what was asked ---------------------------------------------------------------------------------------
