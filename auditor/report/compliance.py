@@ -192,7 +192,7 @@ def _finding(page: Page) -> Iterator[doc.Block]:
     elif (screen := first_screen.build(page.record, page.evidence)) is not None:
         yield doc.Text(f"{words.SYMBOLS[screen.kind]} {' '.join(screen.headline)}", "lead")
         yield doc.Items((*screen.sure, *screen.also))
-        yield from matrix.plot(screen)
+        yield from matrix.plot(screen, rows=10, each=2)
     else:
         yield doc.Text(claimed.summary(page.record), "lead")
     yield from (doc.Text(note, "note") for note in page.banners)

@@ -54,6 +54,11 @@ class Screen:
     next: tuple[tuple[str, str], ...]  # (command, what it gives)
 
     @property
+    def todo(self) -> list[tuple[str, str]]:
+        """What to do besides reading the report."""
+        return [one for one in self.next if not one[0].startswith("audit report")]
+
+    @property
     def scale(self) -> tuple[float, str]:
         """Scale and unit of most rows: what a plot is drawn in; others have figures alone."""
         drawn = [(r.effect.scale, r.effect.unit) for r in self.rows if r.effect is not None and not r.effect.vague]

@@ -37,10 +37,10 @@ def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
         yield replace(section("matrix", "By attribute", blocks, short="Attributes", brief=True), whole=True)
 
 
-def plot(screen: Screen) -> Iterator[Chart]:
+def plot(screen: Screen, rows: int = DRAWN, each: int = DRAWN_EACH) -> Iterator[Chart]:
     """The forest plot: one line for each comparison, its interval around zero."""
     strips = []
-    for row in screen.chosen(DRAWN, DRAWN_EACH):
+    for row in screen.chosen(rows, each):
         if (effect := screen.drawn(row)) is not None:
             name = f"{row.name} ({row.model})" if row.model else row.name
             figures = f"{claimed.net(row.claim)}, {claimed.verdict(row.claim)}"
