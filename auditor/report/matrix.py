@@ -23,8 +23,8 @@ TITLES = {
     "interaction": "Interactions: two attributes together beyond each alone",
 }
 FIRST = 12  # comparisons of a family that a page does not fold away
-DRAWN = 30  # lines of a plot, and of one attribute of a model
-DRAWN_EACH = 6
+DRAWN = 18  # lines of a plot, and of one attribute of a model
+DRAWN_EACH = 4
 
 
 def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
