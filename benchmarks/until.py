@@ -40,7 +40,7 @@ from auditor.run.observed import Observed, score_of
 from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import FEW
 from auditor.run.state import State
-from auditor.run.until import DECIDED, Until
+from auditor.run.until import Until, over
 
 BUDGET = 2000
 ORDERS = 8  # of the texts
@@ -131,7 +131,7 @@ def stages(task: str, order: int) -> tuple[Stage, ...]:
             loop.observed.take(answers, model="m", format="bare")
             for v in (case.original, *case.variants):
                 if v.id in answers:
-                    asked.shape(case.id, loop.observed.shape(v), v.id)
+                    asked.version(case.id, v.edits, v.id, case.original.input)
                     asked.said.append(str(v.input))
             tally.seen += answers
             loop.counts.update(cases=1, taken=1)
@@ -173,7 +173,7 @@ def run(setting: Setting, number: int) -> Ended:
         now = dataclasses.replace(question, looks={"gender": tuple(stage.look for stage in looked[:n])})
         found = decide(list(net(table, table.columns(), versions, "net", now)), now)
         claim = next(c for c in found if set(c.groups) == PAIR.keys())
-        if claim.verdict in DECIDED:
+        if over(claim, looked[n - 1].look.share):
             break
     return Ended(claim, table.versions, n)
 
@@ -193,6 +193,7 @@ def settings() -> list[Setting]:
         ),
         *(Setting(name="at delta", effect=0.0515, delta=0.05, task=task) for task in ("sentiment", "hiring")),
         Setting(name="5 % effect", effect=0.05, scores=True),
+        *(Setting(name="5 % effect, word sd 0.05", effect=0.05, word=0.05, task=t) for t in ("sentiment", "hiring")),
     ]
 
 

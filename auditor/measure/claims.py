@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from auditor.core.record.measured import Claim, Scale
-from auditor.core.types import ClaimVerdict
+from auditor.core.types import DECIDED, ClaimVerdict
 from auditor.measure.contrasts import Value, score, share_in
 from auditor.measure.linear import ROUNDING, Fit, Rows
 from auditor.measure.observations import STATUS, Bools, Columns, Observations
@@ -362,12 +362,26 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
                 f"its interval alone leaves out 0, but it is one of {family:,} comparisons: "
                 f"p = {p.difference:.2g} among them, on {claim.texts} texts"
             )
-        elif not few and (claim.p_words or 1.0) < alpha:
+        elif not few and ((claim.p_words or 1.0) < alpha or for_words(claim)):
             why = WORDS_DIFFER
         elif not few:
             why = f"too little data for a difference this small: {claim.texts} texts, {claim.words:.0f} words"
     calls = _calls(t, question) if verdict == "not_determined" and why != WORDS_DIFFER else None
     return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.difference, calls_needed=calls)
+
+
+def for_words(claim: Claim) -> bool:
+    """Whether more words for the groups would decide a claim, and more texts would not.
+
+    What words alone leave open is more than the largest difference that these words may have, and more than delta.
+    """
+    ends = claim.low, claim.high, claim.words_low, claim.words_high
+    if claim.family not in ("net", "refusal") or None in ends or claim.verdict in DECIDED:
+        return False
+    low, high, words_low, words_high = (end or 0.0 for end in ends)
+    of_texts = (words_high - words_low) / 2
+    of_words = math.sqrt(max(0.0, ((high - low) / 2) ** 2 - of_texts**2))
+    return of_words > max(claim.delta or 0.0, abs(words_low), abs(words_high), ROUNDING)
 
 
 def _leaves_out_zero(claim: Claim) -> bool:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Value = Callable[[Columns], tuple[Floats, Bools]]
 MOST_LAYOUTS = 8
 RUN = 3  # characters of a part of a token
+TOKEN = 2.0  # standard deviation of what a token does, in those of what a part does
 MOST_EDITS = 20_000  # versions that the effect of edits is estimated from
 
 
@@ -147,7 +148,8 @@ class Moves(NamedTuple):
     """What edits put in and take out: the first ``tokens`` columns are tokens, the others runs of characters in these.
 
     A term of several tokens is no word of its own: "trans man" for "man" puts in "trans" and nothing else. Tokens that
-    are written alike may act alike: "Iran" and "Iranian" share four runs of three characters.
+    are written alike may act alike: "Iran" and "Iranian" share four runs of three characters. A token counts twice a
+    part: short words would else move answers less than long ones.
     """
 
     table: csr_array
@@ -166,7 +168,7 @@ class Moves(NamedTuple):
             padded = f" {token} "
             cells += [(n, runs.of(padded[at : at + RUN]), 1.0) for at in range(len(padded) - RUN + 1)]
         parts = words @ _sparse(cells, (words.shape[1], len(runs.values)))
-        return cls(hstack([words, parts], format="csr")[rows], words.shape[1])
+        return cls(hstack([TOKEN * words, parts], format="csr")[rows], words.shape[1])
 
 
 def word_moves(shapes: Sequence[Shape], codes: Codes[str], out: float = -1.0) -> csr_array:

@@ -58,11 +58,11 @@ class Seen(NamedTuple):
     df: float
 
     def spread(self) -> Spread:
-        """Return how likely each standard deviation is; each logarithm of variance plus noise is as likely before."""
+        """Return how likely each standard deviation is; before any data, each variance is as likely as any other."""
         above = max(self.variance, 0.0)
         variance = GRID * FAR * (above + self.noise)
         total, seen = variance + self.noise, max(self.variance + self.noise, 1e-3 * self.noise)
-        log = -(self.df / 2) * (np.log(total) + seen / total) - np.log(total)
+        log = -(self.df / 2) * (np.log(total) + seen / total)
         weight = np.exp(log - log.max()) * np.gradient(variance)
         weight /= weight.sum()
         kept = weight > UNLIKELY
