@@ -58,11 +58,11 @@ class Seen(NamedTuple):
     df: float
 
     def spread(self) -> Spread:
-        """Return how likely each standard deviation is; before any data, each variance is as likely as any other."""
+        """Return how likely each standard deviation is; before any data, each one is as likely as any other."""
         above = max(self.variance, 0.0)
         variance = GRID * FAR * (above + self.noise)
         total, seen = variance + self.noise, max(self.variance + self.noise, 1e-3 * self.noise)
-        log = -(self.df / 2) * (np.log(total) + seen / total)
+        log = -(self.df / 2) * (np.log(total) + seen / total) - np.log(total) / 2
         weight = np.exp(log - log.max()) * np.gradient(variance)
         weight /= weight.sum()
         kept = weight > UNLIKELY
