@@ -16,7 +16,17 @@ import numpy as np
 from msgspec import structs
 
 from auditor.core.record.rows import Assumed, ExpectedClaim, Power
-from auditor.measure.claims import ALPHA, ASSUMED_FLIPS, MIN_TEXTS, POWER, Pair, Question, one_thread, pairs
+from auditor.measure.claims import (
+    ALPHA,
+    ASSUMED_FLIPS,
+    MIN_TEXTS,
+    POWER,
+    Pair,
+    Question,
+    one_thread,
+    pairs,
+    with_omnibus,
+)
 from auditor.measure.contrasts import Contrast, Versions, word_moves
 from auditor.measure.effects import Adjustment, Unidentified
 from auditor.measure.linear import Design, Rows, fit
@@ -49,14 +59,19 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
     worded = [(_margins(kept, rng, ASSUMED_WORD) > 0).astype(np.float64) for _ in range(FITS)]
     known = np.ones(len(base), dtype=bool)
     layout = Versions(kept, kept.columns()).where(known)
-    laid_out = []
+    laid_out: list[_LaidOut] = []
+    of_omnibus = 0.0
     for attribute in attributes_of(kept):
         taken_out = [layout.adjust(attribute, y) for y in worded]
-        laid_out += [
-            _LaidOut.of(layout.contrast(attribute, pair.group, pair.against), attribute, pair, taken_out)
-            for pair in pairs(layout.names(attribute), attribute, question)
-        ]
-    total = sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS) * families
+        chosen = pairs(layout.names(attribute), attribute, question)
+        omnibus, kept_pairs = with_omnibus(chosen)
+        of_omnibus += omnibus
+        for full, pair in zip(chosen, kept_pairs, strict=True):
+            made = layout.contrast(attribute, pair.group, pair.against)
+            # A group that waits for the omnibus has its whole share once that is shown.
+            laid_out.append(_LaidOut.of(made, attribute, full if pair.waits else pair, taken_out))
+            of_omnibus -= full.weight if pair.waits else 0.0
+    total = (of_omnibus + sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS)) * families
     claims = [
         _reach(
             kept, one, base, [Rows(one.contrast.map @ y, one.design) for y in worded], ALPHA * one.weight / total, ratio
@@ -184,14 +199,14 @@ def _reach(
     except Unidentified as error:
         return structs.replace(one.reach, why=str(error))
     effective = float(np.median([f.words for f in fits]))
-    # What a run adds for words that it does not know, and how few degrees of freedom that leaves: as it estimates
-    # them, which differs from run to run, and as badly as in the share of runs that is not counted on.
+    # What a run adds for words that it does not know, and how few degrees of freedom that leaves: as the median of
+    # some runs estimates them.
     sure = float(norm.ppf(POWER))
     added = [max(0.0, f.group.se**2 - f.these.se**2) for f in fits]
     plain = float(norm.isf(level / 2))  # where answers leave no spread at all
     needs = [(f.group.half(1 - level) / f.group.se if f.group.se else plain) + sure for f in fits]
     worst = sorted(range(FITS), key=lambda k: needs[k] ** 2 * (fits[k].these.se ** 2 + added[k]))
-    counted = worst[math.ceil(POWER * FITS) - 1]
+    counted = worst[FITS // 2]
     word = added[counted]
     need = [float(t.isf(level / 2, max(1, n - 1))) + sure, needs[counted]]
 
