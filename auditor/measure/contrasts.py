@@ -9,6 +9,7 @@ is taken out by covariates, whose effect all edits of the attribute and all plac
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -342,10 +343,12 @@ class Moved(NamedTuple):
 
 
 class Layout:
-    """Versions that have an outcome: what claims about any such outcome share."""
+    """Versions that have an outcome: what claims about any such outcome share. It lives as long as its versions."""
 
     def __init__(self, versions: Versions, known: Bools) -> None:
-        self._versions, self._known = versions, known
+        # Versions keep their layouts: two that keep each other would stay in memory until Python looks for circles.
+        self._versions: Versions = weakref.proxy(versions)
+        self._known = known
         self._strands: dict[str, Strands] = {}
         self._contrasts: dict[Hashable, tuple[Contrast, Design]] = {}
         self._edits: dict[Hashable, tuple[tuple[Ints, csr_array], Edits]] = {}

@@ -103,8 +103,7 @@ class Words:
         self._left = max(1, n - self._fixed.shape[1])
         by_text = self._text @ self._z**2
         self._told = bool((by_text.sum(axis=0) ** 2 > (by_text**2).sum(axis=0) + 1e-300).any())
-        self._alike = text[:, None] == text if own.any() else np.zeros((0, 0), dtype=bool)
-        self._single = self._z.astype(np.float32)  # enough for weights
+        self._of = text
         self._known: dict[int, tuple[Floats, float, float]] = {}
 
     def spread(self, y: Floats) -> Spread | None:
@@ -146,9 +145,9 @@ class Words:
         step = round(math.log(max(ratio, 1e-6)) * RATIOS)
         if step not in self._known:
             weight = 1.0 / (1.0 + math.exp(step / RATIOS) * self._size)
-            z = self._single
+            z = self._z.astype(np.float32)  # enough for weights
             across = (z * weight.astype(np.float32)) @ z.T
-            across[self._alike] = 0.0
+            across[self._of[:, None] == self._of] = 0.0
             form = z.T @ (across @ z) if z.shape[1] < len(z) else across @ (z @ z.T)
             total = max(float(np.trace(form)), 1e-300)
             self._known[step] = weight, total, max(1.0, total**2 / max(float((form * form.T).sum()), 1e-300))

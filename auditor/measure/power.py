@@ -58,7 +58,8 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
     base = np.array([_margins(kept, rng) for _ in range(DRAWS)]).T
     worded = [(_margins(kept, rng, ASSUMED_WORD) > 0).astype(np.float64) for _ in range(FITS)]
     known = np.ones(len(base), dtype=bool)
-    layout = Versions(kept, kept.columns()).where(known)
+    all_versions = Versions(kept, kept.columns())
+    layout = all_versions.where(known)
     laid_out: list[_LaidOut] = []
     of_omnibus = 0.0
     for attribute in attributes_of(kept):

@@ -251,7 +251,8 @@ def count(parts: Parts) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
     table = versions(prepare(parts.plan, models=parts.models, seeds=texts))
     columns = table.columns()
     asked = question(parts.task, parts.plan, parts.dictionaries, {}, dict.fromkeys(parts.task.labels or (), 1))
-    layout = Versions(table, columns).where(np.ones(len(columns.version_text), dtype=bool))
+    laid = Versions(table, columns)
+    layout = laid.where(np.ones(len(columns.version_text), dtype=bool))
     lacking: dict[str, dict[str, int]] = {}
     names = attributes_of(table)
     for attribute in names:

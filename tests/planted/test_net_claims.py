@@ -94,7 +94,9 @@ def test_the_pairs_of_one_resume_are_one_text() -> None:
 
 
 @pytest.mark.parametrize(("neutral", "wanted"), [(1.0, False), (0.25, True)], ids=["as much", "four times as much"])
-def test_words_of_an_attribute_that_move_answers_more_than_neutral_words_are_shown(neutral: float, wanted: bool) -> None:
+def test_words_of_an_attribute_that_move_answers_more_than_neutral_words_are_shown(
+    neutral: float, wanted: bool
+) -> None:
     table, question = power.plan("sentiment", ("nationality",))
     simulated = Simulated(table, "nationality", {})
     laid_out = Versions(simulated, simulated.columns())
