@@ -9,7 +9,6 @@ from pathlib import Path
 
 from auditor.cli.main import COMMANDS
 from auditor.core.plan import Plan
-from auditor.tables.method_options import MethodOptions
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
