@@ -352,7 +352,7 @@ class Layout:
         self._strands: dict[str, Strands] = {}
         self._contrasts: dict[Hashable, tuple[Contrast, Design]] = {}
         self._edits: dict[Hashable, tuple[tuple[Ints, csr_array], Edits]] = {}
-        self._words: dict[str, tuple[csr_array, Ints, Words]] = {}  # by attribute; of neutral edits under ""
+        self._words: dict[str, tuple[csr_array, Ints, Ints, Words]] = {}  # by attribute; of neutral edits under ""
 
     def names(self, attribute: str) -> list[str]:
         """The groups of an attribute."""
@@ -443,18 +443,18 @@ class Layout:
         for key, rows in ((attribute, about | (texts & (own.arm == Arm.ORIGINAL))), ("", own.neutral)):
             if key not in self._words:
                 self._words[key] = self._told(np.flatnonzero(self._known & own.single & rows))
-            mean, text, words = self._words[key]
+            mean, text, unit, words = self._words[key]
             apart = within((mean @ y)[:, None], text)[:, 0]
             seen = words.seen(apart)
             if seen is None or not seen.df:
                 return None
-            both.append((seen, text, apart))
-        (seen, text, apart), (neutral, _, _) = both
+            both.append((seen, unit, apart))
+        (seen, unit, apart), (neutral, _, _) = both
         squares = own.words.table[np.flatnonzero(about & self._known)].power(2).sum(axis=1)
-        changed = len(np.unique(text[np.abs(apart) > 1e-9]))
-        return Moved(seen, neutral, math.sqrt(float(squares.mean())), len(np.unique(text)), changed)
+        changed = np.unique(unit[np.abs(apart) > 1e-9])
+        return Moved(seen, neutral, math.sqrt(float(squares.mean())), len(np.unique(unit)), len(changed))
 
-    def _told(self, rows: Ints) -> tuple[csr_array, Ints, Words]:
+    def _told(self, rows: Ints) -> tuple[csr_array, Ints, Ints, Words]:
         own = self._versions
         most = MOST_ROWS if len(rows) > MOST_ROWS else len(rows)
         rows = rows[own.text[rows] <= own.text[np.sort(rows)[most - 1]]] if most else rows
@@ -464,7 +464,7 @@ class Layout:
         z = table[:, np.unique(table.indices)].toarray()
         fixed = within(mean @ own.covariates[rows], text)
         across = _sparse([(n, int(row), 1.0) for n, row in enumerate(rows)], (len(rows), len(self._known)))
-        return mean @ across, text, Words(fixed, within(z, text), text)
+        return mean @ across, text, own.units[own.text[rows][first]], Words(fixed, within(z, text), text)
 
 
 def _sparse(cells: list[tuple[int, int, float]], shape: tuple[int, int]) -> csr_array:

@@ -16,7 +16,7 @@ from auditor.core import talk
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
-from auditor.measure.observations import Shape, log_odds, shape_of
+from auditor.measure.observations import Shape, log_odds, place_of, shape_of
 from auditor.models.attempts import unanswered
 from auditor.run.observed import question, score_of
 from auditor.run.preparation import plan_of
@@ -52,6 +52,7 @@ class AnswerRow:
     sampling: str
     valid: bool
     edits: str  # all of them, as JSON
+    place: int  # how much of the original comes before the first edit, in thousandths
     source: str | None  # what the text was made of; texts of one source are one unit
     conversation: str | None  # all of it, a paragraph a message; None where one question was asked
 
@@ -152,6 +153,7 @@ class Answers:
             sampling=case.sampling,
             valid=valid,
             edits=msgspec.json.encode(variant.edits).decode(),
+            place=place_of(variant.edits, case.original.input),
             source=case.source,
             conversation=talk.shown(output) if talk.messages_of(output) is not None else None,
         )
@@ -171,6 +173,7 @@ class Answers:
             favourable=() if self.task.kind.text else self.outcomes,
             unit=asked.unit,
             edits="edits",
+            place="place",
             version="variant_id",
             model=("model",),
             format=("format",),
@@ -215,7 +218,7 @@ class Answers:
             import pyarrow.parquet as pq
         except ImportError as error:
             raise MissingDependency("The Parquet table", "pyarrow", "parquet") from error
-        kinds = {"replicate": pa.int32(), "score": pa.float64(), "distance": pa.float64()}
+        kinds = {"replicate": pa.int32(), "place": pa.int32(), "score": pa.float64(), "distance": pa.float64()}
         kinds |= {"hidden": pa.bool_(), "valid": pa.bool_()}
         schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
         rows = [dataclasses.asdict(row) | {"answer": _text(row.answer)} for row in self]

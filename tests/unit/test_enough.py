@@ -16,7 +16,7 @@ from auditor.measure.claims import Question, texts_needed
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.measure.p_values import holm, holm_in_blocks
-from auditor.report.first_screen import _not_tested
+from auditor.report.claimed import not_tested
 from auditor.run.result import planned
 from auditor.testing.planted import Planted
 
@@ -121,7 +121,7 @@ def test_a_hosted_model_is_not_asked_about_attributes_with_few_texts(monkeypatch
     few = parts.facts["too_few_texts"]
     assert few["nationality"]["texts"] == 4 < few["nationality"]["needed"]
     assert any("nationality (4 of" in event.message for event in said)
-    assert next(iter(_not_tested(read({"provenance": parts.facts}), []))).startswith("nationality (4 texts, ")
+    assert not_tested(read({"provenance": parts.facts}))[0].startswith("nationality (4 texts, ")
     asked = planned(plan(attributes=("gender", "nationality")), models=[Planted()], seeds=TEXTS)
     assert asked.plan.attributes == ("gender", "nationality")
     local = planned(Plan(models=("reviews",)), seeds=TEXTS)

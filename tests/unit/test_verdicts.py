@@ -35,7 +35,7 @@ def difference(value: float, group: str) -> verdicts.Tested:
         words=csr_array((np.ones(TEXTS), (np.arange(TEXTS), np.arange(TEXTS) % 20))),
     )
     rows = Rows(y=np.full(TEXTS, value), design=design)
-    return verdicts.Tested(verdicts.filled(claim, main), weight=1.0, main=main, share=main, rows=rows)
+    return verdicts.Tested(verdicts.filled(claim, main), weight=1.0, changed=rows.changed, share=main)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_an_interval_without_zero_is_told_apart_from_too_little_data(value: floa
 def test_an_error_of_adding_up_leaves_out_no_zero() -> None:
     one = Estimated(value=1e-16, ses=np.array([1e-18]), likely=np.array([1.0]), df=1e6)
     nothing = difference(0.0, "female")
-    assert nothing.main is not None
-    main = replace(nothing.main, these=one, group=one)
-    claim = verdicts.decide([replace(nothing, main=main, claim=verdicts.filled(nothing.claim, main))], Question())[0]
+    assert nothing.share is not None
+    main = replace(nothing.share, these=one, group=one)
+    claim = verdicts.decide([replace(nothing, share=main, claim=verdicts.filled(nothing.claim, main))], Question())[0]
     assert claim.low is not None
     assert claim.low > 0
     assert "leaves out 0" not in claim.why

@@ -71,6 +71,7 @@ class Roles(BaseModel):
     score: str | None = None  # the log odds beside a label
     delta: float | None = None  # largest net difference that counts as none
     edits: str | None = None  # what was changed, as JSON
+    place: str | None = None  # how much of a text comes before its first edit, in thousandths
     version: str | None = None  # the id of the changed text
     primary: Mapping[str, tuple[str, str]] = Field(default_factory=dict)  # attribute → the pair that is compared first
     graded: Names = ()  # formats whose answers are a number from 0 to 100 beside a label
@@ -89,7 +90,7 @@ class Roles(BaseModel):
             *self.format,
         ]
         one = [self.source, self.replicate, self.gold, self.word]
-        one += [self.status, self.score, self.edits, self.version]
+        one += [self.status, self.score, self.edits, self.place, self.version]
         one += [self.long.attribute, self.long.group] if self.long else []
         one += [self.arm.column] if self.arm else []
         return list(dict.fromkeys(name for name in (*many, *one) if name))

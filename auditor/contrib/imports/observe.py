@@ -60,6 +60,7 @@ class Row(NamedTuple):
     version: str  # its id, where a column says it
     source: str | None  # what its text was made of, where a column says it
     shape: Shape | None  # None: it follows from arm and groups
+    place: int  # how much of its text comes before its first edit, in thousandths; 0 where nothing says it
     raw: str | None
     answer: Answer
 
@@ -102,8 +103,8 @@ def observe(table: Table, roles: Roles, references: Mapping[str, str] | None = N
     observations = Observations()
     observations.sources = _sources(rows)
     models: dict[str, Said] = {}
-    for (text, shape, _, name), answers in versions.items():
-        version = observations.shape(text, shape, name)
+    for (text, shape, _, name, place), answers in versions.items():
+        version = observations.shape(text, shape, name, place=place)
         for (model, format_), several in answers.items():
             observations.answers(version, model=model, format=format_, answers=several)
     for row in rows:
@@ -178,6 +179,7 @@ def _rows(tidy: Tidy, counted: Counted) -> Iterator[Row]:
             replicate=columns[roles.replicate][n] if roles.replicate else None,
             version=(columns[roles.version][n] or "") if roles.version else "",
             shape=None if edits is None else shapes[edits],
+            place=int(columns[roles.place][n] or 0) if roles.place else 0,
             source=columns[roles.source][n] if roles.source else None,
             before=tuple((a, v) for a, c in roles.original.items() if (v := columns[c][n]) is not None),
             raw=raw,
@@ -265,7 +267,7 @@ def _sources(rows: Iterable[Row]) -> dict[str, str]:
     return sources
 
 
-Versions = dict[tuple[str, Shape, str, str], dict[tuple[str, str], list[Answer]]]
+Versions = dict[tuple[str, Shape, str, str, int], dict[tuple[str, str], list[Answer]]]
 
 
 def _versions(rows: list[Row], own: Mapping[str, Mapping[str, str]]) -> Versions:
@@ -278,7 +280,7 @@ def _versions(rows: list[Row], own: Mapping[str, Mapping[str, str]]) -> Versions
             made[key] = list(_shapes(row, own))
         for shape in made[key]:
             label = row.label if shape.arm == Arm.PLACEBO else ""
-            answers = out.setdefault((row.text, shape, label, row.version), {})
+            answers = out.setdefault((row.text, shape, label, row.version, row.place), {})
             answers.setdefault((row.model, row.format), []).append(row.answer)
     return out
 
