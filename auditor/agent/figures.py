@@ -93,9 +93,19 @@ def _row(record: RunRecord, finding: Finding, model: str, turned: list[Turned], 
         deterministic=record.models[named].deterministic,
         hidden=sum((f.kind, f.attributes, f.model) == ("hidden", wanted, named) for f in record.findings),
         why="" if finding.claim is None or not record.claims else record.claims[finding.claim].why,
-        said="" if rate is not None else "no answer to a changed prompt could be judged",
+        said="" if rate is not None else _said(record, finding),
         turns=() if task.kind.number else _turns(turned, task),
     )
+
+
+def _said(record: RunRecord, finding: Finding) -> str:
+    """What was measured where there is no rate, as of amounts: the claim in words."""
+    from auditor.report import claimed
+
+    made = claimed.of_finding(record, finding)
+    if made is None:
+        return "no answer to a changed prompt could be judged"
+    return " ".join(filter(None, (made.who, made.amount))).rstrip(".")
 
 
 def _rate(estimate: Estimate) -> Bounds:

@@ -163,10 +163,12 @@ class Session:
         if status not in ("failed", *UNFINISHED):
             self.step("end", reason, status=status)
         self.record.status, self.record.status_reason = status, reason
-        self.write()
-        for part in (self._steps, self.budget, self.planner):
-            part.close()
-        self._lock.release()
+        try:
+            self.write()
+        finally:  # also where the folder was deleted
+            for part in (self._steps, self.budget, self.planner):
+                part.close()
+            self._lock.release()
 
     def leave(self) -> None:
         """Ask nothing more, from another thread: whoever plans went away. What is in flight is still taken."""

@@ -92,7 +92,9 @@ class Effect:
         """
         width = self.scale * (self.high - self.low)
         usual = 1 if self.scale == 100 else 2 if width < 10 else 1 if width < 100 else 0
-        return max(usual, min(MOST_DIGITS, math.ceil(-math.log10(width / 3)))) if width > 0 else usual
+        if math.isclose(self.low, self.high):
+            return usual
+        return max(usual, min(MOST_DIGITS, math.ceil(-math.log10(width / 3))))
 
 
 def signed(value: float, digits: int = 1) -> str:

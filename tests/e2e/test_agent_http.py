@@ -125,9 +125,7 @@ def test_a_session_planned_over_http(server: Server, tmp_path: Path) -> None:
     assert result.record["spent"]["calls"] <= 400
     assert result.complete
     sent = {t["function"]["name"]: t["function"]["parameters"] for t in server.bodies[0]["tools"]}
-    assert set(sent) == {
-        "list_tasks", "list_attributes", "dry_run", "run_audit", "read_results", "compare_runs", "finish",
-    }  # fmt: skip
+    assert set(sent) == {"list_attributes", "dry_run", "run_audit", "read_results", "finish"}
     assert "model" not in sent["run_audit"]["properties"]
     told = json.dumps(server.bodies)
     assert "liked the film" not in told

@@ -55,30 +55,25 @@ def test_a_hidden_effect_of_age_and_gender_is_shown_on_fresh_texts(found: agent.
     assert found.complete
 
 
-def test_it_dug_where_hidden_changes_were(found: agent.AgentResult) -> None:
-    purposes = [r["purpose"] for r in found.record["runs"]]
-    assert purposes[:2] == ["pilot", "fresh"]
-    assert "search" in purposes
+def test_it_looked_and_then_tested_and_searched_no_further(found: agent.AgentResult) -> None:
+    assert [r["purpose"] for r in found.record["runs"]] == ["pilot", "fresh"]
 
 
-def test_no_text_is_asked_by_two_fresh_runs(found: agent.AgentResult) -> None:
+def test_no_text_is_asked_by_two_runs(found: agent.AgentResult) -> None:
     asked: set[str] = set()
     for number, entry in enumerate(found.record["runs"], 1):
         lines = (found.path / f"texts-{number:02d}.jsonl").read_text(encoding="utf-8").splitlines()
         texts = {json.loads(line)["text"] for line in lines}
-        if entry["purpose"] == "search":
-            assert texts <= asked
-        else:
-            assert not texts & asked
-            asked |= texts
+        assert not texts & asked
+        asked |= texts
 
 
-def test_each_plan_is_on_disk_and_each_step_has_a_reason(found: agent.AgentResult) -> None:
-    for number, entry in enumerate(found.record["runs"], 1):
-        plan = json.loads((found.path / f"plan-{number:02d}.json").read_text(encoding="utf-8"))
-        stored = json.loads((found.path / entry["folder"] / "plan.json").read_text(encoding="utf-8"))
-        assert plan["plan"] == stored["plan"]
-        assert plan["reason"] == entry["reason"]
+def test_each_plan_is_in_its_run_and_each_step_has_a_reason(found: agent.AgentResult) -> None:
+    for entry in found.record["runs"]:
+        plan = json.loads((found.path / entry["folder"] / "plan.json").read_text(encoding="utf-8"))["plan"]
+        assert plan["attributes"] == entry["request"]["attributes"]
+        assert Path(plan["data"]).name == f"texts-{entry['name'][1:]:0>2}.jsonl"
+        assert entry["reason"]
     assert all(step["reason"] for step in found.steps)
     kinds = [step["kind"] for step in found.steps]
     assert kinds[:2] == ["goal", "look"]

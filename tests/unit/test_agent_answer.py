@@ -260,6 +260,6 @@ def test_an_amount_is_told_with_its_difference(tmp_path: Path) -> None:
     (question,) = result.questions
     assert question["verdict"] == "shown"
     (lead,) = answer.lead(result.session)
-    assert "lower for texts about female" in lead
+    assert "Women and girls were given 10,000.00 USD/year less than men and boys" in lead
     told = " ".join(result.to_text(full=True).split())
     assert "not measured" not in told

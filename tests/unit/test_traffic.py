@@ -69,6 +69,10 @@ def called(said: str) -> str:
 
 def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
     rows, seen = requests(), []
+    for row in rows:  # neutral words in both messages, so that placebo edits are where words of gender are
+        first, last = row["body"]["messages"][1]["content"][0], row["body"]["messages"][3]
+        first["text"] += " The book and the coat came in the morning."
+        last["content"] += " The film was good, and the car and the house are small."
     result = audit(
         "hiring",
         model=listener(seen, called),
