@@ -38,6 +38,7 @@ MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
 MIN_WORDS = 4.0  # effective words from which on a claim names the group, and not its words
 PRIMARY = 0.9  # of an attribute's share of alpha, for the pair that its dictionary names first
 MANY = 12  # groups from which on single ones are tested only after the omnibus of their attribute
+KNOWN = 40  # texts from which on enough is known of words to say that more texts would not help
 AFTER = 1e-6  # of the level: what claims have that wait for another to be shown
 OTHERS = "others"
 WAITS = "words about {} were not shown to move answers more than neutral words, so no single group was tested"
@@ -376,7 +377,8 @@ def for_words(claim: Claim) -> bool:
     What words alone leave open is more than the largest difference that these words may have, and more than delta.
     """
     ends = claim.low, claim.high, claim.words_low, claim.words_high
-    if claim.family not in ("net", "refusal") or None in ends or claim.verdict in DECIDED:
+    open_ = claim.family in ("net", "refusal") and claim.verdict not in DECIDED
+    if not open_ or None in ends or claim.texts < KNOWN:
         return False
     low, high, words_low, words_high = (end or 0.0 for end in ends)
     of_texts = (words_high - words_low) / 2

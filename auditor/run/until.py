@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
 EVERY = 8  # texts between two looks at what is left of the calls
-ENOUGH, ENOUGH_TEXTS = 0.4, 40  # of a plan, and texts, from which on words may close a claim: little is known before
+ENOUGH = 0.4  # of a plan, from which on words may close a claim
 PLAIN = 3.0  # versions of a text in one wording, before any text was seen
 Key = tuple[str, ...]
 
@@ -230,8 +230,7 @@ class Until:
 
 def over(claim: Claim, share: float) -> bool:
     """Whether further texts of a plan, of which ``share`` is done, cannot change what a claim says."""
-    enough = share >= ENOUGH and claim.texts >= ENOUGH_TEXTS
-    return claim.verdict in DECIDED or (enough and for_words(claim))
+    return claim.verdict in DECIDED or (share >= ENOUGH and for_words(claim))
 
 
 def primary(claims: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> list[Claim]:
