@@ -46,7 +46,7 @@ def test_who_is_chosen(tmp_path: Path, against: float, candidates: int) -> None:
     server.delay_s = 0
     threading.Thread(target=server.serve_forever, daemon=True).start()
     done = audit(
-        *f"choose --task resume --carrier name --attributes race --limit 48 --candidates {candidates}".split(),
+        *f"choose --task resume --carrier name --attributes race --limit 96 --candidates {candidates}".split(),
         *["--model", "openai:judge", "--max-calls", "2000", "--format", "json", "--base-url"], server.url,
         cwd=tmp_path, environment=dict(os.environ) | {"AUDIT_CACHE": str(tmp_path / "c")},
     )  # fmt: skip
