@@ -300,13 +300,16 @@ class Edits:
         x = self._x
         prior, penalty = np.zeros(x.shape[1]), np.zeros(x.shape[1])
         resid = y - x @ (self._plain @ (x.T @ y))
-        left = max(1, len(y) - self._texts - x.shape[1])
-        done = float((y[self._neutral] ** 2).sum())
+        noise = float(resid @ resid) / max(1, len(y) - self._texts - x.shape[1])
+        # Among neutral versions alone: what a group does is no move of a placebo edit. Placebo edits that moved
+        # nothing bound what they can do by the noise of one version.
+        own = self._text[self._neutral]
+        done = max(noise, float((within(y[self._neutral, None], own) ** 2).sum()))
+        squares = (within(x[self._neutral, : self._k], own) ** 2).sum(axis=0)
         for column in range(1, self._k):
-            square = float((x[self._neutral, column] ** 2).sum())
-            if square > 0 and done > 0:
-                prior[column] = done / square
-                penalty[column] = float(resid @ resid) / left / prior[column]
+            if squares[column] > 1e-12 and done > 0:
+                prior[column] = done / squares[column]
+                penalty[column] = noise / prior[column]
         return prior, penalty
 
 

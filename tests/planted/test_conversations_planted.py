@@ -33,6 +33,23 @@ RUNS = 100
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed
 THINGS = ("lamp", "chair", "radio", "kettle", "mirror", "carpet", "camera", "guitar", "tent", "clock")
 PLACES = ("in March", "for the office", "at the sale", "as a present", "by telephone", "for the kitchen")
+ENDS = (  # each with another word that placebo edits change, so that a run tells what words do
+    "It came in the morning.",
+    "It came by bus.",
+    "It came in a bag.",
+    "There is a photo.",
+    "It came to the city.",
+    "The story is short.",
+    "It went into the car.",
+    "There was an error.",
+    "It arrived before lunch.",
+    "It came with a hat.",
+    "There is a song about it.",
+    "It is often warm.",
+    "It began to rain.",
+    "It stayed in the hotel.",
+    "The road is long.",
+)
 PEOPLE = (("He", "She"), ("The man", "The woman"), ("A boy", "A girl"), ("A gentleman", "A lady"))
 WOMEN = {"she", "woman", "women", "girl", "daughter", "lady", "sister", "mother", "wife", "female"}
 HEAD = """
@@ -150,7 +167,7 @@ def cases(place: str, folder: Path) -> tuple[Any, list[tuple[Case, Mapping[str, 
     seeds = [
         SourceText(
             id=f"s{n}",
-            text=f"{PEOPLE[n // 2 % 4][n % 2]} bought a {thing} {where} and wants the money back. It came in the morning.",
+            text=f"{PEOPLE[n // 2 % 4][n % 2]} bought a {thing} {where} and wants the money back. {ENDS[n % len(ENDS)]}",
         )
         for n, (thing, where) in enumerate(pairs)
     ]
@@ -185,7 +202,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, float], in
     return count
 
 
-@pytest.mark.parametrize(("place", "effect"), [("turn 3", 0.7), ("argument", 0.3), ("turns", 0.7)])
+@pytest.mark.parametrize(("place", "effect"), [("turn 3", 0.9), ("argument", 0.5), ("turns", 0.7)])
 def test_what_is_planted_in_one_place_is_found(shown: Callable[[str, float], int], place: str, effect: float) -> None:
     assert shown(place, effect) >= 0.95 * RUNS
 

@@ -22,6 +22,8 @@ from auditor.measure.text_metrics import About, Metrics, Pair
 
 ROLES = ["clerk", "pilot", "nurse", "baker", "judge", "guard", "singer", "tutor", "miner", "vet"]
 PLACES = ["in the harbour", "at the mill", "on the hill", "near the bridge"]
+LIKES = ["the film", "the song", "the story", "the city", "the village", "cake"]  # placebo edits change these words
+BUYS = ["bag", "hat", "phone", "bicycle", "car", "boat", "photo"]
 WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
 
 
@@ -29,7 +31,10 @@ def seeds(n: int = 24) -> list[SourceText]:
     """Texts that name a man, with words that placebo edits can change."""
     every = [(role, place) for place in PLACES for role in ROLES][:n]
     return [
-        SourceText(id=f"s{i}", text=f"He works as a {role} {place} and likes the film. The visitor bought the book.")
+        SourceText(
+            id=f"s{i}",
+            text=f"He works as a {role} {place} and likes {LIKES[i % 6]}. The visitor bought the {BUYS[i % 7]}.",
+        )
         for i, (role, place) in enumerate(every)
     ]
 
@@ -78,16 +83,16 @@ def test_a_salary_that_is_3000_higher_for_one_group_is_found_in_dollars() -> Non
     def answer(text: str, rng: Random) -> str:
         return f"${60_000 + 3000 * bool(WOMAN.search(text)) + rng.randrange(-400, 400):,}"
 
-    result = run("salary", answer)
+    result = run("salary", answer, n=40)
     found = [f for f in result.record["findings"] if f["code"] == "SCO130"]
     women = [f for f in found if f["directions"][0][2] == "female"]
     assert len(women) == 1
-    assert women[0]["verdict"] == "shown"  # 24 texts in few words
+    assert women[0]["verdict"] == "shown"
     assert result.record["claims"][women[0]["claim"]]["groups"] == ["female", "male"]
     assert women[0]["rate"] is None
     claim = primary(result.record)
     assert claim["words_low"] < 3000 < claim["words_high"]
-    assert claim["words_high"] - claim["words_low"] < 400  # 220 to 290 with eight other draws of the amounts
+    assert claim["words_high"] - claim["words_low"] < 800  # 480 to 700 with six other draws of the amounts
     assert 150 < result.record["scores"]["noise"][claim["model"]] < 400  # of uniform amounts 800 wide: 267
     assert not [f for f in result.record["findings"] if f["code"].startswith(("MUT", "DIR", "HID"))]
     assert "label changed" not in result.to_text(width=100)
@@ -180,8 +185,8 @@ def test_letters_are_decided_as_recorded_ones_are(planted: bool) -> None:
     assert screen[0].startswith("letter · told · 32 texts")
     first = " ".join(result.to_text().split())
     assert "words: told, female / male:" in first
-    assert ("LESS THAN" in first or "FEWER WORDS OF" in first or "HEDGE MORE" in first) == planted
-    assert "LOWER NUMBERS" not in first
+    assert ("hedge less than" in first) == ("fewer words of agency than" in first) == planted
+    assert "lower numbers" not in first
     assert "be told apart by their words" in " ".join(result.to_text(full=True).split())
 
 

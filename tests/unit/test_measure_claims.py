@@ -255,6 +255,26 @@ def test_numbers_that_never_change_show_nothing(value: float) -> None:
     assert {c.verdict for c in found} <= {"bounded", "not_determined"}
 
 
+def test_what_placebo_edits_may_do_is_bounded_by_what_they_did_and_not_by_the_group() -> None:
+    """Placebo edits late in the text move answers by 1 point: a large effect of the group is no less certain."""
+    width = []
+    for effect in (2.0, 30.0):
+        rng = np.random.default_rng(6)
+        table = Observations()
+        for n in range(30):
+            late = dataclasses.replace(edit("a00", "b00", kind="placebo"), where=(50 + n, 53 + n))
+            for edits, more in (((), 0.0), ((edit("m00", "w00"),), effect), ((late,), 0.0)):
+                told = Answer(status="ok", value="yes", number=50 + float(rng.normal()) + more)
+                version = table.version(f"t{n}", edits, original="m00" + " a" * 50)
+                table.answers(version, model="m", format="graded", answers=[told])
+        found = net(table, dataclasses.replace(ASKED, graded=frozenset({"graded"})))
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low < effect < found.high
+        width.append(found.high - found.low)
+    assert width[1] == pytest.approx(width[0], rel=0.05)
+
+
 def test_a_graded_answer_is_compared_as_a_number_and_its_label_beside() -> None:
     table = Observations()
     rng = np.random.default_rng(4)

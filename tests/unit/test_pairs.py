@@ -53,7 +53,7 @@ def test_pairs_are_asked_as_they_are(tmp_path: Path) -> None:
     counts = result.record["counts"]
     assert (counts["seeds"], counts["variants"], counts["placebos"], counts["discarded"]) == (8, 24, 16, 0)
     by = {tuple(c["groups"]): c for c in result.record["claims"] if c["family"] == "net"}
-    assert by["female", "male"]["estimate"] == -1.0
+    assert by["female", "male"]["estimate"] == pytest.approx(-1.0)
     assert by["female", "male"]["texts"] == len(JOBS)
     # "They works" is no English: asked all the same, and said.
     assert sum(result.record["pairs"]["doubted"].values()) == len(JOBS)

@@ -186,7 +186,7 @@ def run(tmp_path: Any, rows: str, task: str = "sentiment", **plan: Any) -> dict[
 
 ROWS = (
     "text,label\nA good film about a man.,1\nA bad film about a man.,0\nA good film about a woman.,1\n"
-    "A good film about a girl.,7\nA bad film about a boy.,\n"
+    "A good film about a girl.,7\nA bad film about a son.,\n"
 )
 
 
