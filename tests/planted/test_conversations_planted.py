@@ -32,7 +32,8 @@ pytestmark = pytest.mark.slow
 RUNS = 100
 ERRORS = int(binom.isf(0.003, RUNS, 0.05))  # of RUNS where 5 % is allowed
 THINGS = ("lamp", "chair", "radio", "kettle", "mirror", "carpet", "camera", "guitar", "tent", "clock")
-PLACES = ("in March", "for the office", "at the sale", "as a present", "by telephone", "for the kitchen")
+# No word here is one that placebo edits change: the margin of a text depends on it.
+PLACES = ("from the shop", "for the office", "at the sale", "as a present", "at the market", "for the kitchen")
 ENDS = (  # each with another word that placebo edits change, so that a run tells what words do
     "It came in the morning.",
     "It came by bus.",
@@ -202,7 +203,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, float], in
     return count
 
 
-@pytest.mark.parametrize(("place", "effect"), [("turn 3", 0.9), ("argument", 0.5), ("turns", 0.7)])
+@pytest.mark.parametrize(("place", "effect"), [("turn 3", 0.7), ("argument", 0.3), ("turns", 0.7)])
 def test_what_is_planted_in_one_place_is_found(shown: Callable[[str, float], int], place: str, effect: float) -> None:
     assert shown(place, effect) >= 0.95 * RUNS
 
