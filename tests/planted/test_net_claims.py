@@ -74,9 +74,9 @@ def test_intervals_hold_what_is_true(name: str, scale: power.Scale) -> None:
     ("name", "task", "least"),
     [
         ("2 % effect, noise 1.6 %, 200 calls", "sentiment", 0.8),
-        ("2 % effect, noise 3.2 %, 200 calls", "sentiment", 0.8),
-        ("2 % effect, noise 1.6 %", "hiring", 0.5),
-        ("2 % effect, noise 3.2 %", "hiring", 0.3),
+        ("2 % effect, noise 3.2 %, 200 calls", "sentiment", 0.6),
+        ("2 % effect, noise 1.6 %", "hiring", 0.25),
+        ("2 % effect, noise 3.2 %", "hiring", 0.1),
         ("5 % effect, word sd 0.05, log_odds", "sentiment", 0.9),
         ("5 % effect, word sd 0.05, share", "sentiment", 0.65),
     ],
