@@ -40,7 +40,7 @@ from auditor.run.observed import Observed, score_of
 from auditor.run.preparation import Parts, prepare
 from auditor.run.rounds import FEW
 from auditor.run.state import State
-from auditor.run.until import Until, over
+from auditor.run.until import DECIDED, Until
 
 BUDGET = 2000
 ORDERS = 8  # of the texts
@@ -173,7 +173,7 @@ def run(setting: Setting, number: int) -> Ended:
         now = dataclasses.replace(question, looks={"gender": tuple(stage.look for stage in looked[:n])})
         found = decide(list(net(table, table.columns(), versions, "net", now)), now)
         claim = next(c for c in found if set(c.groups) == PAIR.keys())
-        if over(claim, looked[n - 1].look.share):
+        if claim.verdict in DECIDED:
             break
     return Ended(claim, table.versions, n)
 

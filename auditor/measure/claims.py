@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from auditor.core.record.measured import Claim, Scale
-from auditor.core.types import DECIDED, ClaimVerdict
+from auditor.core.types import ClaimVerdict
 from auditor.measure.contrasts import Value, score, share_in
 from auditor.measure.linear import ROUNDING, Fit, Rows
 from auditor.measure.observations import STATUS, Bools, Columns, Observations
@@ -38,7 +38,6 @@ MIN_TEXTS = 6  # no exact two-sided test of five differences reaches 5 %
 MIN_WORDS = 4.0  # effective words from which on a claim names the group, and not its words
 PRIMARY = 0.9  # of an attribute's share of alpha, for the pair that its dictionary names first
 MANY = 12  # groups from which on single ones are tested only after the omnibus of their attribute
-KNOWN = 40  # texts from which on enough is known of words to say that more texts would not help
 AFTER = 1e-6  # of the level: what claims have that wait for another to be shown
 OTHERS = "others"
 WAITS = "words about {} were not shown to move answers more than neutral words, so no single group was tested"
@@ -352,10 +351,10 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
             verdict, why = "bounded", ""
         elif p.bound < alpha:
             why = "below delta, but the positive control was not seen"
-        elif missing := t.missing or _missing(claim):
-            why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
         elif t.waits and p.difference == 1.0:
             verdict, why = "not_tested", WAITS.format(claim.attribute)
+        elif missing := t.missing or _missing(claim):
+            why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
         elif claim.family == "omnibus":
             why = why or f"words about {claim.attribute} move answers no more than neutral words do, as far as seen"
         elif not few and _leaves_out_zero(claim):
@@ -363,27 +362,12 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
                 f"its interval alone leaves out 0, but it is one of {family:,} comparisons: "
                 f"p = {p.difference:.2g} among them, on {claim.texts} texts"
             )
-        elif not few and ((claim.p_words or 1.0) < alpha or for_words(claim)):
+        elif not few and (claim.p_words or 1.0) < alpha:
             why = WORDS_DIFFER
         elif not few:
             why = f"too little data for a difference this small: {claim.texts} texts, {claim.words:.0f} words"
     calls = _calls(t, question) if verdict == "not_determined" and why != WORDS_DIFFER else None
     return dataclasses.replace(claim, verdict=verdict, why=why, p_adjusted=p.difference, calls_needed=calls)
-
-
-def for_words(claim: Claim) -> bool:
-    """Whether more words for the groups would decide a claim, and more texts would not.
-
-    What words alone leave open is more than the largest difference that these words may have, and more than delta.
-    """
-    ends = claim.low, claim.high, claim.words_low, claim.words_high
-    open_ = claim.family in ("net", "refusal") and claim.verdict not in DECIDED
-    if not open_ or None in ends or claim.texts < KNOWN:
-        return False
-    low, high, words_low, words_high = (end or 0.0 for end in ends)
-    of_texts = (words_high - words_low) / 2
-    of_words = math.sqrt(max(0.0, ((high - low) / 2) ** 2 - of_texts**2))
-    return of_words > max(claim.delta or 0.0, abs(words_low), abs(words_high), ROUNDING)
 
 
 def _leaves_out_zero(claim: Claim) -> bool:

@@ -206,11 +206,6 @@ class Versions:
         """Of versions: 1 for what is put in or taken out."""
         return Moves.of(self.shapes, self.shape, 1.0)
 
-    @property
-    def unsigned(self) -> Floats:
-        """The covariates; fewer words and characters count as more do."""
-        return np.asarray(np.abs(self.covariates))
-
     @cached_property
     def of_groups(self) -> Moves:
         """`words`, those that stand for groups alone: neutral ones are part of how texts vary."""
@@ -283,17 +278,17 @@ class Versions:
 
     def design(self, contrast: Contrast) -> Design:
         """What contrasts between groups are made of: what else differs between the two sides."""
-        return self._design(contrast, self.covariates, self.of_groups)
+        return self._design(contrast, self.of_groups)
 
     def design_of_changes(self, contrast: Contrast, size: Floats) -> Design:
         """The same of contrasts of changes, in whatever direction; ``size`` is how much each row represents."""
-        return self._design(contrast, self.unsigned, self.moved, size)
+        return self._design(contrast, self.moved, size)
 
-    def _design(self, contrast: Contrast, covariates: Floats, words: Moves, size: Floats | None = None) -> Design:
+    def _design(self, contrast: Contrast, words: Moves, size: Floats | None = None) -> Design:
         both, (table, tokens) = contrast.map, words
         return Design(
             focal=np.ones(len(contrast.text)),
-            covariates=both @ covariates,
+            covariates=both @ self.covariates,
             text=self.units[contrast.text],
             words=both @ table,
             tokens=tokens,
@@ -390,21 +385,6 @@ class Layout:
             others = own.others(attribute)
             self._edits[attribute] = self._laid_out(own.single, turned, own.covariates, others, own.words)
         (rows, mean), edits = self._edits[attribute]
-        return edits.tell(mean @ y[rows])
-
-    def adjust_changes(self, attributes: tuple[str, ...], y: Floats) -> Adjustment:
-        """Estimate what edits do by themselves to how often an answer changes, in whatever direction.
-
-        From the edits of exactly these ``attributes`` and their placebo edits. Fewer characters count as more do.
-        """
-        own = self._versions
-        if attributes not in self._edits:
-            about = np.array([s.attributes == attributes for s in own.shapes], dtype=bool)[own.shape]
-            turned = [s.attributes == attributes and s.arm == Arm.EDITED for s in own.shapes]
-            others = np.array(turned, dtype=np.float64)[:, None]
-            used = about | (own.arm == Arm.ORIGINAL)
-            self._edits[attributes] = self._laid_out(used, turned, own.unsigned, others, own.moved)
-        (rows, mean), edits = self._edits[attributes]
         return edits.tell(mean @ y[rows])
 
     def _laid_out(

@@ -229,26 +229,18 @@ def instability(observations: Observations, columns: Columns, versions: Versions
                 unit="points",
             )
             contrast, design = laid_out.keep(attributes, partial(paired, versions, known, attributes))
-            rows_of, taken_out = Rows(contrast.map @ y, design), None
-            if len(np.unique(design.text)) >= MIN_TEXTS:
-                taken_out = laid_out.adjust_changes(attributes, y)
-            yield _beside_placebos(claim, contrast, rows_of, y, taken_out, attributes in placebos)
+            yield _beside_placebos(claim, contrast, Rows(contrast.map @ y, design), y, attributes in placebos)
 
 
-def _beside_placebos(
-    claim: Claim, contrast: Contrast, rows: Rows, y: Floats, taken_out: Adjustment | None, placebos: bool
-) -> Tested:
+def _beside_placebos(claim: Claim, contrast: Contrast, rows: Rows, y: Floats, placebos: bool) -> Tested:
     texts = len(np.unique(rows.design.text))
-    if taken_out is None:
+    if texts < MIN_TEXTS:
         some = f"{plural(texts, 'text')} {verb(texts, 'has', 'have')} placebo edits of the same shape"
         why = f"{some}; at least {MIN_TEXTS} are needed"
         if not placebos:
             why = "the run has no placebo edits for it"
         return Tested(dataclasses.replace(claim, texts=texts, why=why))
-    try:
-        made = rare(fit(rows, taken_out), rows)
-    except Unidentified as error:
-        return Tested(dataclasses.replace(claim, texts=texts, why=str(error)))
+    made = rare(fit(rows), rows)
     edited, placebo = (float(rows.design.plain @ (side @ y)) for side in (contrast.here, contrast.there))
     claim = dataclasses.replace(filled(claim, made), shares=(edited, placebo))
     if made.group.value <= 0:  # fewer changes than under placebo edits are no instability

@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.core.record.measured import Claim
 from auditor.core.shown import plural, verb
-from auditor.core.types import VERDICTS, ClaimVerdict, Estimate, Finding
+from auditor.core.types import DECIDED, VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.measure.claims import OTHERS
 from auditor.measure.hidden import Seen, Settings, hidden_findings
 from auditor.measure.observations import Bools, Judged, Observations, Place
@@ -130,7 +130,7 @@ def _set(
 
 def _summary(claims: Sequence[Claim], *, judged: bool) -> tuple[ClaimVerdict, Claim | None]:
     """The verdict of a set of attributes, and the claim that it rests on."""
-    net = [c for c in claims if c.family == "net"]
+    net = [c for c in claims if c.family in ("net", "omnibus")]
     tested = [c for c in net if c.p_value is not None] or [
         c for c in claims if c.family == "instability" and c.p_value is not None
     ]
@@ -151,7 +151,7 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen], places: Mapping[in
     out = []
     for family, code in CODES.items():
         tested = [c for c in claims if c.family == family and c.p_value is not None]
-        decided = [c for c in tested if c.verdict != "not_determined"]
+        decided = [c for c in tested if c.verdict in DECIDED]
         if family == "net" and not decided and tested:
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
         if family not in ("net", "refusal"):

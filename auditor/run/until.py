@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.core.record.measured import Claim
 from auditor.core.types import DECIDED, NEUTRAL, Answer, Case, Check, Edit, Prompt, Variant, is_beside, is_wording
-from auditor.measure.claims import MIN_TEXTS, Question, for_words
+from auditor.measure.claims import MIN_TEXTS, Question
 from auditor.measure.families import claims
 from auditor.measure.observations import attributes_of
 from auditor.measure.p_values import LOOKS, Look, nominal, spent
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 PLANNED = ("max_calls", "max_cost")  # limits that the looks were planned with
 EVERY = 8  # texts between two looks at what is left of the calls
-ENOUGH = 0.4  # of a plan, from which on words may close a claim
 PLAIN = 3.0  # versions of a text in one wording, before any text was seen
 Key = tuple[str, ...]
 
@@ -118,7 +117,7 @@ class Until:
         left = {
             c.attribute
             for c in primary(now, self._question().primary)
-            if not over(c, share) and c.texts >= MIN_TEXTS * share
+            if c.verdict not in DECIDED and c.texts >= MIN_TEXTS * share
         }
         for attribute in {c.attribute for c in now} - left - self._closed.keys():
             self._closed[attribute] = len(self._rows)
@@ -226,11 +225,6 @@ class Until:
                 for name, own in answers.items():
                     if variant.id not in asked and (variant.id, name) in prompts:
                         own[variant.id].append(Answer(status="not_asked"))
-
-
-def over(claim: Claim, share: float) -> bool:
-    """Whether further texts of a plan, of which ``share`` is done, cannot change what a claim says."""
-    return claim.verdict in DECIDED or (share >= ENOUGH and for_words(claim))
 
 
 def primary(claims: Iterable[Claim], pairs: Mapping[str, tuple[str, str]]) -> list[Claim]:

@@ -61,7 +61,7 @@ def test_it_looked_and_then_tested_and_searched_no_further(found: agent.AgentRes
 
 def test_no_text_is_asked_by_two_runs(found: agent.AgentResult) -> None:
     asked: set[str] = set()
-    for number, entry in enumerate(found.record["runs"], 1):
+    for number, _ in enumerate(found.record["runs"], 1):
         lines = (found.path / f"texts-{number:02d}.jsonl").read_text(encoding="utf-8").splitlines()
         texts = {json.loads(line)["text"] for line in lines}
         assert not texts & asked

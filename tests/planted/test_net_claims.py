@@ -111,7 +111,7 @@ def test_words_of_an_attribute_that_move_answers_more_than_neutral_words_are_sho
         assert len(others) > 50
         singles += any(c.verdict == "shown" for c in others)
         if omnibus.verdict != "shown":
-            assert {c.verdict for c in others} == {"not_tested"}
+            assert {c.verdict for c in others} <= {"not_tested", "not_determined"}
     assert shown >= 0.9 * FEWER if wanted else shown <= binom.isf(0.003, FEWER, 0.05)
     assert singles <= shown
 
