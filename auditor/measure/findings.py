@@ -150,7 +150,7 @@ def _claims(claims: Sequence[Claim], changed: Sequence[Seen], places: Mapping[in
     """Net and refusal claims that are decided, the clearest net claim of those that are not, what else is shown."""
     out = []
     for family, code in CODES.items():
-        tested = [c for c in claims if c.family == family and c.p_value is not None]
+        tested = [c for c in claims if c.family == family and c.p_value is not None and c.verdict != "not_tested"]
         decided = [c for c in tested if c.verdict in DECIDED]
         if family == "net" and not decided and tested:
             decided = [min(tested, key=lambda c: c.p_value or 0.0)]
