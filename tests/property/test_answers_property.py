@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from auditor.tasks.answers import Reader
@@ -83,6 +83,7 @@ def test_json_round_trip(
 ) -> None:
     extra = {k: v for k, v in extra.items() if normalise(k) not in ("label", "answer")}
     body = json.dumps({**extra, "label": label}, ensure_ascii=ascii_only, indent=indent)
+    assume("<" not in body)  # a tag that opens reasoning and never closes it is read as reasoning, in a string too
     assert KINDS[0].read(f"{before} {body}").value == label
 
 
