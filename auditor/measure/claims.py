@@ -356,7 +356,7 @@ def _verdict(t: Tested, p: PValues, question: Question, family: int) -> Claim:
         elif missing := t.missing or _missing(claim):
             why = f"too few texts: {claim.texts}; {missing} more texts are needed to show even 30 points"
         elif claim.family == "omnibus":
-            why = why or f"words about {claim.attribute} move answers no more than neutral words do, as far as seen"
+            why = why or f"words about {claim.attribute} were not shown to move answers more than neutral words"
         elif not few and _leaves_out_zero(claim):
             why = (
                 f"its interval alone leaves out 0, but it is one of {family:,} comparisons: "

@@ -278,13 +278,10 @@ class Versions:
 
     def design(self, contrast: Contrast) -> Design:
         """What contrasts between groups are made of: what else differs between the two sides."""
-        return self._design(contrast, self.of_groups)
+        return self.design_of(contrast, self.of_groups)
 
-    def design_of_changes(self, contrast: Contrast, size: Floats) -> Design:
-        """The same of contrasts of changes, in whatever direction; ``size`` is how much each row represents."""
-        return self._design(contrast, self.moved, size)
-
-    def _design(self, contrast: Contrast, words: Moves, size: Floats | None = None) -> Design:
+    def design_of(self, contrast: Contrast, words: Moves, size: Floats | None = None) -> Design:
+        """Return the same for other ``words``; ``size`` is how much each row represents."""
         both, (table, tokens) = contrast.map, words
         return Design(
             focal=np.ones(len(contrast.text)),
@@ -346,7 +343,7 @@ class Layout:
         self._known = known
         self._strands: dict[str, Strands] = {}
         self._contrasts: dict[Hashable, tuple[Contrast, Design]] = {}
-        self._edits: dict[Hashable, tuple[tuple[Ints, csr_array], Edits]] = {}
+        self._edits: dict[str, tuple[tuple[Ints, csr_array], Edits]] = {}
         self._words: dict[str, tuple[csr_array, Ints, Ints, Words]] = {}  # by attribute; of neutral edits under ""
 
     def names(self, attribute: str) -> list[str]:
@@ -382,32 +379,27 @@ class Layout:
         own = self._versions
         if attribute not in self._edits:
             turned = [s.attributes == (attribute,) and len(s.directions) == 1 for s in own.shapes]
-            others = own.others(attribute)
-            self._edits[attribute] = self._laid_out(own.single, turned, own.covariates, others, own.words)
+            about = np.array(turned, dtype=bool)[own.shape]
+            rows = np.flatnonzero(self._known & own.single & (about | own.neutral))
+            if len(rows) > MOST_EDITS:
+                kept = np.unique(own.text[rows])
+                drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
+                rows = rows[np.isin(own.text[rows], kept[drawn])]
+            first, mean = own.alike(rows)
+            text = own.text[rows][first]
+            self._edits[attribute] = (
+                (rows, mean),
+                Edits(
+                    mean @ own.covariates[rows],
+                    mean @ own.others(attribute)[own.shape[rows]],
+                    text,
+                    own.words.table[rows[first]],
+                    own.neutral[rows][first],
+                    own.units[text],
+                ),
+            )
         (rows, mean), edits = self._edits[attribute]
         return edits.tell(mean @ y[rows])
-
-    def _laid_out(
-        self, used: Bools, turned: Sequence[bool], covariates: Floats, others: Floats, words: Moves
-    ) -> tuple[tuple[Ints, csr_array], Edits]:
-        own = self._versions
-        about = np.array(turned, dtype=bool)[own.shape]
-        rows = np.flatnonzero(self._known & used & (about | own.neutral))
-        if len(rows) > MOST_EDITS:
-            kept = np.unique(own.text[rows])
-            drawn = np.random.default_rng(0).random(len(kept)) < MOST_EDITS / len(rows)
-            rows = rows[np.isin(own.text[rows], kept[drawn])]
-        first, mean = own.alike(rows)
-        text = own.text[rows][first]
-        edits = Edits(
-            mean @ covariates[rows],
-            mean @ others[own.shape[rows]],
-            text,
-            words.table[rows[first]],
-            own.neutral[rows][first],
-            own.units[text],
-        )
-        return (rows, mean), edits
 
     def omnibus(self, attribute: str, y: Floats) -> Moved | None:
         """Estimate how much words about ``attribute`` differ in what they do, and how much neutral words do.
