@@ -13,7 +13,7 @@ from typing import Literal
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.fail_on import Part, parse
 from auditor.core.record import Claim, Plain, RunRecord, read
-from auditor.core.record.measured import Family
+from auditor.core.record.measured import FAMILIES, Family
 from auditor.core.types import Finding
 
 State = Literal["holds", "does not hold", "cannot be judged", "incomplete"]
@@ -22,14 +22,6 @@ UNFIT = {  # cautions under which a model that shows nothing is not judged
     "constant_answers": "all its answers are the same",
     "unreadable_answers": "too many of its answers could not be read",
     "control_not_seen": "its positive control was not seen",
-}
-FAMILIES: dict[str, Family] = {  # of codes of findings
-    "DIR": "net",
-    "SCO": "net",
-    "REF": "refusal",
-    "INS": "instability",
-    "INT": "interaction",
-    "OMN": "omnibus",
 }
 SCORES: dict[str, Family] = {"group": "net", "causal": "instability", "share": "instability"}  # of rows: ends of codes
 
@@ -87,11 +79,10 @@ def _of_part(record: RunRecord, part: Part) -> Verdict:
     if part.word == "hidden":
         return _hidden(record, part)
     every: list[Told] = [(_claim(f), (f.id,)) for f in record.findings]
-    ids: dict[tuple[object, ...], tuple[str, ...]] = {}
-    for (claim, own), f in zip(every, record.findings, strict=True):
-        if f.kind == "claim" and f.code[:3] in FAMILIES:
-            ids[_key(claim)] = ids.get(_key(claim), ()) + own
-    said = [(c, ids.get(_key(c), ())) for c in record.claims or ()]
+    of_claims = [f for f in record.findings if f.kind == "claim" and f.code[:3] in FAMILIES]
+    said: list[Told] = [
+        (claim, tuple(f.id for f in of_claims if f.claim == n)) for n, claim in enumerate(record.claims or ())
+    ]
     said = said or [one for one, f in zip(every, record.findings, strict=True) if f.kind == "claim"]
     _check(record, part, [*said, *every])
     said, every = ([one for one in some if part.about in ((), _about(one[0]))] for some in (said, every))
@@ -163,11 +154,6 @@ def _hidden(record: RunRecord, part: Part) -> Verdict:
 
 def _about(claim: Claim) -> tuple[str, ...]:
     return tuple(sorted(claim.attribute.split("+"))) if claim.attribute else ()
-
-
-def _key(claim: Claim) -> tuple[object, ...]:
-    """What a claim and the findings that say it have in common."""
-    return claim.family, _about(claim), frozenset(claim.groups), claim.model, claim.format
 
 
 def _claim(f: Finding) -> Claim:

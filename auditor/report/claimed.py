@@ -517,6 +517,9 @@ def _not_tested(record: RunRecord) -> Iterator[str]:
                 lost = any(n for kind, n in record.counts.lost.items() if kind != "failed")
                 why = "no answer could be read" if lost else "no answers to compare"
             yield f"{words.visible(attribute)} ({why})"
+        elif waiting := [c for c in mine if c.verdict == "not_tested" and c.p_value is not None]:
+            groups = words.plural(len(waiting), "single group")
+            yield f"{groups} of {words.visible(attribute)} ({waiting[0].why.partition(', so ')[0]})"
     for name, one in record.provenance.too_few_texts.items():
         yield f"{words.visible(name)} ({words.plural(one.texts, 'text')}, {one.needed} are needed: not asked)"
     looked_for = [a for a in record.vocabulary.attributes if a not in net]

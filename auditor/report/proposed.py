@@ -75,7 +75,11 @@ def _looked_at(record: RunRecord, findings: Iterable[Finding]) -> Commands:
         command = f"audit show {words.run_name(record)} {variant}"
         return ((command, "read a prompt and the answers that could not be read"),)
     first = min((f for f in findings if f.exemplars), key=lambda f: f.verdict != "shown", default=None)
-    return () if first is None else _look(record, first.id, "read one finding: its prompts and every answer")
+    if first is None:
+        return ()
+    if first.verdict == "shown":
+        return _look(record, first.id, "read one finding: its prompts and every answer")
+    return _look(record, first.exemplars[0], "read one text with its prompts and every answer")
 
 
 def _resumed(record: RunRecord) -> Iterator[tuple[str, str]]:

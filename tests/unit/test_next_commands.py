@@ -18,7 +18,7 @@ from auditor.core.record.measured import Bounds
 from auditor.core.registry import RENDERERS
 from auditor.core.types import ClaimVerdict, Finding, Progress
 from auditor.measure.run_changes import plan_differences
-from auditor.report import proposed
+from auditor.report import claimed, proposed
 from auditor.report.page import Page
 from auditor.report.words import interval, run_name
 
@@ -90,7 +90,7 @@ def test_next_names_only_findings_with_an_example() -> None:
         return [c.split()[3] for c, _ in proposed.commands(read(record), findings) if "report" not in c]
 
     assert named(bare) == []
-    assert named(bare, weak) == ["F2"]
+    assert named(bare, weak) == ["v"]  # a text, since nothing is shown
     assert named(bare, weak, strong) == ["F3"]
 
 
@@ -241,3 +241,26 @@ def test_show_without_an_id_lists_what_can_be_shown(elsewhere: Path, capsys: pyt
     record = json.loads((elsewhere / "run.json").read_text(encoding="utf-8"))
     assert listed == [finding["id"] for finding in record["findings"]] != []
     assert run(["show", str(elsewhere), listed[0]]) == 0
+
+
+def test_where_nothing_is_shown_a_text_is_looked_at_and_no_finding() -> None:
+    place = {"model": "m", "format": "bare", "attributes": ["race"], "kind": "claim", "code": "MUT101", "claim": None}
+    seen = place | {"id": "F001", "verdict": "not_determined", "exemplars": ["v7"]}
+    looked = proposed.following(read({"id": "r", "findings": [seen]}), (), None)[0]
+    assert looked == ("audit show r v7", "read one text with its prompts and every answer")
+    shown = read({"id": "r", "findings": [seen, seen | {"id": "F002", "verdict": "shown"}]})
+    assert proposed.following(shown, (), None)[0][0] == "audit show r F002"
+
+
+def test_groups_that_wait_for_their_attribute_are_not_tested() -> None:
+    claim = {
+        "family": "net", "attribute": "nationality", "groups": ["a", "b"], "label": "yes", "model": "m", "format": "",
+        "scale": "share", "unit": "", "verdict": "not_determined", "texts": 40, "p_value": 0.3,
+    }  # fmt: skip
+    why = (
+        "words about nationality were not shown to move answers more than neutral words, so no single group was tested"
+    )
+    waits = [claim | {"groups": [name, "others"], "verdict": "not_tested", "why": why} for name in "cd"]
+    record = read({"claims": [claim, *waits]})
+    said = "2 single groups of nationality (words about nationality were not shown to move answers more than neutral words)"
+    assert claimed.not_tested(record) == (said,)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from auditor.core.record import read
 from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
 from auditor.run.loop import hidden
 from auditor.store import disk as records
@@ -184,3 +185,18 @@ def test_hidden_is_what_the_lattice_says(made: tuple[Case, dict[str, Check]], ou
         for v, outcome in zip(case.variants, outcomes, strict=True)
     ]
     assert hidden(case, verdicts, checks) == [v.hidden for v in mark_hidden(case, verdicts, checks)]
+
+
+def test_findings_of_version_0_2_are_given_their_claims() -> None:
+    place = {"model": "m", "format": "bare"}
+    claim = place | {
+        "family": "net", "attribute": "race", "groups": ["a", "b"], "label": "", "scale": "share", "unit": "",
+        "verdict": "not_tested",
+    }  # fmt: skip
+    other = claim | {"groups": ["c", "b"], "verdict": "shown_for_words"}
+    finding = place | {"id": "F1", "kind": "claim", "code": "DIR110", "attributes": ["race"]}
+    steps = {"directions": [["race", "b", "c"]], "verdict": "shown_for_words"}
+    record = read({"claims": [claim, other], "findings": [finding | steps]})
+    assert record.claims is not None
+    assert (record.findings[0].claim, record.findings[0].verdict) == (1, "not_determined")
+    assert record.claims[1].why == "version 0.2 said: shown for these words"

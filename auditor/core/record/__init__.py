@@ -39,6 +39,7 @@ from auditor.core.record.base import (
 )
 from auditor.core.record.controls import Controls
 from auditor.core.record.measured import (
+    FAMILIES,
     Caution,
     Claim,
     Compared,
@@ -143,22 +144,32 @@ def read(plain: Plain | RunRecord) -> RunRecord:
     """
     if isinstance(plain, RunRecord):
         return plain
-    plain = _today(plain)
+    with suppress(KeyError, TypeError, AttributeError):  # of another shape: `part` says where
+        plain = _today(plain)
     return msgspec.structs.replace(part(plain, RunRecord), raw=plain)
 
 
 def _today(plain: Plain) -> Plain:
-    """Return a record of version 0.2 with today's verdicts: "shown for these words" is none, and stays a detail."""
-    changed: dict[str, object] = {}
-    for name, detail in (("claims", "why"), ("findings", "notes")):
-        rows = plain.get(name)
-        if not isinstance(rows, list) or not any(isinstance(r, dict) and r.get("verdict") == OF_WORDS for r in rows):
-            continue
-        said = {"why": EARLIER, "notes": [EARLIER]}[detail]
-        changed[name] = [
-            r | {"verdict": "not_determined", detail: said} if r.get("verdict") == OF_WORDS else r for r in rows
-        ]
-    return {**plain, **changed} if changed else plain
+    """Return a record of version 0.2 as today's: no verdict about words alone, and findings that name their claims."""
+    claims, findings = plain.get("claims"), plain.get("findings")
+    if not isinstance(claims, list) or not isinstance(findings, list) or not findings or "claim" in findings[0]:
+        return plain
+    known = {_about(c["family"], c["attribute"], c["groups"], c): n for n, c in enumerate(claims)}
+    linked = []
+    for f in findings:
+        groups = [group for step in f.get("directions", ()) for group in step[1:]]
+        key = _about(FAMILIES.get(f["code"][:3], ""), "+".join(f["attributes"]), groups, f)
+        linked.append(f | {"claim": known.get(key)} | ({"notes": [EARLIER]} if f["verdict"] == OF_WORDS else {}))
+    said = [c | ({"why": EARLIER} if c["verdict"] == OF_WORDS else {}) for c in claims]
+    return {**plain, "claims": [*map(_decided, said)], "findings": [*map(_decided, linked)]}
+
+
+def _about(family: str, attribute: str, groups: Sequence[str], where: Plain) -> tuple[object, ...]:
+    return family, frozenset(attribute.split("+")), frozenset(groups), where["model"], where.get("format", "")
+
+
+def _decided(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"verdict": "not_determined"} if row["verdict"] == OF_WORDS else row
 
 
 def part(plain: object, kind: type[Told]) -> Told:

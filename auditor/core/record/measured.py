@@ -18,6 +18,14 @@ Scope = Literal["group", "words", "wording"]
 Code = Literal[
     "constant_answers", "one_label", "scores_alone", "unreadable_answers", "control_not_seen", "model_changed"
 ]
+FAMILIES: dict[str, Family] = {  # of findings, by how their codes begin
+    "DIR": "net",
+    "SCO": "net",
+    "REF": "refusal",
+    "INS": "instability",
+    "INT": "interaction",
+    "OMN": "omnibus",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
