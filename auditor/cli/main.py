@@ -59,6 +59,7 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--format every-eval-ever": "use --format json",
     "--format ai-verify-json": "use --format json",
     "--format inspect": "use --format answers",
+    "--format parquet": "use --format answers-parquet",
     "tabular resume": "use audit resume RUN",
     "--read": "use audit report FOLDER",
     "--resume": "use audit resume FOLDER",

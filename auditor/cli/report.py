@@ -38,7 +38,7 @@ def report(
         str,
         typer.Option(
             "--format",
-            help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, parquet, "
+            help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, "
             f"answers, answers-parquet (each answer, for audit import), github, "
             f"ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
             "page as Markdown, as data). Files in RUN.",
@@ -144,18 +144,19 @@ def _github(record: dict[str, object], summary: str | bytes, path: Path) -> None
 
 def _own_fields() -> dict[str, dict[str, str]]:
     """The fields that each legal page alone has."""
-    from auditor.report import compliance_frameworks as frameworks
+    from auditor.report.legal import frameworks
 
     return {name: frameworks.load(name).fields for name in PAGES}
 
 
 def _write_fill(record: dict[str, object], target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
-    from auditor.report import claimed, compliance_fill
+    from auditor.report import claimed
+    from auditor.report.legal import fill
 
     rows = claimed.rows(read(record)) if record.get("findings") else ()
     shown = [(r.finding.id, r.sentence) for r in rows if (r.finding.kind, r.finding.verdict) == ("claim", "shown")]
-    text = compliance_fill.template(_own_fields(), shown)
+    text = fill.template(_own_fields(), shown)
     if target == "-":
         _print(text.encode("utf-8"))
         return 0
@@ -168,9 +169,9 @@ def _shown(path: Path, waivers: Path | None, fill: Path | None) -> dict[str, obj
     """The record with what is laid over it when it is shown."""
     record = with_waivers(RunFolder.open(path).record(), waivers)
     if fill is not None:
-        from auditor.report import compliance_fill
+        from auditor.report.legal.fill import load
 
-        record["responsible"] = compliance_fill.load(fill, _own_fields())
+        record["responsible"] = load(fill, _own_fields())
     return record
 
 
@@ -179,8 +180,8 @@ def _rendered(
 ) -> tuple[str | bytes, str]:
     """One format of a run, and its file ending; ``result`` is that of texts: of others there is but the record."""
     from auditor.core.registry import RENDERERS
-    from auditor.report import ll144_report
-    from auditor.report.compliance import OUTCOMES
+    from auditor.report import ll144
+    from auditor.report.legal.page import OUTCOMES
     from auditor.run import outcome_folder
 
     options: dict[str, object] = {**screen(), "full": full} if name == "terminal" else {}
@@ -191,11 +192,11 @@ def _rendered(
         if name in TABLES:
             table = result.answers()
             return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
-        options = {"verdicts": result.verdicts} if name == "parquet" else {}
+        options = {}
         evidence = result.evidence
     elif outcome_folder.is_outcomes(record):
         if name == "csv":
-            return ll144_report.to_csv(read(record)), ".csv"
+            return ll144.to_csv(read(record)), ".csv"
         RENDERERS.resolve(name)  # says where there is none of this name
         if name not in OF_OUTCOMES:
             raise ConfigError(

@@ -55,9 +55,9 @@ def document(record: Plain | RunRecord, evidence: object = None) -> Document:
 
         made = tabular_report.build(record, conditional(record))
     elif record.ll144 is not None:
-        from auditor.report import ll144_report
+        from auditor.report import ll144
 
-        made = ll144_report.build(record)
+        made = ll144.build(record)
     else:
         made = _texts(record, evidence)
     return replace(made, sections=(*made.sections, *measured(record), *_filled(record)))
@@ -93,7 +93,6 @@ def _texts(record: RunRecord, evidence: object) -> Document:
             *(made for made in further if made not in texts),
             *([change_rates.section(record, folded=True)] if first else []),
             *([] if first else _next(record)),
-            *matrix.history(record, evidence, first),
             _method(),
             _provenance(record),
         ),
@@ -330,6 +329,6 @@ def measured(record: RunRecord) -> Iterator[Section]:
 def _filled(record: RunRecord) -> Iterator[Section]:
     """What people filled in, of a report that is no legal page."""
     if record.responsible is not None:
-        from auditor.report import compliance_fill
+        from auditor.report.legal import fill
 
-        yield compliance_fill.section(record)
+        yield fill.section(record)

@@ -287,3 +287,44 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
 def facts(caption: str, value: object) -> Facts:
     """Nested plain data as names with values."""
     return Facts(caption, tuple(flat(value or {})))
+
+
+def data(document: Document) -> dict[str, object]:
+    """Return a document as plain data: sections by id, tables as lists of lines by column; an empty field is None."""
+    return {
+        "title": document.title,
+        "name": document.name,
+        "meta": document.meta,
+        "sections": {
+            s.id: {"title": s.title, "blocks": [made for block in s.blocks if (made := _data(block)) is not None]}
+            for s in document.sections
+        },
+    }
+
+
+def _data(block: Block | str) -> object:
+    match block:
+        case str():
+            return block
+        case Text():
+            return block.text
+        case Items():
+            return {"items": [_data(line) for line in block.lines]}
+        case Facts():
+            pairs = ((value.key if isinstance(value, Entry) else name, value) for name, value in block.pairs)
+            return {"facts": block.caption, "lines": [{"name": name, "value": _value(value)} for name, value in pairs]}
+        case Table():
+            lines = (zip(block.columns, line, strict=True) for line in (*block.lines, *block.more))
+            return {"table": block.caption, "lines": [{name: _value(cell) for name, cell in line} for line in lines]}
+        case Evidence():
+            return {"finding": block.card.finding.id, "text": block.card.sentence}
+        case Findings():
+            return {"table": block.title, "lines": [{"id": r.finding.id, "text": r.sentence} for r in block.rows]}
+        case Fold():
+            return {"items": [_data(inner) for inner in block.blocks]}
+        case _:
+            return None  # drawings and commands
+
+
+def _value(cell: str | Cell | Entry) -> str | None:
+    return cell.value if isinstance(cell, Entry) else plain(cell)

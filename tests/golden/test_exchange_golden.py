@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
-import io
-import json
 import os
 from pathlib import Path
 from types import ModuleType
@@ -89,14 +87,6 @@ def rendered(name: str, **options: Any) -> Any:
     return RENDERERS.create(name, **options).render(WAIVED, EVIDENCE)
 
 
-def parquet() -> str:
-    """The table itself: the bytes of the file depend on the version of pyarrow."""
-    pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
-    table = pq.read_table(io.BytesIO(rendered("parquet", verdicts=verdicts())))
-    columns = {field.name: str(field.type) for field in table.schema}
-    return json.dumps({"columns": columns, "rows": table.to_pylist()}, indent=1, ensure_ascii=True) + "\n"
-
-
 def compared() -> comparison.Comparison:
     import dataclasses
 
@@ -125,7 +115,6 @@ CASES = {
     "exchange.json": lambda: rendered("json"),
     "exchange-github.md": lambda: rendered("github"),
     "exchange-github.txt": lambda: "\n".join(workflow_commands(WAIVED)) + "\n",
-    "exchange-parquet.json": parquet,
     "compare.txt": lambda: terminal.write(
         Page(width=100, encoding="utf-8", color=False), side_by_side.runs(compared())
     ),

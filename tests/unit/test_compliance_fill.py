@@ -16,8 +16,7 @@ from auditor.cli import main
 from auditor.core.errors import DataFileError
 from auditor.core.record import head
 from auditor.core.registry import PAGES, RENDERERS
-from auditor.report import compliance_fill as fill
-from auditor.report import compliance_frameworks as frameworks
+from auditor.report.legal import fill, frameworks
 
 OWN = {name: frameworks.load(name).fields for name in PAGES}
 FILLED = """
@@ -82,14 +81,13 @@ def test_every_form_holds_what_was_filled_in_and_marks_the_rest(filled: dict[str
     for told in ("Whom to invite", "A. Person", "2026-11-22", "no first names in the prompt", "4(a)"):
         assert told in made
     if form == "-json":
-        found = json.loads(made)
-        assert found["fields"]["organisation"] == "Example <b>Ltd</b> | x"
-        assert found["fields"]["deployer"] is None
-        assert fill.FIELDS["deployer"] in found["to_be_filled_in"]
-        assert fill.FIELDS["purpose"] not in found["to_be_filled_in"]
-        assert found["measures"] == [
-            {k: {"finding": "F001", "measure": "no first names in the prompt"}.get(k) for k in fill.MEASURES}
-        ]
+        found = json.loads(made)["sections"]
+        fields = {line["name"]: line["value"] for line in found["system"]["blocks"][-1]["lines"]}
+        assert fields["organisation"] == "Example <b>Ltd</b> | x"
+        assert fields["deployer"] is None
+        filled_in = {"finding": "F001", "measure": "no first names in the prompt"}
+        first = {fill.MEASURES[key]: value for key, value in filled_in.items()}
+        assert found["response"]["blocks"][-1]["lines"][0] == dict.fromkeys(fill.MEASURES.values()) | first
     elif form == "-md":
         assert f"| {fill.FIELDS['deployer']} | **to be filled in** |" in made
         assert "<b>Ltd" not in made
@@ -114,53 +112,63 @@ def test_reports_that_are_no_legal_page_hold_it_too(filled: dict[str, Any], name
     assert head(filled) == head(SPECIMEN.record())
 
 
-def test_levels_rise_with_what_was_filled_in(filled: dict[str, Any]) -> None:
-    def levels(name: str, record: dict[str, Any]) -> dict[str, Any]:
-        made = json.loads(RENDERERS.create(f"{name}-json").render(record, None))
-        return {c["ref"]: c for c in made["clauses"]}
+def sections(name: str, record: dict[str, Any]) -> dict[str, list[Any]]:
+    """The blocks of each section of a page as data."""
+    made = json.loads(RENDERERS.create(f"{name}-json").render(record, None))
+    return {id: section["blocks"] for id, section in made["sections"].items()}
 
-    bare = levels("eu-ai-act", SPECIMEN.record())
-    assert bare["Annex IV(2)(g)"]["level"] == "input"
-    assert bare["Annex IV(2)(g)"]["lacking"] == [frameworks.NEEDS["dated"]]
-    assert levels("eu-ai-act", filled)["Annex IV(2)(g)"]["level"] == "direct"
-    assert bare["Art. 13(3)(b)(v)"]["level"] == "input"
+
+def levels(name: str, record: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """The lines of the cross-reference by clause."""
+    (table,) = (block for block in sections(name, record)["crosswalk"] if "table" in block)
+    return {line["Clause"]: line for line in table["lines"]}
+
+
+def test_levels_rise_with_what_was_filled_in(filled: dict[str, Any]) -> None:
+    bare, level = levels("eu-ai-act", SPECIMEN.record()), "This report"
+    assert bare["Annex IV(2)(g)"][level] == "input"
+    assert bare["Annex IV(2)(g)"]["What it gives"].endswith(f"Lacking: {frameworks.NEEDS['dated']}.")
+    assert levels("eu-ai-act", filled)["Annex IV(2)(g)"][level] == "direct evidence"
+    assert bare["Art. 13(3)(b)(v)"][level] == "input"
     nist = levels("nist-ai-rmf", filled)
-    assert nist["MEASURE 2.11"]["level"] == "input"  # the risk tolerance is missing
-    assert "Risk tolerance" in nist["MEASURE 2.11"]["lacking"][0]
+    assert nist["MEASURE 2.11"][level] == "input"  # the risk tolerance is missing
+    assert "Risk tolerance" in nist["MEASURE 2.11"]["What it gives"]
     filled["responsible"]["pages"]["nist-ai-rmf"] = {"risk_tolerance": "two points"}
-    assert levels("nist-ai-rmf", filled)["MEASURE 2.11"]["level"] == "direct"
-    assert nist["MEASURE 2.13"]["level"] == "input"
+    assert levels("nist-ai-rmf", filled)["MEASURE 2.11"][level] == "direct evidence"
+    assert nist["MEASURE 2.13"][level] == "input"
     rate = SPECIMEN.estimate(0.05, 0.01, 0.1, 100)
     filled["controls"] = dict(filled["controls"]) | {
         "placebo": {"m": {"gender": rate}},
         "noise_floor": {"m": {"declared": True}},
     }
     found = levels("nist-ai-rmf", filled)["MEASURE 2.13"]
-    assert (found["level"], found["lacking"]) == ("input", [])  # no person has read the variants
+    assert found[level] == "input"  # no person has read the variants
+    assert "Lacking" not in found["What it gives"]
 
 
 def test_the_alternative_is_said_to_be_missing() -> None:
-    made = json.loads(RENDERERS.create("nj-disparate-impact-json").render(SPECIMEN.record(), None))
-    clause = next(c for c in made["clauses"] if c["ref"].startswith("13:16-2.2(c)"))
-    assert clause["level"] == "not_covered"
-    assert "audit mitigate" in clause["lacking"][0]
+    clauses = levels("nj-disparate-impact", SPECIMEN.record())
+    clause = next(c for ref, c in clauses.items() if ref.startswith("13:16-2.2(c)"))
+    assert clause["This report"] == "not covered"
+    assert "audit mitigate" in clause["What it gives"]
 
 
 @pytest.mark.parametrize(
     ("name", "years"), [("us-six-factors", "4 years"), ("co-admt", "3 years"), ("eu-ai-act", "10 years")]
 )
 def test_how_long_records_are_kept(name: str, years: str) -> None:
-    status = json.loads(RENDERERS.create(f"{name}-json").render(SPECIMEN.record(), None))["status"]
-    assert status["Keep for"].startswith(years)
-    assert "secondary source" in status["Keep for"]
+    (status,) = sections(name, SPECIMEN.record())["status"]
+    kept = next(line["value"] for line in status["lines"] if line["name"] == "Keep for")
+    assert kept.startswith(years)
+    assert "secondary source" in kept
 
 
 def test_untested_grounds_are_named() -> None:
-    made = json.loads(RENDERERS.create("eu-ai-act-json").render(SPECIMEN.record(), None))
-    tested = {g["ground"]: g["attributes"] for g in made["grounds"]}
-    assert tested["sex"] == ["gender"]
-    assert tested["disability"] == tested["language"] == []
-    told = next(t for t in made["not_tested"] if t.startswith("Grounds"))
+    made = sections("eu-ai-act", SPECIMEN.record())
+    tested = {line["Ground"]: line["Tested as"] for line in made["grounds"][0]["lines"]}
+    assert tested["sex"] == "gender"
+    assert tested["disability"] == tested["language"] == "– not tested"
+    told = next(t for t in made["says"][-1]["items"] if t.startswith("Grounds"))
     assert "disability" in told
     assert "sex," not in told
 

@@ -205,20 +205,6 @@ def test_csv_reads_back() -> None:
     assert next(r for r in found if r["id"] == "F003")["waived"] == "until 2027-01-01, o: r"
 
 
-def test_parquet_holds_every_verdict() -> None:
-    pq = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
-    from auditor.core.types import Verdict
-
-    verdict = Verdict(
-        case_id="c", variant_id="gone.v0", order=1, attributes=("a",), outcome="pass", variant_output="\ud800"
-    )
-    table = pq.read_table(io.BytesIO(made("parquet", RECORDS["full"], verdicts=[verdict])))
-    (row,) = table.to_pylist()
-    assert row["attributes"] == ["a"]
-    assert row["variant_output"] == "\\ud800"
-    assert row["original_text"] is None
-
-
 def test_github_marks_shown_findings_that_are_not_waived() -> None:
     lines = workflow_commands(RECORDS["full"])
     assert [line.split("::")[1].split()[0] for line in lines] == ["warning"] * 3
@@ -269,16 +255,8 @@ def test_every_format_of_a_real_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    assert cli(["report", str(run), "--format", "md,csv,junit,sarif,json,parquet,github"]) == 0
-    for name in (
-        "report.md",
-        "report.csv",
-        "report.xml",
-        "report.sarif",
-        "report.json",
-        "report.parquet",
-        "summary.md",
-    ):
+    assert cli(["report", str(run), "--format", "md,csv,junit,sarif,json,github"]) == 0
+    for name in ("report.md", "report.csv", "report.xml", "report.sarif", "report.json", "summary.md"):
         assert (run / name).stat().st_size > 200, name
     jsonschema.Draft202012Validator(SARIF).validate(json.loads((run / "report.sarif").read_text("utf-8")))
     capsys.readouterr()

@@ -22,8 +22,9 @@ from auditor.core.types import Answer, Edit
 from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.observations import Observations
-from auditor.report import claimed, compliance
+from auditor.report import claimed
 from auditor.report.html import HtmlReport
+from auditor.report.legal.page import page_eu_ai_act
 from auditor.report.markdown import MarkdownReport
 from auditor.report.terminal import TerminalReport
 from auditor.run.result import Result
@@ -33,7 +34,7 @@ OLD = re.compile(r"\b(old|older|elderly|aged|senior|retired)\b", re.I)
 WEAK = re.compile(r"\b(no|not|never|without|failed|fired|lacks?|late|missed)\b", re.I)
 
 Model = Callable[[str], Any]
-LEGAL = compliance.page_eu_ai_act
+LEGAL = page_eu_ai_act
 
 
 def hiring(text: str) -> str:

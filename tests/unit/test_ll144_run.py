@@ -111,7 +111,7 @@ def test_the_csv_holds_the_tables(folder: Path, capsys: pytest.CaptureFixture[st
     assert len(rows) == 2 + 7 + 14
 
 
-@pytest.mark.parametrize("name", ["sarif", "junit", "markdown", "parquet", "github"])
+@pytest.mark.parametrize("name", ["sarif", "junit", "markdown", "github"])
 def test_other_formats_are_refused(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     code, _, err = call(capsys, "report", folder, "--format", name)
     assert code == 2

@@ -10,6 +10,7 @@ from auditor.cli.main import run
 @pytest.mark.parametrize(
     ("argv", "name", "instead"),
     [
+        (["report", "latest", "--format", "parquet"], "--format parquet", "--format answers-parquet"),
         (["report", "latest", "--format", "every-eval-ever"], "--format every-eval-ever", "--format json"),
         (["report", "latest", "--format=html,ai-verify-json"], "--format ai-verify-json", "--format json"),
         (["validity", "sample", "latest", "--out", "sheet.csv"], "validity", "--format answers"),

@@ -25,7 +25,7 @@ from auditor.models.http_file import read as read_http
 from auditor.models.openai_protocol import json_object
 from auditor.models.recorded import Recorded
 from auditor.perturb.grammar.reader import parse
-from auditor.report.compliance_fill import load as load_fill
+from auditor.report.legal.fill import load as load_fill
 from auditor.run.freeze import load as load_plan
 from auditor.run.mitigations import from_file
 from auditor.tables.distance import read_distance

@@ -1,4 +1,4 @@
-"""Frameworks that a report is laid beside: clause by clause, from dated files, loaded strictly."""
+"""Frameworks that a record is mapped to: clause by clause, from dated files, loaded strictly."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
 from auditor.core.registry import PAGES
-from auditor.report import compliance_fill as fill
 from auditor.report import words
+from auditor.report.legal import fill
 
 Level = Literal["direct", "input", "not_covered"]
 LEVELS = {"direct": "direct evidence", "input": "input", "not_covered": "not covered"}
@@ -33,17 +33,15 @@ class Clause:
     Attributes
     ----------
     level, otherwise : str
-        The one holds where the record has all of ``needs`` (keys of `NEEDS`), else the other does.
+        The level where the record has all of ``needs`` (keys of `NEEDS`), and the level where it does not.
     sections : tuple of str
-        Where what is given stands: keys of `SECTIONS`. None only where nothing is given.
+        Sections (keys of `SECTIONS`) that give something for it. None only where nothing is given.
     fields : tuple of str
-        What people have to fill in for it (`auditor.report.compliance_fill`).
+        What people have to fill in for it (`auditor.report.legal.fill`).
     read : str
         How the text was read, a key of `READ`.
-    source : str
-        Key of `Framework.sources`; the first where it is not given.
-    consulted : datetime.date or None
-        When it was read, where not on the date of the framework.
+    source, consulted : str, datetime.date or None
+        Key of `Framework.sources` (else the first), and when it was read (else the date of the framework).
     """
 
     __pydantic_config__: ClassVar = STRICT
@@ -62,7 +60,7 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ground:
-    """A ground of discrimination as a text names it, and the attributes or columns that stand for it."""
+    """A ground of discrimination as a text names it, and the attributes or columns that represent it."""
 
     __pydantic_config__: ClassVar = STRICT
     name: str
@@ -110,23 +108,21 @@ class Framework:
     retention: tuple[Retention, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Crossing:
-    """One clause as it stands for one record."""
+    """One clause for one record: its level, why that is not higher, and the sections that hold something for it."""
 
+    framework: Framework
     clause: Clause
     level: Level
-    word: str
-    lacking: tuple[str, ...]  # why the level is lower than it could be
-    sections: tuple[str, ...]  # those of the clause that hold something in this report
-    key: str  # of `Framework.sources`
-    source: str  # what was read
-    consulted: datetime.date
+    lacking: tuple[str, ...]
+    sections: tuple[str, ...]
 
     @property
     def read(self) -> str:
         """How, from what and when the clause was read, in words."""
-        return f"{READ[self.clause.read]}: {self.key}, {self.consulted}"
+        key = self.clause.source or next(iter(self.framework.sources))
+        return f"{READ[self.clause.read]}: {key}, {self.clause.consulted or self.framework.consulted}"
 
     @property
     def gives(self) -> str:
@@ -140,34 +136,20 @@ class Crossing:
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
-        """(id, title) of the sections with what is given; none where nothing is."""
+        """(id, title) of the sections with what is given; empty where nothing is."""
         return () if self.level == "not_covered" else tuple((s, SECTIONS[s]) for s in self.sections)
 
 
 @cache
 def load(name: str) -> Framework:
-    """Load an embedded framework by its id.
-
-    Raises
-    ------
-    UnknownPlugin
-        There is none of this name.
-    DataFileError
-        Its file is malformed; the message names file and field.
-    """
+    """Load an embedded framework by its id; `UnknownPlugin` for another name, `DataFileError` for a malformed file."""
     if name not in PAGES:
         raise UnknownPlugin("framework", name, PAGES)
     return read(reading.shipped("embedded", "frameworks", f"{name}.yaml"))
 
 
 def read(path: Path) -> Framework:
-    """Read one file; every field is checked, and unknown ones are refused.
-
-    Raises
-    ------
-    DataFileError
-        Not UTF-8 or YAML, an unknown, missing or mistyped field, or a value that is not one of those allowed.
-    """
+    """Read one file; every field is checked, and unknown ones are refused with a `DataFileError`."""
     import pydantic
 
     raw = reading.load_yaml(path)
@@ -185,22 +167,21 @@ def read(path: Path) -> Framework:
             where = f"{place[0]}[{place[1]}]" if place else "the file"
             raise DataFileError(f"{path}: {where}: unknown field {name!r}") from None
         raise DataFileError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    _check(path, made)
+    for wrong in _wrong(path, made):
+        raise DataFileError(f"{path}: {wrong}")
     return made
 
 
-def _check(path: Path, made: Framework) -> None:
-    if made.id != path.stem:
-        raise DataFileError(f"{path}: id must be the name of the file; got {made.id!r}")
-    seen: set[str] = set()
+def _wrong(path: Path, made: Framework) -> list[str]:
+    """What the types of the fields cannot say."""
+    refs = [clause.ref for clause in made.clauses]
+    wrong = [f"id must be the name of the file; got {made.id!r}"] if made.id != path.stem else []
+    wrong += [f"clause {ref!r} stands twice" for ref in refs if refs.count(ref) > 1]
     for clause in made.clauses:
-        if clause.ref in seen:
-            raise DataFileError(f"{path}: clause {clause.ref!r} stands twice")
-        seen.add(clause.ref)
         if not clause.sections and "not_covered" not in (clause.level, clause.otherwise):
-            raise DataFileError(f"{path}: {clause.ref}: names no section, so nothing is given")
+            wrong.append(f"{clause.ref}: names no section, so nothing is given")
         if clause.otherwise == "direct":
-            raise DataFileError(f"{path}: {clause.ref}: what lacks something is no direct evidence")
+            wrong.append(f"{clause.ref}: what lacks something is no direct evidence")
     for kind, names, allowed in (
         ("section", [s for c in made.clauses for s in c.sections], SECTIONS),
         ("need", [n for c in made.clauses for n in c.needs], NEEDS),
@@ -208,9 +189,8 @@ def _check(path: Path, made: Framework) -> None:
         ("field", [f for c in made.clauses for f in c.fields], {**fill.FIELDS, **made.fields}),
         ("source", [c.source for c in made.clauses if c.source], made.sources),
     ):
-        for name in names:
-            if name not in allowed:
-                raise DataFileError(f"{path}: no {kind} {name!r}; one of {', '.join(allowed)}")
+        wrong += [f"no {kind} {name!r}; one of {', '.join(allowed)}" for name in names if name not in allowed]
+    return wrong
 
 
 def cross(
@@ -223,10 +203,9 @@ def cross(
     has : collection of str
         The keys of `NEEDS` that the record has.
     absent : collection of str
-        Sections in which this report has nothing. A clause whose evidence would stand in such sections only is not
-        covered, whatever its file says.
+        Sections in which this report has nothing. A clause with evidence in such sections only is not covered.
     filled : collection of str
-        Names of the fields that somebody has filled in. What rests on fields alone is not covered without any.
+        Names of the fields that are filled in. What rests on fields alone is not covered without any.
     """
     labels = {**fill.FIELDS, **framework.fields}
     crossings = []
@@ -243,17 +222,5 @@ def cross(
         if level != "not_covered" and evidence and not evidence.intersection(sections):
             level = "not_covered"
             lacking.append(NOTHING_HERE)
-        key = clause.source or next(iter(framework.sources))
-        crossings.append(
-            Crossing(
-                clause=clause,
-                level=level,
-                word=LEVELS[level],
-                lacking=tuple(lacking),
-                sections=sections,
-                key=key,
-                source=framework.sources[key],
-                consulted=clause.consulted or framework.consulted,
-            )
-        )
+        crossings.append(Crossing(framework, clause, level, tuple(lacking), sections))
     return tuple(crossings)

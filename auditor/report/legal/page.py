@@ -1,0 +1,528 @@
+"""One record mapped to one framework: the document of a legal page, and its renderer for every form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.protocols import Renderer
+from auditor.core.reading import from_json
+from auditor.core.record import Plain, RunRecord, head, read
+from auditor.core.registry import PAGES
+from auditor.core.shown import quoted
+from auditor.core.types import Finding, digest
+from auditor.measure.claims import MIN_TEXTS
+from auditor.report import (
+    also_measured,
+    cards,
+    change_rates,
+    claimed,
+    first_screen,
+    html,
+    ll144,
+    markdown,
+    matrix,
+    run_checks,
+    tabular_report,
+    words,
+)
+from auditor.report import document as doc
+from auditor.report.legal import facts, fill, frameworks
+
+FORMS = {"": ".html", "-md": ".md", "-json": ".json"}
+OF_OUTCOMES = "ll144"
+OUTCOMES = "ll144.json"  # where a run folder may hold what `audit ll144 --out` wrote
+FORMAT = "legal-page.v2"
+LIMITS = {"texts": ("limits", "text_limits", "more_limits"), "rows": ("rows_limits", "more_limits")}
+LEVELS = {"direct": "bounded", "input": "", "not_covered": "not_tested"}  # verdicts that color a level
+MAX_CARDS = 6
+FIRST = 12  # lines of a table that an HTML page does not fold away
+
+
+class LegalPage(Renderer):
+    """The page of one framework in one form.
+
+    Treatment and impact have sections of their own; fields that only people can fill in stay empty where they did
+    not. The HTML runs no script and asks for nothing from outside; texts are escaped as in `auditor.report.html`.
+
+    Attributes
+    ----------
+    framework : str
+        Id of a file in ``auditor/embedded/frameworks``.
+    form : str
+        A key of `FORMS`: what the name of the format ends in.
+    """
+
+    framework = ""
+    form = ""
+    name = ""
+    suffix = ""
+
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+        """Write the whole page; the folder of the evidence may hold ``ll144.json``.
+
+        Raises
+        ------
+        DataFileError
+            ``ll144.json`` is no record of ``audit ll144``.
+        ConfigError
+            The page is about outcomes of people and the run holds none, or they are rankings of made-up applications.
+        """
+        framework, record = frameworks.load(self.framework), read(record)
+        if self.framework == OF_OUTCOMES:
+            record, evidence = people(record, evidence, self.framework), None
+        made = document(Page.of(framework, record, evidence))
+        if self.form == "-json":
+            own = {"format": FORMAT, "framework": self.framework, "record_sha256": head(record.raw)}
+            return json.dumps(own | doc.data(made), indent=2, allow_nan=False) + "\n"
+        return markdown.write(made) if self.form == "-md" else html.write(made, record)
+
+
+class Ll144Summary(Renderer):
+    """``--format ll144-summary``: one HTML page to print or to publish, with fields for what was not given."""
+
+    name, suffix = "ll144-summary", ".ll144-summary.html"
+
+    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+        """Write the page; `ConfigError` where the run holds no outcomes of people, or rankings of applications."""
+        return html.write(ll144.summary(people(read(record), evidence, "ll144-summary")))
+
+
+@cache
+def _kind(framework: str, form: str) -> type[LegalPage]:
+    own = {"name": f"{framework}{form}", "suffix": f".{framework}{FORMS[form]}", "__doc__": LegalPage.__doc__}
+    return type("LegalPage", (LegalPage,), {"framework": framework, "form": form, **own})
+
+
+def __getattr__(name: str) -> type[LegalPage]:
+    """``page_`` and the name of a format, hyphens as underscores: the id of a framework with a key of `FORMS`."""
+    name = name.removeprefix("page_").replace("_", "-")
+    for form in FORMS:
+        if name.endswith(form) and (id := name.removesuffix(form)) in PAGES:
+            return _kind(id, form)
+    raise AttributeError(name)
+
+
+# -- the outcomes of people that a page is about ----------------------------------------------------------
+
+
+def people(record: RunRecord, evidence: object, format: str) -> RunRecord:
+    """Return the outcomes of people that a page is about, without the run beside them.
+
+    Raises
+    ------
+    ConfigError
+        The run holds none, or they are rankings of made-up applications.
+    """
+    outcomes = outcomes_of(record, evidence)
+    if outcomes is None:
+        raise ConfigError(
+            f"--format {format} needs outcomes of people who applied; run {record.id or ''} measured how answers "
+            "change when texts or rows are altered, which says nothing about rates of selection. Compute the "
+            "tables from a file of applicants with: audit ll144 --data FILE --sex COLUMN --race COLUMN "
+            "--selected COLUMN (--out RUN/ll144.json puts them beside this run)"
+        )
+    if outcomes.kind == "ranking":
+        raise ConfigError(
+            "these outcomes are recorded rankings of made-up applications: test data that can never become tables "
+            "under Local Law 144. See them with: audit report RUN --format html"
+        )
+    return outcomes if record.responsible is None else structs.replace(outcomes, responsible=record.responsible)
+
+
+def outcomes_of(record: RunRecord, evidence: object) -> RunRecord | None:
+    """Return the record of ``audit ll144`` that ``record`` is, or that its run folder holds; `DataFileError` if bad."""
+    if record.ll144 is not None:
+        return record
+    folder = getattr(evidence, "path", None)
+    if folder is None or not (path := Path(folder) / OUTCOMES).is_file():
+        return None
+    again = f"Write it with: audit ll144 --out {quoted(str(path))}"
+    try:
+        raw = from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataFileError(f"{path}: cannot be read: {error}. {again}") from None
+    if not isinstance(raw, dict) or not {"ll144", "data", "kind", "tool", "warnings"} <= set(raw):
+        raise DataFileError(f"{path}: this is no record of audit ll144. {again}")
+    return read(raw)
+
+
+# -- the page as a document -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """One record mapped to one framework; ``kind`` as in `facts.kind_of`, ``outcomes`` as in `outcomes_of`."""
+
+    framework: frameworks.Framework
+    record: RunRecord
+    evidence: object
+    outcomes: RunRecord | None
+    kind: str
+    form: fill.Form
+    gates: tuple[facts.Gate, ...]
+    grounds: dict[str, tuple[str, ...]]
+    crossings: tuple[frameworks.Crossing, ...]
+
+    @classmethod
+    def of(cls, framework: frameworks.Framework, record: RunRecord, evidence: object = None) -> Page:
+        """Map a record of any kind to a framework."""
+        outcomes, form = outcomes_of(record, evidence), fill.form(record, framework.id, framework.fields)
+        has, absent = facts.known(record, outcomes, form), facts.absent(record, outcomes)
+        return cls(
+            framework=framework,
+            record=record,
+            evidence=evidence,
+            outcomes=outcomes,
+            kind=facts.kind_of(record),
+            form=form,
+            gates=facts.gates(record),
+            grounds=facts.grounds(framework, record, outcomes),
+            crossings=frameworks.cross(framework, has, absent, form.filled),
+        )
+
+    @property
+    def gate_notes(self) -> tuple[str, ...]:
+        """Say that a control did not hold, or was not run."""
+        banner = facts.gate_banner(self.gates)
+        return (f"Gates. {banner}",) if banner else ()
+
+
+def document(page: Page) -> doc.Document:
+    """Lay a legal page out: the finding first."""
+    framework, record = page.framework, page.record
+    title = "Rates of recorded outcomes" if page.kind == "outcomes" else "Bias test report"
+    return doc.Document(
+        title=f"{title}, mapped to {framework.within}",
+        name=f"Report {framework.id}/{record.id or digest(record.raw)[:12]}",
+        meta=f"{framework.text} · text consulted {framework.consulted}",
+        sections=tuple(_sections(page)),
+        footer=f"SHA-256 of the record (canonical JSON): {head(record.raw)}",
+        inert=True,
+    )
+
+
+def _sections(page: Page) -> Iterator[doc.Section]:
+    short, dropped = words.named("legal_short"), set(facts.OUTCOMES_LACK if page.kind == "outcomes" else ())
+    dropped |= set() if page.grounds else {"grounds"}
+    yield doc.section("finding", "Finding", _finding(page))
+    for id in sorted(frameworks.SECTIONS, key=lambda id: id != "impact" or page.kind != "outcomes"):
+        if id not in dropped:
+            yield doc.section(id, frameworks.SECTIONS[id], BUILDERS[id](page), short=short.get(id, ""))
+        if id == "provenance":
+            glossary = doc.Facts("Words, each used in one sense", tuple(words.named("glossary").items()))
+            yield doc.section("glossary", "Glossary", glossary)
+
+
+def _finding(page: Page) -> Iterator[doc.Block]:
+    """What was found, then what a reader must know of it."""
+    if page.kind == "outcomes":
+        yield from ll144.finding(page.record)
+    elif page.kind == "rows":
+        yield from tabular_report.answer(page.record).blocks
+    elif (screen := first_screen.build(page.record, page.evidence)) is not None:
+        yield doc.Text(f"{words.SYMBOLS[screen.kind]} {' '.join(screen.headline)}", "lead")
+        yield doc.Items((*screen.sure, *screen.also))
+        yield from matrix.plot(screen, rows=10, each=2)
+    else:
+        yield doc.Text(claimed.summary(page.record), "lead")
+    notes = run_checks.banners(page.record) if page.kind == "texts" else ()
+    yield from (doc.Text(note, "note") for note in notes)
+    yield from (doc.Text(f"{note} Read every figure with that in mind.", "note") for note in page.gate_notes)
+
+
+def _status(page: Page) -> Iterator[doc.Block]:
+    kept = (("Keep for", retention.text) for retention in page.framework.retention)
+    yield doc.Facts("", (*facts.status(page.record, page.form), *kept), grid=True)
+
+
+def _says(page: Page) -> Iterator[doc.Block]:
+    yield doc.Items((*words.lines(f"{page.kind}_says"), *words.lines("says_not"), *page.framework.not_this))
+    yield doc.Text("Not tested here", "heading")
+    bare = [ground for ground, attributes in page.grounds.items() if not attributes]
+    listed = [f"Grounds that were not tested: {words.listing(bare)}."] if bare else []
+    yield doc.Items((*facts.not_tested(page.record), *listed))
+
+
+def _system(page: Page) -> Iterator[doc.Block]:
+    yield doc.Text(
+        "What the record knows comes first. The rest is for the responsible person; nothing of it was checked."
+    )
+    if known := facts.system(page.record):
+        yield doc.Facts("From the record: what was asked for, and what answered", known)
+    yield doc.form(words.text("legal_fields"), "field", page.form.fields)
+
+
+def _plan(page: Page) -> Iterator[doc.Block]:
+    intro, settings = facts.plan(page.record)
+    yield from (doc.Text(intro), doc.Facts("Settings", settings, grid=True))
+    yield doc.table(
+        "What each measure is, and what it says", "Measure | Is | Says", words.rows(f"{page.kind}_measures")
+    )
+    yield doc.Text("Deviations from the plan", "heading")
+    if deviations := facts.deviations(page.record):
+        yield doc.table("What was done otherwise than planned", "What | As planned | As run", deviations)
+    elif page.record.frozen:
+        yield doc.Text("None was recorded.")
+    else:
+        yield doc.Text("No plan was frozen beforehand, so a deviation could not be seen.")
+
+
+def _materials(page: Page) -> Iterator[doc.Block]:
+    yield doc.Facts("What the figures rest on", facts.materials(page.record), grid=True)
+    by_attribute: dict[str, list[claimed.Words]] = {}
+    for one in claimed.written(page.record):
+        by_attribute.setdefault(one.attribute, []).append(one)
+    lines = (
+        (name, words.count(sum(len(w.words) for w in mine)), "; ".join(map(_written, mine)))
+        for name, mine in by_attribute.items()
+    )
+    caption = "Groups, and every word that was written for them; a group whose only word is its name is listed alone"
+    yield doc.table(caption, "Attribute | #Words | Groups: words", lines)
+
+
+def _written(one: claimed.Words) -> str:
+    """``women: she, woman``; the name alone where it is the only word."""
+    name = words.group(one.group)
+    return name if one.words == (name,) else f"{name}: {', '.join(one.words)}"
+
+
+def _grounds(page: Page) -> Iterator[doc.Block]:
+    caption = (
+        "Each ground that the text names, and what was tested of it here. A ground that was tested was tested for the "
+        "groups and words listed, and for no others"
+    )
+    bare = doc.Cell(mark=words.verdict("not_tested"), kind="not_tested")
+    lines = ((ground, ", ".join(attributes) or bare) for ground, attributes in page.grounds.items())
+    yield doc.table(caption, "Ground | Tested as", lines)
+
+
+def _controls(page: Page) -> Iterator[doc.Block]:
+    lines = ((g.name, facts.GATE_WORDS[g.state], g.result, g.depends) for g in page.gates)
+    yield doc.table(
+        "Each control, whether it held, and what depends on it", "Control | State | Result | What depends on it", lines
+    )
+    if not page.gates:
+        yield doc.Text(words.text("legal_no_gates"))
+
+
+# -- treatment and impact -------------------------------------------------------------------------------
+
+
+def _claims(page: Page) -> Iterator[doc.Block]:
+    """Every claim with its figures and its verdict, and what the verdicts mean."""
+    delta = page.record.spec.delta
+    bound = "no bound δ was set, so nothing can be bounded"
+    bound = bound if delta is None else f"bound δ set before the run: {100 * delta:g} %"
+    mine = [f for f in page.record.findings if f.kind == "claim"]
+    yield _table_of(page, f"Every claim, with its interval and its verdict; {bound}", mine)
+    if not mine:
+        yield doc.Text("This record makes no claim.")
+    meaning = words.named("row_verdicts" if page.kind == "rows" else "verdicts")
+    yield doc.Items(tuple(f"{words.verdict(name)}: {text}" for name, text in meaning.items()))
+
+
+def _table_of(page: Page, caption: str, findings: Sequence[Finding]) -> doc.Table:
+    """Findings in a sentence each, those that were shown first."""
+    ranked = sorted(findings, key=lambda f: words.RANK.get(f.verdict, len(words.RANK)))
+    lines = (
+        (
+            f.id,
+            claimed.sentence(page.record, f),
+            f.model,
+            words.p_value(claimed.tested_p(f)),
+            doc.Cell(mark=words.finding_verdict(f), kind=f.verdict),
+        )
+        for f in ranked
+    )
+    columns = "Finding | What was measured | Model | #p, adjusted | Verdict"
+    return doc.table(caption, columns, lines, most=FIRST, left=("further finding", "further findings"))
+
+
+def _accuracy(page: Page) -> Iterator[doc.Block]:
+    if not facts.has_labels(page.record):
+        yield doc.Text("Not measured: the texts or rows carry no labels to compare answers with.")
+        return
+    names = change_rates.Rates(page.record).places
+    for section in also_measured.performance(page.record, names, words.noun(page.record)):
+        yield from section.blocks
+    yield doc.Text(words.text("legal_accuracy"), "meta")
+
+
+def _counterfactual(page: Page) -> Iterator[doc.Block]:
+    """How often answers changed with one attribute."""
+    if page.kind != "texts":
+        yield doc.Text(words.text("no_texts"))
+        return
+    yield from (doc.Text(note, "note") for note in page.gate_notes)
+    yield from _rates(page, "", joint=False)
+
+
+def _intersections(page: Page) -> Iterator[doc.Block]:
+    """How often they changed with several, and the hidden changes."""
+    if page.kind == "rows":
+        yield from _of_rows(page, "lattice") or [doc.Text("No joint change was judged.")]
+        return
+    yield from (doc.Text(note, "note") for note in page.gate_notes)
+    yield doc.Text(words.text("legal_hidden"))
+    yield from _rates(page, "Joint changes; hidden is the share of judged joint variants", joint=True)
+    hidden = claimed.hidden(page.record)
+    yield _table_of(page, "Hidden findings", hidden) if hidden else doc.Text(claimed.none_hidden(page.record))
+
+
+def _rates(page: Page, caption: str, *, joint: bool) -> Iterator[doc.Block]:
+    """The rates of one attribute, or of several at once; those of few texts are in the CSV."""
+    every = change_rates.Rates(page.record)
+    mine = [row for row in every.rows if row.attributes and (len(row.attributes) > 1) is joint]
+    if not mine:
+        yield doc.Text("No joint change was judged." if joint else "No rate could be estimated.")
+        return
+    kept = change_rates.enough(mine)
+    few = dict.fromkeys(words.attributes(row.attributes) for row in mine if row not in kept)
+    if few:
+        yield doc.Text(f"In report.csv alone, with fewer than {MIN_TEXTS} texts: {words.listing(list(few))}.", "meta")
+    yield change_rates.rate_table(every, kept, caption)
+
+
+def _of_rows(page: Page, *names: str) -> list[doc.Block]:
+    """The named sections of a search over rows."""
+    sections = {section.id: section for section in tabular_report.build(page.record).sections}
+    return [block for name in names if name in sections for block in sections[name].blocks]
+
+
+def _rows(page: Page) -> Iterator[doc.Block]:
+    if page.kind == "rows":
+        yield from (doc.Text(note, "note") for note in page.gate_notes)
+        yield from _of_rows(page, "summary", "scores")
+    else:
+        yield doc.Text(words.text("no_rows"))
+
+
+def _impact(page: Page) -> Iterator[doc.Block]:
+    if (outcomes := page.outcomes) is None:
+        yield doc.Text(words.text("no_impact"))
+        return
+    if page.kind != "outcomes":  # else it is the finding
+        yield from ll144.finding(outcomes)
+    yield from ll144.impact(outcomes)
+    if outcomes.warnings:
+        yield doc.Items(outcomes.warnings)
+    yield doc.Text(words.text("impact_note"))
+    if page.framework.id == OF_OUTCOMES:
+        yield doc.Text("Draft of the published summary (6 RCNY 5-303)", "heading")
+        yield from ll144.draft(outcomes)
+
+
+# -- what people do with it -----------------------------------------------------------------------------
+
+
+def _evidence(page: Page) -> Iterator[doc.Block]:
+    if chosen := list(_examples(page)):
+        yield doc.Text(
+            "Examples, those first that were shown. They illustrate and prove no rate. All prompts and answers are in "
+            f"the run folder; audit verify {words.run_name(page.record)} finds any line that was changed, removed or "
+            "moved."
+        )
+        yield from chosen
+    else:
+        pairs = _of_rows(page, "pairs") if page.kind == "rows" else []
+        yield from pairs or [doc.Text("No example was recorded.")]
+
+
+def _examples(page: Page) -> Iterator[doc.Evidence]:
+    """Hidden findings, sets of attributes whose claims were shown, and single examples, in this order."""
+    if page.kind != "texts" or page.evidence is None:
+        return
+    sets = [f for f in page.record.findings if f.kind == "claim" and f.verdict == "shown" and f.exemplars]
+    sets = [f for f in sets if not f.directions and not f.code.startswith(("DIR", "REF"))]
+    single = [f for f in page.record.findings if f.kind == "violation"]
+    chosen = [*claimed.hidden(page.record)[: MAX_CARDS // 2], *sets[: MAX_CARDS // 2], *single]
+    for f in chosen[:MAX_CARDS]:
+        row = claimed.row_of(page.record, f)
+        yield doc.Evidence(cards.build(f, page.evidence, record=page.record, sentence=row.sentence, notes=row.notes))
+
+
+def _response(page: Page) -> Iterable[doc.Block]:
+    measures = doc.table("What was decided about each finding", tuple(fill.MEASURES.values()), page.form.measures)
+    return doc.Text(words.text("legal_response")), measures
+
+
+def _crosswalk(page: Page) -> Iterator[doc.Block]:
+    framework, short = page.framework, words.named("legal_short")
+    yield doc.Text(f"{framework.text}; consulted {framework.consulted}. {framework.how}")
+    yield doc.Items(framework.notes)
+    lines = (
+        (
+            c.clause.ref,
+            c.clause.asks,
+            doc.Cell(mark=frameworks.LEVELS[c.level], kind=LEVELS[c.level]),
+            c.gives,
+            doc.Cell(links=tuple((id, short.get(id, title)) for id, title in c.links)) if c.links else "–",
+            c.read,
+        )
+        for c in page.crossings
+    )
+    caption = (
+        "Per clause: direct evidence, input to somebody's own assessment, or not covered. What a clause "
+        "asks is put in our own words"
+    )
+    yield doc.table(caption, "Clause | Asks | This report | What it gives | Where | Read from", lines)
+    yield doc.Facts("Sources", tuple(framework.sources.items()))
+
+
+def _limits(page: Page) -> Iterator[doc.Block]:
+    names = [*LIMITS.get(page.kind, ()), *(["outcomes_limits"] if page.outcomes is not None else [])]
+    yield doc.Items(tuple(line for name in names for line in words.lines(name)))
+
+
+def _statistics(page: Page) -> Iterator[doc.Block]:
+    yield doc.Items(words.lines(f"{page.kind}_statistics"))
+    made = page.record.provenance
+    versions = [(name, value) for name, value in (("Python", made.python), ("Platform", made.platform)) if value]
+    versions += [(name, version or "not installed") for name, version in made.packages.items()]
+    if versions:
+        yield doc.Facts("Versions of what computed the figures", tuple(versions), grid=True)
+
+
+def _provenance(page: Page) -> Iterator[doc.Block]:
+    yield doc.Facts("SHA-256 of what shaped the run", facts.hashes(page.record))
+    yield doc.Text(
+        f"To check: audit verify {words.run_name(page.record)} recomputes the chain of every journal from the plan on "
+        "and names any line that was changed, is missing, or was moved."
+    )
+
+
+def _signature(page: Page) -> Iterator[doc.Block]:
+    yield doc.Text(words.text("legal_signed"))
+    yield doc.form("Signature", "signature", page.form.signature)
+
+
+BUILDERS: dict[str, Callable[[Page], Iterable[doc.Block]]] = {
+    "claims": _claims,
+    "status": _status,
+    "says": _says,
+    "system": _system,
+    "plan": _plan,
+    "materials": _materials,
+    "grounds": _grounds,
+    "accuracy": _accuracy,
+    "controls": _controls,
+    "counterfactual": _counterfactual,
+    "intersections": _intersections,
+    "rows": _rows,
+    "impact": _impact,
+    "evidence": _evidence,
+    "response": _response,
+    "crosswalk": _crosswalk,
+    "limits": _limits,
+    "statistics": _statistics,
+    "provenance": _provenance,
+    "signature": _signature,
+}

@@ -1,0 +1,511 @@
+"""Recorded outcomes of people after Local Law 144: documents, the summary to publish, a CSV, and their sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from auditor.core.record import RunRecord, head
+from auditor.core.record.outcome_tables import Category, OtherMedian, Pool, TableFacts
+from auditor.core.shown import csv_text
+from auditor.report import charts, words
+from auditor.report import document as doc
+
+FOUR_FIFTHS = 0.8
+SEXES = {"Female": "women", "Male": "men"}
+FRACTIONS = {
+    0.1: "a tenth of",
+    0.2: "a fifth of",
+    0.25: "a quarter of",
+    1 / 3: "a third of",
+    0.5: "half",
+    2 / 3: "two thirds of",
+    0.75: "three quarters of",
+}
+TITLES = {"sex": "Sex", "race_ethnicity": "Race/ethnicity", "intersectional": "Intersections"}
+DONE = {
+    "selection": ("Selection rate", "selected"),
+    "scoring": ("Scoring rate", "above the median"),
+    "classification": ("Selection rate", "put into the group"),
+}
+
+
+EMPTY = f"[{doc.TO_FILL}]"
+CAPTIONS = {**TITLES, "intersectional": "Race/ethnicity and sex"}
+CSV_COLUMNS = (
+    "group", "table", "category", "n", "x", "rate", "impact_ratio", "impact_ratio_exact", "low", "high", "p_value",
+    "p_adjusted", "z", "share", "below_four_fifths", "one_person_flip", "below_two_percent", "excluded",
+    "justification", "reason",
+)  # fmt: skip
+
+
+def build(record: RunRecord) -> doc.Document:
+    """Lay out a record of ``audit ll144``."""
+    made: list[doc.Block] = [doc.Facts("", computed(record), grid=True)]
+    made += [doc.Text("Take note", "heading"), doc.Items(tuple(record.warnings))] if record.warnings else []
+    title = "Rates and impact ratios by category"
+    if record.kind == "ranking":
+        title = "First places in recorded rankings, by group (test data)"
+    return doc.Document(
+        title=title,
+        sections=(
+            replace(doc.section("result", "Result", finding(record)), whole=True),
+            *(
+                doc.Section(
+                    id=f"part-{i + 1}", title=title or "Tables", blocks=tuple(_pool(record, title, pool, i)), whole=True
+                )
+                for i, (title, pool) in enumerate(pools(record))
+            ),
+            doc.section("computed", "What was computed", made, short="Computed"),
+            doc.section("unknown", "People of unknown category", _unknown(record), short="Unknown people"),
+            *_sensitivity(record),
+            *_published(record),
+            *_draft(record),
+            doc.section("how", "How", doc.Items(how(record))),
+            doc.section("not", "What this is not", doc.Items(words.lines("ll144_not_this"))),
+        ),
+        footer=f"SHA-256 of the record (canonical JSON): {head(record.raw)}",
+        inert=True,
+    )
+
+
+def finding(record: RunRecord) -> tuple[doc.Block, ...]:
+    """Return what the tables show, then what they are not."""
+    draft = "ll144_test_data" if record.outcomes.data_kind == "test" else "ll144_draft"
+    banner = words.text("ll144_ranking" if record.kind == "ranking" else draft)
+    return doc.Items(tuple(sentences(record))), doc.Text(banner, "note")
+
+
+def impact(record: RunRecord) -> Iterator[doc.Block]:
+    """Yield the tables of a record as part of another report."""
+    for i, (title, pool) in enumerate(pools(record)):
+        yield from [doc.Text(title, "heading")] if title else []
+        yield from _pool(record, title, pool, i)
+    yield from _unknown(record)
+    yield doc.Items(how(record))
+
+
+def _pool(record: RunRecord, title: str, pool: Pool, i: int) -> Iterator[doc.Block]:
+    """Table and chart of each kind of category."""
+    named = rate_name(record)
+    for name, rows, facts in tables(pool):
+        about = f"{TITLES[name]}{', ' + title if title else ''}"
+        further = {"To left out": "ratio_to_excluded_text"} if facts.excluded_reference else {}
+        further |= {"To larger": "ratio_to_steady_text"} if facts.steady_reference else {}
+        numbers = (named, "Ratio", "95 %", *further)
+        lines = (
+            (
+                row.category,
+                rate(row),
+                row.impact_ratio_text or "–",
+                doc.Cell(text=limits(row)),
+                *(getattr(row, name) or "–" for name in further.values()),
+                remarks(row),
+            )
+            for row in rows
+            if row.n
+        )
+        columns, right = ("Category", *numbers, "Remarks"), [name for name in numbers if name != "95 %"]
+        yield doc.table(f"{about}: {named.lower()} and impact ratio", columns, lines, right=right)
+        empty = [row.category for row in rows if not row.n]
+        yield doc.Text(_note(record, facts, empty), "meta")
+        drawn = charts.ratios(
+            [(row, f"{row.impact_ratio_text} {limits(row)}") for row in rows if row.impact_ratio is not None],
+            name=f"dots-{i}-{name}",
+            title=f"Impact ratios, {about}",
+        )
+        if drawn:
+            yield doc.Chart(drawn, "As in the first chart." if i or name != "sex" else words.text("ll144_chart"))
+
+
+def _unknown(record: RunRecord) -> Iterator[doc.Block]:
+    """What people of unknown category could change, in each pool."""
+    for title, pool in pools(record):
+        place = f" ({title})" if title else ""
+        if not pool.unknown_bounds:
+            yield doc.Text(f"No bounds for people of unknown category{place}: {pool.unknown_bounds_reason}.")
+            continue
+        yield doc.Text(words.text("ll144_bounds").format(unknown=f"{pool.unknown_count:,}"))
+        bounds = ((b.category, TITLES[b.table], b.reference, b.low_text, b.high_text) for b in pool.unknown_bounds)
+        caption = f"Lowest and highest ratio that people of unknown category could make true{place}"
+        yield doc.table(caption, "Category | Table | Against | #Lowest | #Highest", bounds)
+
+
+def _sensitivity(record: RunRecord) -> Iterator[doc.Section]:
+    if (other := record.outcomes.sensitivity) is not None:
+        tables = [
+            doc.table(
+                f"{title}, with the other median",
+                "Category | #Scoring rate | #Impact ratio",
+                ((r.category, rate(r), r.impact_ratio_text or "–") for r in other.tables[name] if r.n),
+            )
+            for name, title in TITLES.items()
+        ]
+        yield doc.section("other", "With the other median", sensitivity_sentence(other), tables, short="Median")
+
+
+def _published(record: RunRecord) -> Iterator[doc.Section]:
+    if published := record.outcomes.published:
+        lines = (
+            (
+                TITLES[row.table],
+                row.category,
+                row.published,
+                row.computed or "–",
+                f"{row.verdict}: {row.how}" if row.how else row.verdict,
+            )
+            for row in published.rows
+        )
+        columns = "Table | Category | Published | Computed | Comes out"
+        rows = doc.table("Published impact ratios and those computed here", columns, lines)
+        yield doc.Section(id="published", title="Against the published ratios", short="Published", blocks=(rows,))
+
+
+def _draft(record: RunRecord) -> Iterator[doc.Section]:
+    if record.kind != "ranking":
+        yield doc.section("summary", "Draft of the published summary", draft(record), short="Draft summary")
+
+
+# -- the summary ------------------------------------------------------------------------------------------
+
+
+def draft(record: RunRecord) -> tuple[doc.Block, ...]:
+    """The fields of the summary, with what is left out and where the tables stand."""
+    left_out = (
+        f"{row.category}: {row.n:,} people, rate {row.rate_text or '–'}; {row.justification}"
+        for _, pool in pools(record)
+        for _, rows, _ in tables(pool)
+        for row in rows
+        if row.excluded
+    )
+    pairs = (
+        *fields(record),
+        *(("Left out of the ratios (5-301(d))", text) for text in left_out),
+        ("Tables", "Number of people, rates and impact ratios of all categories: as above."),
+    )
+    return doc.Text(words.text("ll144_summary")), doc.Facts("Fields of the summary", pairs)
+
+
+def summary(record: RunRecord) -> doc.Document:
+    """The sheet: what was not given is a field."""
+    own, listed = _own(record), items(record)
+    missing = [e.label for e in listed if e.value is None]
+    parts = []
+    for i, (title, pool) in enumerate(pools(record)):
+        form = doc.form("Items of the rule", f"item-{i + 1}", (*listed, *_left_out(record, pool)))
+        parts.append(doc.Section(id=f"part-{i + 1}", title=title or "Results", blocks=(form, *_sheets(record, pool))))
+    return doc.Document(
+        title="Summary of the results of the bias audit",
+        meta=" · ".join(own[key] for key in ("tool", "employer") if own.get(key)),
+        banners=(f"Not ready to publish. To be filled in: {'; '.join(missing)}.",) if missing else (),
+        sections=tuple(parts),
+        inert=True,
+        bare=True,
+    )
+
+
+def _own(record: RunRecord) -> dict[str, str]:
+    return {} if record.responsible is None else record.responsible.pages.get("ll144", {})
+
+
+def _left_out(record: RunRecord, pool: Pool) -> Iterator[doc.Entry]:
+    """The categories that stand in no ratio (5-301(d))."""
+    for _, rows, _ in tables(pool):
+        for row in rows:
+            if row.excluded:
+                rate = f"{rate_name(record).lower()} {row.rate_text or '–'}"
+                text = f"{row.category}: {row.n:,} applicants, {rate}. {row.justification}"
+                yield doc.Entry("left_out", "Left out of the impact ratios", text)
+
+
+def _sheets(record: RunRecord, pool: Pool) -> Iterator[doc.Table]:
+    for name, rows, _ in tables(pool):
+        lines = (
+            (
+                row.category,
+                f"{row.n:,}",
+                row.rate_text or "–",
+                row.impact_ratio_text or ("left out" if row.excluded else "–"),
+            )
+            for row in rows
+        )
+        columns = f"Category | #Applicants | #{rate_name(record)} | #Impact ratio"
+        yield doc.table(CAPTIONS[name], columns, lines)
+
+
+def items(record: RunRecord) -> tuple[doc.Entry, ...]:
+    """What the rule asks for beside the tables; None where it was not given."""
+    block = record.outcomes
+    test = (
+        doc.Entry("test_data_reason", "Why no historical data were used", block.test_data_reason),
+        doc.Entry("test_data_generation", "How the test data were made and obtained", block.test_data_generation),
+    )
+    unknown = f"{block.unknown_count:,} people with an unknown sex or race/ethnicity are not included"
+    if block.partly_known:
+        unknown += " in the intersectional table; who has one known attribute is in the table of that one"
+    return (
+        doc.Entry("audit_date", "Date of the bias audit", block.audit_date),
+        doc.Entry("distribution_date", "Distribution date", block.distribution_date),
+        doc.Entry("source", "Source and explanation of the data", record.data.source),
+        doc.Entry("data_kind", "Historical or test data", f"{block.data_kind} data" if block.data_kind else None),
+        *(test if block.data_kind == "test" else ()),
+        doc.Entry("unknown", "Unknown category", f"{unknown}."),
+    )
+
+
+def fields(record: RunRecord) -> list[tuple[str, str]]:
+    """The fields of the draft, with those of the auditor; what was not given is said to be missing."""
+    own = _own(record)
+    auditor = (("Independent auditor", "auditor"), ("Statement of independence", "independence"))
+    filled = [(label, own.get(key) or EMPTY) for label, key in auditor]
+    return [*filled, *((e.label, e.value or EMPTY) for e in items(record))]
+
+
+def to_csv(record: RunRecord) -> str:
+    """One line for each category of each table; shares in [0, 1], texts safe for spreadsheets."""
+    lines: list[list[object]] = [list(CSV_COLUMNS)]
+    for title, pool in pools(record):
+        for name, rows, _ in tables(pool):
+            for row in rows:
+                low, high = row.interval or (None, None)
+                own = {"group": title, "table": name, "low": low, "high": high, "below_four_fifths": row.alarm}
+                own |= {"p_value": row.fisher_p, "p_adjusted": row.fisher_p_holm}
+                values = msgspec.structs.asdict(row) | own
+                lines.append([values[key] for key in CSV_COLUMNS])
+    return csv_text(lines, newlines=False)
+
+
+# -- in words --------------------------------------------------------------------------------------------
+
+
+def pools(record: RunRecord) -> list[tuple[str, Pool]]:
+    """The pools of a record with their titles, the whole first; rankings without the categories that have nobody."""
+    outcomes = record.outcomes
+    whole = "Everybody" if outcomes.groups else ""
+    return [(whole if pool is outcomes else pool.group, _kept(record, pool)) for pool in outcomes.pools]
+
+
+def _kept(record: RunRecord, pool: Pool) -> Pool:
+    every = (pool.tables or {}).items()
+    tables = {name: [r for r in rows if r.n or record.kind != "ranking"] for name, rows in every}
+    return msgspec.structs.replace(pool, tables=tables, table_facts=pool.table_facts or {})
+
+
+def tables(pool: Pool) -> Iterator[tuple[str, Sequence[Category], TableFacts]]:
+    """Yield (name, rows, facts) of each table of a pool."""
+    rows, facts = pool.tables or {}, pool.table_facts or {}
+    for name in TITLES:
+        if name in rows:
+            yield name, rows[name], facts[name]
+
+
+def rate_name(record: RunRecord) -> str:
+    """What the rates of a record are called."""
+    return "First places" if record.kind == "ranking" else DONE[record.outcomes.mode][0]
+
+
+def computed(record: RunRecord) -> tuple[tuple[str, str], ...]:
+    """What the figures rest on."""
+    block, data = record.outcomes, record.data
+    file = (("File", f"{data.file}, {data.rows:,} lines"), ("SHA-256 of the file", data.sha256))
+    if record.kind == "ranking":
+        return (
+            ("Rankings", f"{data.rankings:,} counted, {data.left_out:,} left out by their run id"),
+            ("Model", words.listing(data.models)),
+            ("Answers that name nobody", f"{data.unread:,}"),
+            *file,
+        )
+    unknown = f"{block.unknown_count:,} (sex {block.unknown_sex:,}, race/ethnicity {block.unknown_race_ethnicity:,})"
+    median: tuple[tuple[str, str], ...] = ()
+    if block.median is not None:
+        who = {"known": "people in the tables", "all": "all scored people"}[block.median_population or "known"]
+        median = (
+            ("Median score", f"{words.figure(block.median)} (one, of {block.median_n:,} {who})"),
+            ("Above it", f"{words.percent(block.overall_rate)} ({block.overall_count})"),
+            ("Tied at it", f"{words.percent(block.tie_share)} ({block.tie_count})"),
+        )
+    return (
+        ("Outcome", DONE[block.mode][1]),
+        ("Unknown sex or race/ethnicity", unknown),
+        ("Without an outcome, left out", f"{data.without_outcome:,}"),
+        *median,
+        *file,
+    )
+
+
+def how(record: RunRecord) -> tuple[str, ...]:
+    """The method in sentences."""
+    ranking = record.kind == "ranking"
+    done = "put first" if ranking else DONE[record.outcomes.mode][1]
+    interval = "exact, given the first places of two" if ranking else "MOVER-R of Clopper–Pearson limits"
+    return tuple(text.format(done=done, interval=interval) for text in words.lines("ll144_how"))
+
+
+def rate(row: Category) -> str:
+    """``47.0 % (555/1181)``."""
+    return f"{row.rate_text or '–'} ({row.x:,}/{row.n:,})"
+
+
+def p_value(value: float | None) -> str:
+    """Two significant digits, never 0, and 1 where it rounds to it."""
+    return "1" if value is not None and value >= 0.995 else words.p_value(value)
+
+
+def remarks(row: Category) -> doc.Cell:
+    """Return what a reader must know about a row; why there is no ratio, where there is none."""
+    if not row.impact_ratio_text and not row.excluded:
+        return doc.Cell(sub=row.reason or "")
+    share = f"share {words.percent(row.share)}" if row.below_two_percent else ""
+    notes = (
+        "under 0.80, may be chance" if (row.impact_ratio or 1.0) < FOUR_FIFTHS and not row.alarm else "",
+        "one person would move it across 0.80" if row.one_person_flip else "",
+        (row.reason or "") if row.excluded else share,
+    )
+    return doc.Cell(mark="▲ below 4/5" if row.alarm else "", kind="shown", sub=", ".join(filter(None, notes)))
+
+
+def _note(record: RunRecord, facts: TableFacts, empty: Sequence[str]) -> str:
+    """Return the test of a whole table, what was left out, and which categories hold nobody."""
+    text = f"{'Times shown' if record.kind == 'ranking' else 'People'} in the table: {facts.n:,}."
+    if facts.omnibus_p is not None:
+        p = p_value(facts.omnibus_p)
+        text += f" All rates equal: chi-square p {f'< {p[1:]}' if p.startswith('<') else f'= {p}'}."
+    if facts.excluded_reference:
+        text += (
+            f" {facts.excluded_reference} has a higher rate than {facts.reference} and was left out; "
+            "“To left out” is the ratio to it."
+        )
+    if facts.steady_reference:
+        text += (
+            f" {facts.reference} has the highest rate and few people. “To larger” is the ratio to "
+            f"{facts.steady_reference}, the best of the larger categories."
+        )
+    return f"{text} Nobody is in: {', '.join(empty)}." if empty else text
+
+
+# -- what the tables say, in sentences -------------------------------------------------------------------------
+
+
+def sentences(record: RunRecord) -> list[str]:
+    """Return what each table shows, the lowest ratio first; how many published ratios come out."""
+    out = []
+    for title, pool in pools(record):
+        said = sorted(_results(record, pool), key=lambda one: one[0])
+        out += [f"{title}: {text}" if title else text for _, text in said]
+    return [*out, *([published(record.outcomes.published.counts)] if record.outcomes.published else [])]
+
+
+def _results(record: RunRecord, pool: Pool) -> Iterator[tuple[float, str]]:
+    """The lowest ratio of each table, and its sentences."""
+    for name, rows, facts in tables(pool):
+        rated = [r for r in rows if r.impact_ratio is not None and r.category != facts.reference]
+        best = next((r for r in rows if r.category == facts.reference), None)
+        low = min(rated, key=lambda r: r.impact_ratio or 0.0, default=None)
+        if low is None or best is None:
+            yield 2.0, f"{TITLES[name]}: no impact ratio is computable."
+        else:
+            yield low.impact_ratio or 0.0, " ".join(_result(record, facts, low, best, rated))
+
+
+def _result(
+    record: RunRecord, facts: TableFacts, low: Category, best: Category, rated: Sequence[Category]
+) -> Iterator[str]:
+    """How often people of the lowest ratio were selected, next to the best placed; then how sure that is."""
+    share, small = low.impact_ratio or 0.0, ", which is very small" if facts.steady_reference else ""
+    yield f"{_did(record, low)}, {_of_rate(share)} the rate of the best-placed group{small}."
+    yield f"Best placed: {people(best.category)}, {best.x:,} of {best.n:,} ({words.percent(best.rate, 0)})."
+    ratio = f"The impact ratio is {low.impact_ratio_text}"
+    if low.interval is not None:
+        ratio += f", 95 % interval {limit(low.interval[0])} to {limit(low.interval[1])}"
+    yield f"{ratio}: {SIDES[_side(low)]}."
+    if facts.steady_reference and low.ratio_to_steady_text and low.category != facts.steady_reference:
+        larger = f"{people(facts.steady_reference)}, the best of the larger groups"
+        yield f"The ratio to {larger}, is {low.ratio_to_steady_text}."
+    if also := [people(r.category) for r in rated if r.alarm and r is not low]:
+        yield f"Below four-fifths too: {words.listing(also)}."
+    if still := sum(_side(r) == "open" for r in rated if r is not low):
+        yield f"Open: {still} of the {words.plural(len(rated) - 1, 'other ratio')} of this table."
+
+
+SIDES = {
+    "below": "below four-fifths",
+    "above": "four-fifths or more",
+    "open": "too few people to tell on which side of 0.80 it lies",
+}
+
+
+def _side(row: Category) -> str:
+    """Where the whole interval of a ratio lies; a key of `SIDES`."""
+    above = row.interval is not None and row.interval[0] >= FOUR_FIFTHS
+    return "below" if row.alarm else "above" if above else "open"
+
+
+def people(category: str) -> str:
+    """Name the people of a category of the rule.
+
+    Examples
+    --------
+    >>> people("Black or African American / Female"), people("Two or More Races"), people("Male")
+    ('Black women', 'people of two or more races', 'men')
+    """
+    race, _, sex = category.rpartition(" / ") if category.endswith(tuple(SEXES)) else (category, "", "")
+    noun = SEXES.get(sex, "people")
+    if race == "Two or More Races":
+        return f"{noun} of two or more races"
+    return f"{race.replace('Black or African American', 'Black')} {noun}".strip()
+
+
+def _did(record: RunRecord, row: Category) -> str:
+    """``6 of 42 Black women (14 %) were selected``."""
+    who, rate = people(row.category), f"({words.percent(row.rate, 0)})"
+    if record.kind == "ranking":
+        return f"{row.x:,} of {row.n:,} times that they were shown {rate}, {who} came first"
+    mode = record.outcomes.mode
+    done = f"{'scored' if mode == 'scoring' else words.verb(row.x, 'was', 'were')} {DONE[mode][1]}"
+    return f"{row.x:,} of {row.n:,} {who} {rate} {done}"
+
+
+def _of_rate(ratio: float) -> str:
+    """``about a fifth of``, or the percentage where no simple fraction is near."""
+    near = min(FRACTIONS, key=lambda share: abs(share - ratio))
+    return f"about {FRACTIONS[near]}" if abs(near - ratio) <= 0.02 else f"{words.percent(ratio, 0)} of"
+
+
+def limit(value: float) -> str:
+    """Write a limit with two decimals, or with as many as show on which side of 0.80 it lies.
+
+    Examples
+    --------
+    >>> limit(0.4449), limit(0.7964), limit(0.80003)
+    ('0.44', '0.796', '0.80003')
+    """
+    digits = 2
+    while value != FOUR_FIFTHS and float(f"{value:.{digits}f}") == FOUR_FIFTHS and digits < 15:
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def published(counts: Mapping[str, int]) -> str:
+    """How many published ratios come out again."""
+    listed = ", ".join(f"{n:,} {verdict}" for verdict, n in counts.items())
+    of = words.plural(sum(counts.values()), "published ratio")
+    return f"Of {of}: {listed}. Each is compared at the digits it was printed with."
+
+
+def sensitivity_sentence(other: OtherMedian) -> str:
+    """Which median the second set of ratios uses."""
+    who = {"known": "Without people of unknown category", "all": "With people of unknown category"}
+    return (
+        f"The rule does not say whether people of unknown category belong to the full sample. "
+        f"{who[other.median_population]} the median is {words.figure(other.median)}, and "
+        f"{other.overall_count} lie above it."
+    )
+
+
+def limits(row: Category) -> str:
+    """The interval of the ratio."""
+    if row.interval is None:
+        return "reference" if row.impact_ratio_text else ""
+    return f"({limit(row.interval[0])}–{limit(row.interval[1])})"
