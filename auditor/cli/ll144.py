@@ -221,18 +221,18 @@ def _write_map(path: Path) -> int:
 
 
 def _show(record: dict[str, object], format: str, out: Path | None, full: bool) -> int:
-    from auditor.report import html, ll144, terminal
+    from auditor.report import html, outcome_report, terminal
     from auditor.report.exchange import JsonReport
     from auditor.report.page import Page
 
     typed = read(record)
     if out is not None:
         page = out.suffix == ".html"
-        text = html.write(ll144.build(typed), typed) if page else JsonReport().render(record)
+        text = html.write(outcome_report.build(typed), typed) if page else JsonReport().render(record)
         write_bytes(out, text.encode("utf-8"))
         say(f"Report: {out}", to=sys.stderr)
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:
-        sys.stdout.write(terminal.write(Page(**screen()), ll144.build(typed), full=full))
+        sys.stdout.write(terminal.write(Page(**screen()), outcome_report.build(typed), full=full))
     return 0

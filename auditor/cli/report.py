@@ -180,8 +180,8 @@ def _rendered(
 ) -> tuple[str | bytes, str]:
     """One format of a run, and its file ending; ``result`` is that of texts: of others there is but the record."""
     from auditor.core.registry import RENDERERS
-    from auditor.report import ll144
-    from auditor.report.legal.page import OUTCOMES
+    from auditor.report import outcome_report
+    from auditor.report.legal.legal_page import OUTCOMES
     from auditor.run import outcome_folder
 
     options: dict[str, object] = {**screen(), "full": full} if name == "terminal" else {}
@@ -196,7 +196,7 @@ def _rendered(
         evidence = result.evidence
     elif outcome_folder.is_outcomes(record):
         if name == "csv":
-            return ll144.to_csv(read(record)), ".csv"
+            return outcome_report.to_csv(read(record)), ".csv"
         RENDERERS.resolve(name)  # says where there is none of this name
         if name not in OF_OUTCOMES:
             raise ConfigError(

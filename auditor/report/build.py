@@ -9,21 +9,9 @@ from auditor.core import waivers
 from auditor.core.record import Plain, RunRecord, head, read
 from auditor.core.record.controls import GroupAnswers
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import (
-    also_measured,
-    cards,
-    change_rates,
-    claimed,
-    first_screen,
-    matrix,
-    planned,
-    proposed,
-    run_checks,
-    words,
-)
+from auditor.report import also_measured, cards, change_rates, claimed, first_screen, matrix, planned, run_checks, words
 from auditor.report.document import (
     Block,
-    Commands,
     Document,
     Evidence,
     Facts,
@@ -55,9 +43,9 @@ def document(record: Plain | RunRecord, evidence: object = None) -> Document:
 
         made = tabular_report.build(record, conditional(record))
     elif record.ll144 is not None:
-        from auditor.report import ll144
+        from auditor.report import outcome_report
 
-        made = ll144.build(record)
+        made = outcome_report.build(record)
     else:
         made = _texts(record, evidence)
     return replace(made, sections=(*made.sections, *measured(record), *_filled(record)))
@@ -68,31 +56,21 @@ def document(record: Plain | RunRecord, evidence: object = None) -> Document:
 
 def _texts(record: RunRecord, evidence: object) -> Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
-    first = first_screen.build(record, evidence)
-    started = record.provenance.started
-    meta = (
-        f"status: {record.status}",
-        *([str(started)] if started else []),
-        f"version {record.tool_version or '–'}",
-        claimed.summary(record),
-    )
-    further = list(_further(record))
-    texts = [] if first else [made for made in further if made.id == "texts"]  # who gets other texts
+    first, rates = first_screen.build(record, evidence), matrix.of_changes(record)
+    meta = (f"status: {record.status}", record.provenance.started, f"version {record.tool_version or '–'}")
     return Document(
         title=claimed.title(record),
         name=f"Run {record.id}",
-        meta=" · ".join(meta),
-        banners=run_checks.banners(record) if first is None else first.banners,
+        meta=" · ".join(filter(None, (*meta, claimed.summary(record)))),
+        banners=first.banners,
         first=first,
         sections=(
-            *matrix.sections(record, first),
-            *texts,
-            *([] if first else [change_rates.section(record, folded=False)]),
+            *matrix.sections(record),
+            *([] if rates.folded else [rates]),
             _examples(record, evidence, first),
             _checks(record),
-            *(made for made in further if made not in texts),
-            *([change_rates.section(record, folded=True)] if first else []),
-            *([] if first else _next(record)),
+            *_further(record),
+            *([rates] if rates.folded else []),
             _method(),
             _provenance(record),
         ),
@@ -110,20 +88,15 @@ def _further(record: RunRecord) -> Iterator[Section]:
     yield from also_measured.performance(record, names, words.noun(record))
 
 
-def _next(record: RunRecord) -> Iterator[Section]:
-    if commands := proposed.commands(record, (*claimed.hidden(record), *record.findings)):
-        yield section("next", "Next", Commands(commands))
-
-
 # -- examples ---------------------------------------------------------------------------------------------
 
 
-def _examples(record: RunRecord, evidence: object, first: first_screen.Screen | None) -> Section:
+def _examples(record: RunRecord, evidence: object, first: first_screen.Screen) -> Section:
     def strength(row: claimed.Row) -> tuple[object, ...]:
         f = row.finding
         statement = claimed.of_finding(record, f)
         own = (9,) if statement is None else claimed.order(statement.claim)
-        headline = first is not None and first.example is not None and f.id == first.example.finding_id
+        headline = first.example is not None and f.id == first.example.finding_id
         return not headline, words.RANK[f.verdict], RANK[f.kind], own
 
     rows = sorted(claimed.rows(record), key=strength)

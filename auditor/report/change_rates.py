@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from auditor.core.record import RunRecord
 from auditor.core.record.controls import Control
 from auditor.core.types import Estimate
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import planned, run_checks, words
-from auditor.report.document import Block, Cell, Facts, Section, Table, Text, table
+from auditor.report import run_checks, words
 
 Place = tuple[str, str]  # model, format
 RATE = "violation_rate"
@@ -119,54 +118,6 @@ def enough(rows: Iterable[Row]) -> list[Row]:
     """Those on at least `MIN_TEXTS` texts; all of them where there is none."""
     every = list(rows)
     return [row for row in every if row.texts >= MIN_TEXTS] or every
-
-
-def rate_table(rates: Rates, rows: Sequence[Row], caption: str = "") -> Table:
-    """One line for each rate, then what the same prompt asked again did."""
-    placebo, hidden = any(r.placebo for r in rows), any(r.hidden for r in rows)
-    columns = ["Attributes", "Model", "Changed", *(["Placebo"] if placebo else []), *(["Hidden"] if hidden else [])]
-    columns += ["Texts", "Valid (discarded)", "Verdict"]
-    lines: list[tuple[str | Cell, ...]] = [
-        (
-            words.attributes(r.attributes),
-            r.name,
-            words.interval(r.rate),
-            *((words.interval(r.placebo) if r.placebo else "–",) if placebo else ()),
-            *((words.interval(r.hidden) if r.hidden else "–",) if hidden else ()),
-            words.count(r.texts),
-            "–" if r.valid is None else f"{r.valid:,} ({words.count(r.discarded)})",
-            Cell(mark=words.verdict(r.verdict), kind=r.verdict),
-        )
-        for r in rows
-    ]
-    blank = ("",) * (len(columns) - 3)
-    again = ((name, run_checks.noise(rates.noise(place))) for place, name in rates.places.items())
-    lines += [("same prompt again", name, noise, *blank) for name, noise in again]
-    level = words.confidence(next((r.rate.level for r in rows), None))
-    usual = f"Share of valid variants whose {words.noun(rates.record)} differs from that for their original"
-    return table(f"{caption or usual}, with the {level} interval by text", columns, lines, right=columns[-3:-1])
-
-
-def section(record: RunRecord, *, folded: bool) -> Section:
-    """The rates of a run; not ``folded`` where they are its answer."""
-    rates = Rates(record)
-    every = rates.rows
-    blocks: list[Block] = [Text(said, "plain" if folded else "lead") for said in rates.said()]
-    rows = enough(every)
-    blocks += [rate_table(rates, rows)] if rows else [Text("No rate could be estimated.")]
-    blocks += [Text(words.text("placebo_note"))] if any(row.placebo for row in rows) else []
-    if few := len({row.attributes for row in every} - {row.attributes for row in rows}):
-        blocks.append(Text(f"{words.plural(few, 'attribute set')} {run_checks.FEW}: see report.csv.", "meta"))
-    if any(record.hinter.values()):
-        from auditor.contrib.hinter import paper_figures
-
-        blocks += paper_figures.blocks(record)
-    if not folded:
-        meaning, verdicts = words.named("verdicts"), dict.fromkeys(row.verdict for row in rows)
-        blocks += [Text(f"{words.verdict(name)}: {meaning[name]}", "meta") for name in verdicts if name in meaning]
-        blocks.append(Facts("What was asked", planned.asked(record)))
-    title = f"How often the {words.noun(record)} changed" + (" at all" if folded else "")
-    return Section(id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded)
 
 
 def _why_no_rate(record: RunRecord, model: str) -> str:

@@ -14,7 +14,7 @@ from auditor.core import waivers
 from auditor.core.record import Asked, Claim, RunRecord
 from auditor.core.record.base import NOT_CLEAR
 from auditor.measure.claims import OTHERS
-from auditor.report import claimed, proposed, run_checks, words
+from auditor.report import change_rates, claimed, proposed, run_checks, words
 from auditor.report.claimed import Statement
 
 LABELS = 4  # labels whose share the line of checks names
@@ -87,14 +87,11 @@ class Screen:
         return made if made is not None and not made.vague and (made.scale, made.unit) == self.scale else None
 
 
-def build(record: RunRecord, evidence: object) -> Screen | None:
-    """The first screen of a run; None where it makes no such claims (other oracles, old runs)."""
-    if record.claims is None or record.spec.protocol != "default" or record.probability:
-        return None
-    if record.spec.kind == "generation" and not record.claims:
-        return None  # of a version that made none of texts
-    names = subjects(record.claims)
-    leading = sorted((c for c in record.claims if c.verdict == "shown"), key=claimed.order)
+def build(record: RunRecord, evidence: object) -> Screen:
+    """Return the first screen of a run over texts."""
+    claims = record.claims or ()
+    names = subjects(claims)
+    leading = sorted((c for c in claims if c.verdict == "shown"), key=claimed.order)
     statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
     first = statements[0] if statements and statements[0].claim is leading[0] else None
     example = None if first is None else proposed.example(record, evidence, first)
@@ -103,7 +100,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
     cannot = run_checks.cannot_judge(record)
     stopped = record.models if record.stopped_by == "control" else ()
     alike = {*stopped, *(c.model for c in record.cautions if c.code == "constant_answers")}  # nothing to draw
-    picked = _picked([c for c in record.claims if c.model not in alike], names, leading[0] if leading else None)
+    picked = _picked([c for c in claims if c.model not in alike], names, leading[0] if leading else None)
     label = _label(picked)
     further = (proposed.example(record, evidence, one) for one in statements if one is not first)
     return Screen(
@@ -119,7 +116,7 @@ def build(record: RunRecord, evidence: object) -> Screen | None:
         note=words.text("net_differs") if any(claimed.apart(claim) for claim in picked) else "",
         checked=tuple(_checked(record)),
         not_tested=claimed.not_tested(record),
-        next=proposed.following(record, record.claims, example or next(filter(None, further), None)),
+        next=proposed.following(record, example or next(filter(None, further), None)),
     )
 
 
@@ -156,6 +153,8 @@ def _answer(record: RunRecord, first: Statement | None, names: Names) -> Answer:
         return claim.verdict, [first.who, *filter(None, [first.amount]), _basis(record, claim)], sure
     if cannot := run_checks.cannot_judge(record):
         return "not_tested", cannot, []
+    if not record.claims and _describes(record):
+        return "not_tested", list(change_rates.Rates(record).said()), []
     net = [c for c in record.claims or () if c.family == "net"]
     tested = [c for c in net if c.verdict != "not_tested"]
     if not tested:
@@ -177,6 +176,12 @@ def _answer(record: RunRecord, first: Statement | None, names: Names) -> Answer:
     below = [f"{words.count(len(bounded))} of them lie below {claimed.limit(bounded[0])}."] if bounded else []
     said = f"No difference between groups was shown, in {in_all}."
     return "not_determined", [said, *below, *rest], [*seen, *_controls(record, best)]
+
+
+def _describes(record: RunRecord) -> bool:
+    """Test whether a run makes no claims, only rates: other protocols and oracles, old versions."""
+    other = record.spec.protocol != "default" or record.probability is not None
+    return record.claims is None or other or (record.spec.kind == "generation" and not record.figures)
 
 
 def _nothing(record: RunRecord, net: Sequence[Claim]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from auditor.core.record import Claim, RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
-from auditor.report import charts, claimed, words
+from auditor.report import change_rates, charts, claimed, run_checks, words
 from auditor.report.document import Block, Cell, Chart, Section, Table, Text, section, table
 from auditor.report.first_screen import Screen, subjects
 
@@ -23,10 +23,10 @@ DRAWN = 18  # lines of a plot, and of one attribute of a model
 DRAWN_EACH = 4
 
 
-def sections(record: RunRecord, screen: Screen | None) -> Iterator[Section]:
+def sections(record: RunRecord) -> Iterator[Section]:
     """Every comparison of a run that makes claims, in one table for each family."""
-    if screen is not None:
-        claims = [c for c in record.claims or () if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
+    if record.claims:
+        claims = [c for c in record.claims if c.verdict != "not_tested" and c.texts >= MIN_TEXTS]
         blocks = [*_tables(record, claims, subjects(claims))] or [
             Text("No two groups were compared on six texts or more.")
         ]
@@ -113,3 +113,52 @@ def _contrasts(record: RunRecord, title: str, claims: Sequence[Claim], names: Na
 def key(claim: Claim) -> tuple[object, ...]:
     """What makes claims of two runs the same."""
     return claim.family, claim.attribute, tuple(sorted(claim.groups)), claim.label, claim.model, claim.format
+
+
+# -- how often answers changed at all ---------------------------------------------------------------------
+
+
+def rate_table(rates: change_rates.Rates, rows: Sequence[change_rates.Row], caption: str = "") -> Table:
+    """One line for each rate, then what the same prompt asked again did."""
+    placebo, hidden = any(r.placebo for r in rows), any(r.hidden for r in rows)
+    columns = ["Attributes", "Model", "Changed", *(["Placebo"] if placebo else []), *(["Hidden"] if hidden else [])]
+    columns += ["Texts", "Valid (discarded)", "Verdict"]
+    lines: list[tuple[str | Cell, ...]] = [
+        (
+            words.attributes(r.attributes),
+            r.name,
+            words.interval(r.rate),
+            *((words.interval(r.placebo) if r.placebo else "–",) if placebo else ()),
+            *((words.interval(r.hidden) if r.hidden else "–",) if hidden else ()),
+            words.count(r.texts),
+            "–" if r.valid is None else f"{r.valid:,} ({words.count(r.discarded)})",
+            Cell(mark=words.verdict(r.verdict), kind=r.verdict),
+        )
+        for r in rows
+    ]
+    blank = ("",) * (len(columns) - 3)
+    again = ((name, run_checks.noise(rates.noise(place))) for place, name in rates.places.items())
+    lines += [("same prompt again", name, noise, *blank) for name, noise in again]
+    level = words.confidence(next((r.rate.level for r in rows), None))
+    usual = f"Share of valid variants whose {words.noun(rates.record)} differs from that for their original"
+    return table(f"{caption or usual}, with the {level} interval by text", columns, lines, right=columns[-3:-1])
+
+
+def of_changes(record: RunRecord) -> Section:
+    """Return the rates of a run; they are folded away where it makes claims."""
+    rates, folded = change_rates.Rates(record), bool(record.claims)
+    every = rates.rows
+    blocks: list[Block] = [Text(said) for said in rates.said()] if folded else []  # else the answer says it
+    rows = change_rates.enough(every)
+    blocks += [rate_table(rates, rows)] if rows else [Text("No rate could be estimated.")]
+    blocks += [Text(words.text("placebo_note"))] if any(row.placebo for row in rows) else []
+    if few := len({row.attributes for row in every} - {row.attributes for row in rows}):
+        blocks.append(Text(f"{words.plural(few, 'attribute set')} {run_checks.FEW}: see report.csv.", "meta"))
+    if any(record.hinter.values()):
+        from auditor.contrib.hinter import paper_figures
+
+        blocks += paper_figures.blocks(record)
+    meaning, verdicts = words.named("verdicts"), {} if folded else dict.fromkeys(row.verdict for row in rows)
+    blocks += [Text(f"{words.verdict(name)}: {meaning[name]}", "meta") for name in verdicts if name in meaning]
+    title = f"How often the {words.noun(record)} changed" + (" at all" if folded else "")
+    return Section(id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded)

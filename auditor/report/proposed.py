@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,18 +19,12 @@ TRIED = 60  # variants that are looked at for an example that fits
 NAMED = ("reviews", "vader", "textblob", "rules", "openai", "azure", "hf", "http", "python")
 
 
-def commands(record: RunRecord, findings: Iterable[Finding]) -> Commands:
-    """What to do next, the first of the findings that were shown first; nothing where no run folder was written."""
+def following(record: RunRecord, example: Example | None) -> Commands:
+    """Return what to do next, the example of the first screen first; nothing where no run folder was written."""
     if record.id == "in-memory":
         return ()
-    return (*_resumed(record), *relabelled(record), *_looked_at(record, findings), _page(record))
-
-
-def following(record: RunRecord, claims: Sequence[Claim], example: Example | None) -> Commands:
-    """What to do next after the first screen, whose example comes first."""
-    if record.id == "in-memory":
-        return ()
-    looked = _looked_at(record, record.findings)
+    claims = record.claims or ()
+    looked = _looked_at(record)
     if example is not None:
         several = words.plural(example.more + 1, "clearest text")
         looked = _look(record, example.finding_id or example.variant_id, f"read the {several.removeprefix('1 ')}")
@@ -47,7 +41,7 @@ def following(record: RunRecord, claims: Sequence[Claim], example: Example | Non
         *tried,
         *_until_decided(record, claims),
         full,
-        _page(record),
+        (f"audit report {words.run_name(record)} --format html", "write the full report, one file"),
     )
 
 
@@ -61,20 +55,16 @@ def _tried(record: RunRecord) -> Commands:
     return (other, *([(f"audit mitigate {words.run_name(record)}", "try a blinded prompt")] if prompts else []))
 
 
-def _page(record: RunRecord) -> tuple[str, str]:
-    return f"audit report {words.run_name(record)} --format html", "write the full report, one file"
-
-
 def _look(record: RunRecord, id: str, what: str) -> Commands:
     return ((f"audit show {words.run_name(record)} {id}", what),)
 
 
-def _looked_at(record: RunRecord, findings: Iterable[Finding]) -> Commands:
+def _looked_at(record: RunRecord) -> Commands:
     """The answers that could not be read, where they are why a run stopped, else a finding with an example."""
     if variant := run_checks.variant(record):
         command = f"audit show {words.run_name(record)} {variant}"
         return ((command, "read a prompt and the answers that could not be read"),)
-    first = min((f for f in findings if f.exemplars), key=lambda f: f.verdict != "shown", default=None)
+    first = min((f for f in record.findings if f.exemplars), key=lambda f: f.verdict != "shown", default=None)
     if first is None:
         return ()
     if first.verdict == "shown":

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from auditor.core.record import Claim, RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
 from auditor.measure.run_changes import Comparison, TablesComparison, Tested
-from auditor.report import ll144, matrix, words
+from auditor.report import matrix, outcome_report, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table
 
 HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
@@ -131,15 +131,15 @@ def tables(comparison: TablesComparison) -> Document:
     """Two tables of recorded outcomes."""
     by_title: dict[str, list[tuple[str, ...]]] = {}
     for row in comparison.rows:
-        name = ll144.TITLES[row.table]
+        name = outcome_report.TITLES[row.table]
         line = (
             row.category,
             _share_of(row.n_before, row.x_before, row.rate_before),
             _share_of(row.n_after, row.x_after, row.rate_after),
             row.ratio_text_before or "–",
             row.ratio_text_after or "–",
-            ll144.p_value(row.p_value),
-            ll144.p_value(row.p_adjusted),
+            outcome_report.p_value(row.p_value),
+            outcome_report.p_value(row.p_adjusted),
         )
         by_title.setdefault(f"{row.group}: {name}" if row.group else name, []).append(line)
     columns = "Category | #Before | #After | #Ratio before | #after | #p | #p (Holm)"

@@ -28,7 +28,7 @@ STYLES = {"shown": "bold red", "bounded": "green", "not_determined": "yellow", "
 class TerminalReport(Renderer):
     """The answer on one screen; with ``full`` all that was asked, measured and found.
 
-    Of a run without claims (free texts, rows, a paper's own protocol, an old record) the first sections stand.
+    Of rows and of recorded outcomes it has the first sections.
 
     Parameters
     ----------
@@ -54,9 +54,8 @@ class TerminalReport(Renderer):
 
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
         record = read(record)
-        first = None if self.full or record.claims is None else first_screen.build(record, evidence)
-        if first is not None:  # the rest of the document is not needed
-            answer_screen(page, first)
+        if not self.full and record.claims:  # the rest is not needed
+            answer_screen(page, first_screen.build(record, evidence))
             return page.value()
         return write(page, build.document(record, evidence), full=self.full)
 
@@ -66,18 +65,17 @@ def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
 
     Below an answer stands what a reader goes on to: the first lines of each table, without what the answer said, and
     nothing of what is looked up by name (hashes, settings), which the page, the CSV and ``run.json`` have. Without
-    ``full`` it is the answer, or the first sections that have room on a screen.
+    ``full`` it is the answer, then the first sections that have room on a screen.
     """
-    answered = document.first is not None
-    if document.first is not None:
-        answer_screen(page, document.first)
-        if not full:
-            return page.value()
-        page.line()
-    page.line(document.title, "bold")
-    for banner in () if answered else document.banners:
-        page.paragraph(banner, first="!! ", indent="   ")
-    page.paragraph(" · ".join(filter(None, (document.name, document.meta))))
+    first = document.first
+    answered = first is not None and bool(first.rows)
+    if first is not None:
+        answer_screen(page, first)
+    if full or first is None:
+        page.title(document.title)
+        for banner in document.banners if first is None else ():
+            page.paragraph(banner, first="!! ", indent="   ")
+        page.paragraph(" · ".join(filter(None, (document.name, document.meta))))
     left: list[doc.Section] = []
     for section in document.sections:
         if full:
@@ -92,7 +90,7 @@ def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
     if left:
         page.line()
         page.paragraph(f"--full tells more: {', '.join(section.title for section in left)}.")
-    if answered:
+    if answered and full:
         page.line()
         page.paragraph("Method, limits, settings and hashes: the HTML report. Every figure: --format csv.")
     return page.value()

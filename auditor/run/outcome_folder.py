@@ -27,7 +27,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
     ``tables`` is what `auditor.contrib.ll144.draft` computed, ``plan`` the options that shaped them, ``started`` when
     the command began, in UTC.
     """
-    from auditor.report import html, ll144
+    from auditor.report import html, outcome_report
     from auditor.store.folder import REPORT, RunFolder
 
     data = tables["data"]
@@ -38,7 +38,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
         record |= {"spec": {"kind": KIND, **plan}, "counts": {"rows": data["rows"]}}
         folder.write_run(record)
         written = read(folder.record())
-        folder.write_text(REPORT, html.write(ll144.build(written), written))
+        folder.write_text(REPORT, html.write(outcome_report.build(written), written))
         return folder.path
 
 

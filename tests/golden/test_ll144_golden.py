@@ -14,7 +14,7 @@ import pytest
 
 from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.record import read
-from auditor.report import html, ll144, terminal
+from auditor.report import html, outcome_report, terminal
 from auditor.report.exchange import JsonReport
 from auditor.report.page import Page
 
@@ -45,13 +45,13 @@ def rounded(value: Any) -> Any:
 
 
 def text(width: int, encoding: str) -> str:
-    return terminal.write(Page(width=width, encoding=encoding, color=False), ll144.build(read(made())))
+    return terminal.write(Page(width=width, encoding=encoding, color=False), outcome_report.build(read(made())))
 
 
 CASES = {
     "ll144.txt": lambda: text(110, "utf-8"),
     "ll144-ascii.txt": lambda: text(80, "ascii"),
-    "ll144.html": lambda: html.write(ll144.build(read(made())), read(made())),
+    "ll144.html": lambda: html.write(outcome_report.build(read(made())), read(made())),
     "ll144.json": lambda: JsonReport().render(made()),
 }
 

@@ -20,7 +20,7 @@ from auditor.core.registry import PAGES, RENDERERS
 from auditor.perturb.dictionaries import files
 from auditor.report import claimed
 from auditor.report.legal import facts, frameworks
-from auditor.report.legal.page import Page
+from auditor.report.legal.legal_page import Page
 
 
 def load(name: str) -> ModuleType:

@@ -24,7 +24,7 @@ from auditor.measure.families import claims
 from auditor.measure.observations import Observations
 from auditor.report import claimed
 from auditor.report.html import HtmlReport
-from auditor.report.legal.page import page_eu_ai_act
+from auditor.report.legal.legal_page import page_eu_ai_act
 from auditor.report.markdown import MarkdownReport
 from auditor.report.terminal import TerminalReport
 from auditor.run.result import Result

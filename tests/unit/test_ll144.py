@@ -14,7 +14,7 @@ from auditor.contrib.ll144 import categories, draft
 from auditor.core.errors import DataFileError
 from auditor.core.record import read
 from auditor.core.record.outcome_tables import OtherMedian
-from auditor.report import ll144, terminal
+from auditor.report import outcome_report, terminal
 from auditor.report.page import Page
 
 PEOPLE = """id;sex;race;ok;score;team
@@ -95,7 +95,7 @@ def test_partly_known(capsys: pytest.CaptureFixture[str], people: Path) -> None:
 
 
 def test_a_median_is_told_to_the_last_digit() -> None:
-    told = ll144.sensitivity_sentence(
+    told = outcome_report.sensitivity_sentence(
         OtherMedian(median_population="all", median=1234567.5, overall_count="3/7", tables={})
     )
     assert "the median is 1,234,567.5, and 3/7 lie above it" in told
@@ -278,7 +278,7 @@ def test_the_kind_of_data_is_said_by_nobody_but_the_user(capsys: pytest.CaptureF
     said = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--data-kind", "historical")
     assert said["ll144"]["data_kind"] == "historical"
     assert not any("was not said" in w for w in said["warnings"])
-    assert ("Historical or test data", "historical data") in ll144.fields(read(said))
+    assert ("Historical or test data", "historical data") in outcome_report.fields(read(said))
 
 
 @pytest.mark.parametrize(("said", "told"), [("test", None), ("historical", "historical data"), ("", None)])
@@ -298,7 +298,9 @@ def test_the_kind_of_data_is_asked_at_a_terminal(
         assert "--test-data-reason" in err
     else:
         assert code == 0, err
-        assert dict(ll144.fields(read(json.loads(out))))["Historical or test data"] == (told or "[to be filled in]")
+        assert dict(outcome_report.fields(read(json.loads(out))))["Historical or test data"] == (
+            told or "[to be filled in]"
+        )
 
 
 def test_page_loads_nothing_and_escapes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -479,10 +481,10 @@ def test_no_number_of_a_table_breaks_in_its_digits(
     path.write_text("sex,race,n,selected\nM,White,13900,6670\nF,NHPI,11810,5550\n*,Asian,1,1\n", encoding="utf-8")
     found = computed(capsys, "--counts", path)
     page = Page(width=width, encoding="ascii", color=False)
-    text = terminal.write(page, ll144.build(read(found)))
+    text = terminal.write(page, outcome_report.build(read(found)))
     words = {part for word in text.split() for part in re.split(r"[/()-]", word)}
     for table in found["ll144"]["tables"].values():
         for row in table:
             assert {f"{row['n']:,}", f"{row['x']:,}"} <= words
-            assert {ll144.limit(limit) for limit in row["ir_ci95"] or ()} <= words
+            assert {outcome_report.limit(limit) for limit in row["ir_ci95"] or ()} <= words
             assert {row["impact_ratio_text"] or "n"} <= words | {"n"}

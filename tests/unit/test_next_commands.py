@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from auditor import audit
 from auditor.cli import run_folders, screen
@@ -78,16 +79,18 @@ def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
 def test_the_default_place_needs_no_path(out: str | None, name: str) -> None:
     spec = {} if out is None else {"out": out}
     assert run_name(read({"id": "r1", "spec": spec})) == name
-    (command, _), *_ = proposed.commands(read({"id": "r1", "spec": spec}), [finding("F1", "v")])
+    record = replace(read({"id": "r1", "spec": spec}), findings=(finding("F1", "v"),))
+    (command, _), *_ = proposed.following(record, None)
     assert command == f"audit show {name} F1"
 
 
 def test_next_names_only_findings_with_an_example() -> None:
     bare, weak, strong = finding("F1"), finding("F2", "v", verdict="not_determined"), finding("F3", "v")
-    record = {"id": "r1", "spec": {}}
+    record = read({"id": "r1", "spec": {}})
 
     def named(*findings: Finding) -> list[str]:
-        return [c.split()[3] for c, _ in proposed.commands(read(record), findings) if "report" not in c]
+        made = replace(record, findings=findings)
+        return [c.split()[3] for c, _ in proposed.following(made, None) if "report" not in c]
 
     assert named(bare) == []
     assert named(bare, weak) == ["v"]  # a text, since nothing is shown
@@ -246,10 +249,10 @@ def test_show_without_an_id_lists_what_can_be_shown(elsewhere: Path, capsys: pyt
 def test_where_nothing_is_shown_a_text_is_looked_at_and_no_finding() -> None:
     place = {"model": "m", "format": "bare", "attributes": ["race"], "kind": "claim", "code": "MUT101", "claim": None}
     seen = place | {"id": "F001", "verdict": "not_determined", "exemplars": ["v7"]}
-    looked = proposed.following(read({"id": "r", "findings": [seen]}), (), None)[0]
+    looked = proposed.following(read({"id": "r", "findings": [seen]}), None)[0]
     assert looked == ("audit show r v7", "read one text with its prompts and every answer")
     shown = read({"id": "r", "findings": [seen, seen | {"id": "F002", "verdict": "shown"}]})
-    assert proposed.following(shown, (), None)[0][0] == "audit show r F002"
+    assert proposed.following(shown, None)[0][0] == "audit show r F002"
 
 
 def test_groups_that_wait_for_their_attribute_are_not_tested() -> None:

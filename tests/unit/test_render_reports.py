@@ -19,7 +19,7 @@ from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.core.types import Verdict
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import build, cards, change_rates, charts, claimed, proposed
+from auditor.report import build, cards, change_rates, charts, proposed
 from auditor.report.build import MAX_CARDS
 from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport, choices
@@ -102,7 +102,7 @@ def test_registry_knows_the_renderers() -> None:
 def test_terminal_fits_its_width(run: str, width: int) -> None:
     text = every(run, TerminalReport(width=width))
     record = read(RUNS[run][0])
-    commands = tuple(command for command, _ in proposed.commands(record, (*claimed.hidden(record), *record.findings)))
+    commands = tuple(command for command, _ in proposed.following(record, None))
     for line in text.splitlines():
         assert cell_len(line) <= width or line.lstrip().startswith(commands)
         assert line == line.rstrip(" ")
@@ -137,7 +137,7 @@ def test_terminal_says_what_matters() -> None:
         "race: white → Black",
         "not run: no placebo words",
         "English only",
-        "audit show 20260102-sentiment-7f3a H001",
+        "audit show 20260102-sentiment-7f3a F001",
     ):
         assert part in text, part
 
@@ -511,9 +511,7 @@ def test_colours_keep_their_contrast_in_both_schemes() -> None:
 
 def test_rates_stand_before_findings_and_they_before_checks() -> None:
     text = every("full", HtmlReport())
-    order = [
-        text.index(f'<h2 id="{name}"') for name in ("rates", "findings", "controls", "next", "method", "provenance")
-    ]
+    order = [text.index(f'<h2 id="{name}"') for name in ("rates", "findings", "controls", "method", "provenance")]
     assert order == sorted(order)
 
 

@@ -26,9 +26,9 @@ from auditor.report import (
     claimed,
     first_screen,
     html,
-    ll144,
     markdown,
     matrix,
+    outcome_report,
     run_checks,
     tabular_report,
     words,
@@ -92,7 +92,7 @@ class Ll144Summary(Renderer):
 
     def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
         """Write the page; `ConfigError` where the run holds no outcomes of people, or rankings of applications."""
-        return html.write(ll144.summary(people(read(record), evidence, "ll144-summary")))
+        return html.write(outcome_report.summary(people(read(record), evidence, "ll144-summary")))
 
 
 @cache
@@ -224,15 +224,14 @@ def _sections(page: Page) -> Iterator[doc.Section]:
 def _finding(page: Page) -> Iterator[doc.Block]:
     """What was found, then what a reader must know of it."""
     if page.kind == "outcomes":
-        yield from ll144.finding(page.record)
+        yield from outcome_report.finding(page.record)
     elif page.kind == "rows":
         yield from tabular_report.answer(page.record).blocks
-    elif (screen := first_screen.build(page.record, page.evidence)) is not None:
+    else:
+        screen = first_screen.build(page.record, page.evidence)
         yield doc.Text(f"{words.SYMBOLS[screen.kind]} {' '.join(screen.headline)}", "lead")
         yield doc.Items((*screen.sure, *screen.also))
         yield from matrix.plot(screen, rows=10, each=2)
-    else:
-        yield doc.Text(claimed.summary(page.record), "lead")
     notes = run_checks.banners(page.record) if page.kind == "texts" else ()
     yield from (doc.Text(note, "note") for note in notes)
     yield from (doc.Text(f"{note} Read every figure with that in mind.", "note") for note in page.gate_notes)
@@ -388,7 +387,7 @@ def _rates(page: Page, caption: str, *, joint: bool) -> Iterator[doc.Block]:
     few = dict.fromkeys(words.attributes(row.attributes) for row in mine if row not in kept)
     if few:
         yield doc.Text(f"In report.csv alone, with fewer than {MIN_TEXTS} texts: {words.listing(list(few))}.", "meta")
-    yield change_rates.rate_table(every, kept, caption)
+    yield matrix.rate_table(every, kept, caption)
 
 
 def _of_rows(page: Page, *names: str) -> list[doc.Block]:
@@ -410,14 +409,14 @@ def _impact(page: Page) -> Iterator[doc.Block]:
         yield doc.Text(words.text("no_impact"))
         return
     if page.kind != "outcomes":  # else it is the finding
-        yield from ll144.finding(outcomes)
-    yield from ll144.impact(outcomes)
+        yield from outcome_report.finding(outcomes)
+    yield from outcome_report.impact(outcomes)
     if outcomes.warnings:
         yield doc.Items(outcomes.warnings)
     yield doc.Text(words.text("impact_note"))
     if page.framework.id == OF_OUTCOMES:
         yield doc.Text("Draft of the published summary (6 RCNY 5-303)", "heading")
-        yield from ll144.draft(outcomes)
+        yield from outcome_report.draft(outcomes)
 
 
 # -- what people do with it -----------------------------------------------------------------------------
