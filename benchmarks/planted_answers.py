@@ -6,7 +6,6 @@ where the margin of a version is above 0. What else moves margins is said by `Ef
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
@@ -19,14 +18,12 @@ import numpy as np
 
 from auditor.measure.observations import STATUS, Arm, Columns, Floats, Ints, Observations
 from auditor.measure.power import sides
-from auditor.run.dryrun import _walk
-from auditor.run.loop import Loop
+from auditor.run.dryrun import Ahead
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from scipy.sparse import csr_array
 
-    from auditor.core.types import Case, Check, Variant
     from auditor.run.preparation import Parts
 
 MODEL, FORMAT, YES, NO = "planted", "simulated", "yes", "no"
@@ -141,15 +138,12 @@ class Told(Observations):
     def of(cls, parts: Parts) -> Told:
         """Of what a plan asks about."""
         out = cls()
-
-        def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
-            if case.source is not None:
-                out.sources[case.id] = case.source
-            for variant in asked:
-                out.version(case.id, variant.edits, variant.id, case.original.input)
+        for row in Ahead(parts, whole=True).rows:
+            if row.case.source is not None:
+                out.sources[row.case.id] = row.case.source
+            for variant in row.asked:
+                out.version(row.case.id, variant.edits, variant.id, row.case.original.input)
                 out.said.append(str(variant.input))
-
-        _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
         return out
 
     def only(self, rows: Iterable[int]) -> Told:

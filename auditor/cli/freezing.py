@@ -12,7 +12,7 @@ import typer
 
 from auditor.cli import frame
 from auditor.cli.frame import invoke, takes
-from auditor.cli.screen import EXIT_USER, Draw, complain, say
+from auditor.cli.screen import EXIT_USER, complain, say
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan, resolve
 from auditor.core.shown import quoted
@@ -32,13 +32,12 @@ def _freeze(output: Output, by: By = "", reason: Reason = "", config: frame.Conf
     """
     from auditor import run as pipeline
     from auditor.run import freeze
-    from auditor.run.result import planned
+    from auditor.run.dryrun import planned
 
     _require_new(output)
-    parts = planned(resolve(options, config))
-    record = pipeline.plan_record(parts)
-    expected = pipeline.estimate(parts, observe=Draw())
-    body = freeze.freeze(record, by=by, reason=reason, expected=msgspec.to_builtins(expected))
+    made = planned(resolve(options, config))
+    expected = msgspec.to_builtins(made.expected())
+    body = freeze.freeze(pipeline.plan_record(made.parts), by=by, reason=reason, expected=expected)
     return _written(output, body, f"audit run --plan {quoted(output)}")
 
 

@@ -16,11 +16,12 @@ from auditor.cli.frame import takes
 from auditor.cli.run_folders import find_run, finish, with_waivers
 from auditor.cli.screen import Draw, complain, fitted, say
 from auditor.core.options import Group
-from auditor.core.plan import Plan, resolve
+from auditor.core.plan import SUITES, Plan, resolve
 from auditor.core.shown import inline, plural, quoted, verb
 
 if TYPE_CHECKING:
     from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts
+    from auditor.run.dryrun import Ahead
 
 
 @takes("run", Plan)
@@ -41,16 +42,23 @@ def run(
     **options: object,
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
+    from auditor import run as pipeline
     from auditor.run import result
+    from auditor.run.dryrun import Ahead
+    from auditor.run.preparation import tell_left_out
 
     with_waivers({})  # a slip in the file is told before anything is asked
     if plan is not None:
         return run_frozen(plan, options, format=format, full=full, dry_run=dry_run, yes=yes)
     chosen = resolve(options, config)
+    _spare_memory(chosen)
     if dry_run:
         return _outlook(chosen, format)
-    agreed(chosen, yes=yes)
-    return finish(result.audit_plan(chosen, observe=Draw()), format=format, fail_on=chosen.fail_on, full=full)
+    made = Ahead(pipeline.prepare(chosen))
+    agreed(made, yes=yes)
+    parts = made.narrowed.parts
+    tell_left_out(parts, Draw())
+    return finish(result.in_folder(parts, observe=Draw()), format=format, fail_on=chosen.fail_on, full=full)
 
 
 def run_frozen(
@@ -65,13 +73,14 @@ def run_frozen(
     """Run the frozen plan of a file; ``flags``, fields of `Plan` that change it, are recorded as deviations."""
     from auditor import run as pipeline
     from auditor.run import freeze, result
+    from auditor.run.dryrun import Ahead
 
     frozen = freeze.load(path)
     plan = freeze.with_flags(frozen, flags)
     if dry_run:
         return _outlook(plan, format)
-    agreed(plan, yes=yes)
     parts = pipeline.prepare(plan)
+    agreed(Ahead(parts), yes=yes)
     about = freeze.reference(frozen, pipeline.plan_record(parts))
     for row in about["deviations"]:
         say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
@@ -79,23 +88,31 @@ def run_frozen(
     return finish(done, format=format, fail_on=plan.fail_on, full=full)
 
 
-def agreed(plan: Plan, *, yes: bool) -> None:
-    """Ask before ``plan`` spends money (`auditor.cli.run_folders`)."""
-    from auditor import run as pipeline
-    from auditor.run.result import dry_run
+def _spare_memory(plan: Plan) -> None:
+    """Keep PyTorch out of spaCy, unless code runs in this process that may use both."""
+    from auditor.text.pipelines import without_torch
 
+    foreign = ("python:", "langchain:")
+    ours = plan.suite in SUITES and plan.parser == "embedded"
+    if ours and not any(spec.startswith(foreign) for spec in (*plan.models, plan.judge or "")):
+        without_torch()
+
+
+def agreed(made: Ahead, *, yes: bool) -> None:
+    """Ask before a plan spends money (`auditor.cli.run_folders`)."""
+    plan = made.parts.plan
     run_folders.agree(
         [*plan.models, plan.judge],
         limited=plan.limited,
         yes=yes,
-        check=lambda: pipeline.prepare(plan),
-        show=lambda: _expected(dry_run(plan, observe=Draw())),
+        check=lambda: None,  # it was prepared
+        show=lambda: _expected(made.narrowed.expected()),
     )
 
 
 def _outlook(plan: Plan, format: str) -> int:
     """Print what ``plan`` would ask; ask nothing."""
-    from auditor.run.result import dry_run
+    from auditor.run.dryrun import dry_run
 
     expected = dry_run(plan, observe=Draw())
     if format == "json":
@@ -134,12 +151,14 @@ def _expected(plan: ExpectedTexts) -> str:
         lines += [f"judge {judge.model}, at most", f"{'':<40}{_spent(judge)}"]
     lines += ["", *filter(None, [plan.left_out]), *reached(plan.power)]
     if plan.calls_whole:
-        lines.append(f"--max-calls ends the run there; the whole plan has {plan.calls_whole:,} calls.")
+        lines.append(f"{plan.limit} ends the run there; the whole plan has {plan.calls_whole:,} calls.")
     if n := plan.canaries:
         lines.append(
             f"{plural(n, 'further call')} {verb(n, 'repeats', 'repeat')} the first prompts, to see whether the model "
             "stays the same."
         )
+    if plan.sampled:
+        lines.append(f"Estimated from a sample of {plan.sampled:,} of {plural(plan.seeds, 'text')}.")
     lines += ["", "Tokens are estimates (characters / 3.5); cached answers would cost nothing. Nothing was asked."]
     return "\n".join(fitted(inline(line)) for line in lines)
 

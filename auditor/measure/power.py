@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,13 @@ ASSUMED_WORD = 0.02  # standard deviation of the effect of a word, on log odds; 
 
 
 @one_thread
-def reach(versions: Observations, question: Question, families: int = 1, seed: int = 0) -> Power:
+def reach(
+    versions: Observations,
+    question: Question,
+    families: int = 1,
+    seed: int = 0,
+    times: Mapping[str, float] = MappingProxyType({}),
+) -> Power:
     """What the net claims of a plan can show.
 
     Parameters
@@ -52,6 +59,8 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
         What the claims are about.
     families : int
         How often each claim is made: models times formats times labels.
+    times : mapping of str to float
+        Attribute → how many texts one of ``versions`` counts for, where they are of a sample.
     """
     kept, ratio = _part(versions)
     rng = np.random.default_rng(seed)
@@ -75,7 +84,12 @@ def reach(versions: Observations, question: Question, families: int = 1, seed: i
     total = (of_omnibus + sum(one.weight for one in laid_out if one.reach.texts >= MIN_TEXTS)) * families
     claims = [
         _reach(
-            kept, one, base, [Rows(one.contrast.map @ y, one.design) for y in worded], ALPHA * one.weight / total, ratio
+            kept,
+            one,
+            base,
+            [Rows(one.contrast.map @ y, one.design) for y in worded],
+            ALPHA * one.weight / total,
+            ratio * times.get(one.reach.attribute, 1.0),
         )
         if one.reach.texts >= MIN_TEXTS
         else structs.replace(one.reach, why=f"fewer than {MIN_TEXTS} texts have a version about both")

@@ -1,78 +1,315 @@
-"""What a plan will ask, without asking; attributes of which it has too few texts to decide anything."""
+"""What a plan will ask, without asking: worked out on its texts, or on a sample of many."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.rows import ExpectedJudge, ExpectedModel, ExpectedTexts, Power
-from auditor.core.types import Case, Check, Prompt, Usage, Variant, is_beside, is_wording
-from auditor.measure.claims import pairs, texts_needed
+from auditor.core.types import Case, Check, Prompt, SourceText, Usage, Variant, id_of, is_beside, is_wording, text_of
+from auditor.measure.claims import Question, pairs, texts_needed
 from auditor.measure.contrasts import Versions
 from auditor.measure.observations import Observations, attributes_of, carrier_of
 from auditor.run.audit import run_sync
-from auditor.run.loop import Loop, source
+from auditor.run.loop import Loop
 from auditor.run.observed import question
-from auditor.run.preparation import CANARIES, CANARY_REPLICATES, Parts, left_out, prepare, prompt_of
-from auditor.run.rounds import ROUND
+from auditor.run.preparation import (
+    CANARIES,
+    CANARY_REPLICATES,
+    FEW,
+    Parts,
+    left_out,
+    prepare,
+    prompt_of,
+    remade,
+    tell_left_out,
+    tell_proxies,
+)
+from auditor.run.rounds import ROUND, Source
 from auditor.run.run_controls import has_canaries
-from auditor.run.state import Tally, silent
+from auditor.run.state import State, Tally, silent, sizes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from auditor.core.plan import Plan
     from auditor.models.budget import Price
 
 R = TypeVar("R", ExpectedModel, ExpectedJudge)
-MOST = 500  # texts that are looked at to tell whether there are enough; of more, a sample
+MOST = 128  # texts that a plan is worked out on; of more, a sample
+FEWEST = 48  # texts that name an attribute: so many are in the sample, or all
 COUNTED = (
     "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
 )  # fmt: skip
 
 
+class Row(NamedTuple):
+    """A case, what is asked of it before any answer is in, and how many cases it counts for."""
+
+    case: Case
+    checks: Mapping[str, Check]
+    asked: Sequence[Variant]
+    once: bool  # whether its prompts are asked once, whatever the replicates
+    counts: Counter[str]
+    weight: float
+
+    def without(self, attributes: set[str]) -> Row:
+        """The row without the versions about ``attributes``."""
+        asked = [v for v in self.asked if not attributes & set(v.attributes)]
+        kept = tuple(v for v in self.case.variants if not attributes & set(v.attributes))
+        counts = Counter({name: self.counts[name] for name in ("cases", "taken")})
+        counts += sizes(kept, self.checks)
+        return self._replace(case=dataclasses.replace(self.case, variants=kept), asked=asked, counts=counts)
+
+
+class Ahead:
+    """The cases of a plan before its run.
+
+    Of many texts a sample is made into cases, unless ``whole`` says otherwise. Its ``parts`` are those of the run.
+    """
+
+    def __init__(self, parts: Parts, *, whole: bool = False) -> None:
+        self.parts = parts
+        self._whole = whole
+        self._weights = {} if whole else _sample(parts)
+        self._rows: list[Row] | None = None
+
+    @property
+    def rows(self) -> Iterable[Row]:
+        """The cases of the sample; of all texts one after the other, where there is none."""
+        if self._rows is None and self.parts.texts and not self.parts.plan.until_decided:
+            self._rows = list(self._walk())
+        return self._walk() if self._rows is None else self._rows
+
+    def _walk(self) -> Iterator[Row]:
+        texts = [text for text in self.parts.texts if not self._weights or _id(text) in self._weights]
+        parts = remade(self.parts, texts=texts)  # the suite of the run is left as it is
+        loop = Loop(dataclasses.replace(parts, models=[], judge=None))
+        for case, checks in cases_of(parts):
+            before = loop.counts.copy()
+            loop.count(case, checks)
+            every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
+            asked = [v for v in every if v is case.original or loop.asked(checks[v.id])]
+            weight = self._weights.get(text_of(case.id), 1.0)
+            yield Row(case, checks, asked, loop.once(case), loop.counts - before, weight)
+
+    @cached_property
+    def narrowed(self) -> Ahead:
+        """The same without attributes of too few texts, where a hosted model would be asked about all."""
+        plan = self.parts.plan
+        if not plan.small or plan.attributes is not None or plan.groups or not self.parts.texts:
+            return self
+        here = self
+        if plan.until_decided:
+            here = Ahead(dataclasses.replace(self.parts, plan=plan.but(until_decided=False)), whole=self._whole)
+        lacking, others = here.lacking()
+        if not (lacking and others):
+            return self
+        parts = remade(self.parts, plan=plan.but(attributes=others))
+        parts.facts[FEW] = lacking
+        made = Ahead(parts, whole=self._whole)
+        if here is self:
+            left = (row.without(set(lacking)) for row in self.rows)
+            made._rows = [row for row in left if row.case.variants]
+        return made
+
+    def lacking(self) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
+        """The attributes with too few texts for a difference of 30 points, and the others.
+
+        Of the former the texts of the clearest claim, and how many that needs.
+        """
+        table, asked, times = self.table(), self._question(), self._times()
+        columns = table.columns()
+        versions = Versions(table, columns)
+        layout = versions.where(np.ones(len(columns.version_text), dtype=bool))
+        lacking: dict[str, dict[str, int]] = {}
+        names = attributes_of(table)
+        for name in names:
+            claims = [(0.0, 0, texts_needed())]
+            for pair in pairs(layout.names(name), name, asked):
+                contrast, _ = layout.contrast(name, pair.group, pair.against)
+                needed, ratio = pair.needed("number" if asked.number else "share"), times.get(name, 1.0)
+                claims.append((contrast.sides * ratio / needed, round(len(contrast.text) * ratio), needed))
+            enough, here, needed = max(claims[1:] or claims)
+            if enough < 1:
+                lacking[name] = {"texts": here, "needed": needed}
+        return dict(sorted(lacking.items())), tuple(name for name in names if name not in lacking)
+
+    def table(self) -> Observations:
+        """The versions that are asked about, in a table without answers."""
+        table = Observations()
+        for row in self.rows:
+            if row.case.source is not None:
+                table.sources[row.case.id] = row.case.source
+            for variant in row.asked:
+                table.version(row.case.id, variant.edits, variant.id, row.case.original.input)
+        return table
+
+    def expected(self) -> ExpectedTexts:
+        """Count the cases, prompts, calls, tokens and cost."""
+        parts = self.parts
+        state = State(dataclasses.replace(parts, models=[], judge=None))
+        prompts = [_Prompts(tally=state.tally(model)) for model in parts.models]
+        counts: dict[str, float] = defaultdict(float)
+        carried: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        compared, looked_at = 0.0, 0
+        for row in self.rows:
+            parts.task.about(row.case.original.input)
+            looked_at += row.counts["taken"]
+            for name, n in row.counts.items():
+                counts[name] += n * row.weight
+            for attribute, carrier in {(v.attributes[0], carrier_of(v.edits)) for v in _alone(row)}:
+                carried[attribute][carrier] += row.weight
+            for variant in row.asked:
+                for one in prompts:
+                    one.add(parts, variant.input, row.weight, once=row.once or is_wording(variant))
+            shown = (v for v in row.case.variants if row.checks[v.id].status != "invalid")
+            compared += row.weight * sum(not is_wording(v) for v in shown)
+        for text in (text for pair in parts.task.controls for text in pair if parts.plan.protocol == "default"):
+            for one in prompts:
+                one.add(parts, text, 1.0)
+        repeat = parts.plan.repeat
+        share = min(repeat, counts["taken"]) / max(1, min(repeat, looked_at)) if repeat else None
+        tallies = [one.tally for one in prompts]
+        rows = {one.tally.model.name: one.expected(parts, counts["cases"], share) for one in prompts}
+        judge = None if parts.judge is None else _judge(parts, parts.judge, compared, tallies)
+        every: list[ExpectedModel | ExpectedJudge] = [*rows.values(), *filter(None, [judge])]
+        whole = sum(row.calls + getattr(row, "calls_canary", 0) for row in every)
+        limit, left = _limit(parts.plan, whole, [row.cost_usd for row in every])
+        if limit:
+            rows = {name: _part(row, left) for name, row in rows.items()}
+            judge = None if judge is None else _part(judge, left)
+        return ExpectedTexts(
+            seeds=parts.seeds or round(counts["cases"]),
+            sampled=len(self._weights),
+            **{name: round(counts[name]) for name in COUNTED},
+            carried={name: {c: round(n) for c, n in sorted(by.items())} for name, by in sorted(carried.items())},
+            not_english=parts.facts.get("seeds", {}).get("not_english", 0),
+            models=rows,
+            judge=judge,
+            calls_whole=whole if limit else 0,
+            limit=limit,
+            left_out=" ".join(left_out(parts)),
+            power=self._power(tallies),
+        )
+
+    def _question(self) -> Question:
+        parts = self.parts
+        return question(parts.task, parts.plan, parts.dictionaries, {}, dict.fromkeys(parts.task.labels or (), 1))
+
+    def _power(self, tallies: Sequence[Tally]) -> Power:
+        """What the net claims of the plan can show; none are made of free text or under another protocol."""
+        from auditor.measure.power import reach
+
+        if self.parts.plan.protocol != "default" or self.parts.task.kind.text:
+            return Power()
+        asked = self._question()
+        families = sum(len(tally.formats) for tally in tallies) * max(1, len(asked.outcomes))
+        return reach(self.table(), asked, families, self.parts.plan.seed, self._times())
+
+    def _times(self) -> dict[str, float]:
+        """By attribute for how many texts one of the sample counts."""
+        seen: Counter[str] = Counter()
+        weights: dict[str, float] = defaultdict(float)
+        for row in self.rows if self._weights else ():
+            for name in {v.attributes[0] for v in _alone(row)}:
+                seen[name] += 1
+                weights[name] += row.weight
+        return {name: weights[name] / n for name, n in seen.items()}
+
+
+def _alone(row: Row) -> Iterator[Variant]:
+    """What is asked about one attribute."""
+    return (v for v in row.asked if v.order == 1 and not is_beside(v))
+
+
+def _id(text: SourceText) -> str:
+    return text_of(id_of("c", [text.id, text.text]))
+
+
+def _sample(parts: Parts) -> dict[str, float]:
+    """The texts to look at, with the number of texts that each counts for; empty where all are looked at.
+
+    Each attribute's texts are drawn with a chance of their own, so that what few texts name is counted well.
+    """
+    from auditor.perturb.matching import Matcher
+
+    texts = parts.texts
+    if len(texts) <= MOST or parts.plan.until_decided or parts.plan.suite not in ("mutation", "joint-first"):
+        return {}
+    matcher = Matcher(parts.dictionaries)
+    named = [{t.attribute for hit in matcher.scan(text.text).hits for t in hit.terms} for text in texts]
+    size = Counter(name for names in named for name in names)
+    order = list(range(len(texts)))
+    Random(f"{parts.plan.seed}:ahead").shuffle(order)
+    out = {}
+    for place, n in enumerate(order):
+        chance = max([MOST / len(texts), *(min(1.0, FEWEST / size[name]) for name in named[n])])
+        if (place + 0.5) / len(texts) < chance:
+            out[_id(texts[n])] = 1 / chance
+    total = sum(out.values())
+    return {text: weight * len(texts) / total for text, weight in out.items()}
+
+
+def cases_of(parts: Parts) -> Iterator[tuple[Case, Mapping[str, Check]]]:
+    """The cases of a plan, with what the validity gate says of their variants, made in this process."""
+    rounds, rng = Source(parts), Random(parts.plan.seed)
+    while True:
+        cases, checks = run_sync(lambda: rounds.next(rng))
+        if not cases:
+            return
+        for case in cases:
+            yield case, checks
+
+
 @dataclass(kw_only=True)
 class _Prompts:
-    """The different prompts of one model."""
+    """The different prompts of one model, with the number of prompts that each counts for."""
 
     tally: Tally
-    seen: set[str] = field(default_factory=set)
-    once: set[str] = field(default_factory=set)  # of these, prompts that are asked without replicates
-    tokens: int = 0
+    seen: dict[str, float] = field(default_factory=dict)
+    repeated: set[str] = field(default_factory=set)  # of these, prompts that are asked with replicates
+    tokens: float = 0.0
 
-    def add(self, parts: Parts, text: object, *, once: bool = False) -> None:
+    def add(self, parts: Parts, text: object, weight: float, *, once: bool = False) -> None:
         for name in self.tally.formats:
             prompt = prompt_of(parts.task, text, self.tally.model.style, name)
             if not once:
-                self.once.discard(prompt.sha256)
+                self.repeated.add(prompt.sha256)
             if prompt.sha256 not in self.seen:
-                self.seen.add(prompt.sha256)
-                self.tokens += _tokens(prompt)
-                if once:
-                    self.once.add(prompt.sha256)
+                self.seen[prompt.sha256] = weight
+                self.tokens += weight * _tokens(prompt)
 
-    def expected(self, parts: Parts, cases: int) -> ExpectedModel:
-        """What asking them comes to, with the first ones again as canaries."""
+    def expected(self, parts: Parts, cases: float, repeated: float | None) -> ExpectedModel:
+        """What asking them amounts to, with the first ones again as canaries.
+
+        ``repeated`` is for how many prompts a repeated one counts, where the first texts alone are repeated.
+        """
         tally, task, bare = self.tally, parts.task, self.tally.model.style == "text"
         each = task.calls  # of a conversation: one for each turn, and one for tools
-        calls = len(self.seen) * tally.replicates - len(self.once) * (tally.replicates - 1)
+        prompts = sum(self.seen.values())
+        again = sum(self.seen[one] if repeated is None else repeated for one in self.repeated)
+        calls = round(prompts + again * (tally.replicates - 1))
         out = 0 if bare else max(task.max_tokens(name) for name in tally.formats) * calls * each
-        prompts = max(1, len(self.seen))
-        total_in, canaries = round(self.tokens * calls / prompts), 0
+        total_in, canaries = round(self.tokens * calls / max(1.0, prompts)), 0
         if has_canaries(parts, tally.model):
             times = 2 if cases > ROUND else 1
-            canaries = min(CANARIES, cases) * len(tally.formats) * CANARY_REPLICATES * times
-            total_in += round(canaries * self.tokens / prompts)
+            canaries = min(CANARIES, round(cases)) * len(tally.formats) * CANARY_REPLICATES * times
+            total_in += round(canaries * self.tokens / max(1.0, prompts))
             out += 0 if bare else round(canaries * out / max(1, calls))
         price = _price(parts, tally.model)
         cost = None if price is None else price.usd(Usage(tokens_in=total_in, tokens_out=out))
         return ExpectedModel(
-            prompts=len(self.seen),
+            prompts=round(prompts),
             replicates=tally.replicates,
             calls=calls * each,
             calls_canary=canaries * each,
@@ -82,49 +319,15 @@ class _Prompts:
         )
 
 
-def estimate(parts: Parts, *, observe: Observer = silent) -> ExpectedTexts:
-    """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
-    loop = Loop(dataclasses.replace(parts, models=[], judge=None), observe=observe)
-    prompts = [_Prompts(tally=loop.tally(model)) for model in parts.models]
-    table = Observations()
-    compared = 0
-    carried: dict[str, Counter[str]] = {}
-
-    def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
-        nonlocal compared
-        parts.task.about(case.original.input)
-        real = (v for v in asked if v.order == 1 and not is_beside(v))
-        for attribute, carrier in {(v.attributes[0], carrier_of(v.edits)) for v in real}:
-            carried.setdefault(attribute, Counter())[carrier] += 1
-        for variant in asked:
-            for one in prompts:
-                one.add(parts, variant.input, once=is_wording(variant) or loop.once(case))
-            table.version(case.id, variant.edits, original=case.original.input)
-        compared += sum(checks[v.id].status != "invalid" for v in case.variants if not is_wording(v))
-
-    _walk(loop, take)
-    for text in (text for pair in parts.task.controls for text in pair if parts.plan.protocol == "default"):
-        for one in prompts:
-            one.add(parts, text)
-    tallies = [one.tally for one in prompts]
-    rows = {one.tally.model.name: one.expected(parts, loop.counts["cases"]) for one in prompts}
-    judge = None if parts.judge is None else _judge(parts, parts.judge, compared, tallies)
-    whole, most = sum(r.calls + r.calls_canary for r in rows.values()), parts.plan.max_calls
-    whole += judge.calls if judge else 0
-    if limited := most is not None and whole > most:
-        rows = {name: _part(row, most / whole) for name, row in rows.items()}
-        judge = None if judge is None else _part(judge, most / whole)
-    return ExpectedTexts(
-        seeds=parts.seeds or loop.counts["cases"],
-        **{k: loop.counts[k] for k in COUNTED},
-        carried={attribute: dict(sorted(by.items())) for attribute, by in sorted(carried.items())},
-        not_english=parts.facts.get("seeds", {}).get("not_english", 0),
-        models=rows,
-        judge=judge,
-        calls_whole=whole if limited else 0,
-        left_out=" ".join(left_out(parts)),
-        power=_power(parts, table, tallies),
-    )
+def _limit(plan: Plan, calls: int, costs: Sequence[float | None]) -> tuple[str, float]:
+    """The option whose limit ends the run before its plan is done, and the share that is asked until then."""
+    cost = sum(one or 0.0 for one in costs)
+    shares = {
+        "--max-calls": 1.0 if plan.max_calls is None or not calls else plan.max_calls / calls,
+        "--max-cost": 1.0 if plan.max_cost is None or not cost else plan.max_cost / cost,
+    }
+    name = min(shares, key=lambda one: shares[one])
+    return (name, shares[name]) if shares[name] < 1 else ("", 1.0)
 
 
 def _part(row: R, share: float) -> R:
@@ -132,59 +335,6 @@ def _part(row: R, share: float) -> R:
     names = ("calls", "calls_canary", "tokens_in", "tokens_out", "pairs")
     fewer: dict[str, float | None] = {n: int(getattr(row, n) * share + 1e-6) for n in names if hasattr(row, n)}
     return replace(row, **fewer, cost_usd=None if row.cost_usd is None else row.cost_usd * share)
-
-
-async def cases_of(parts: Parts) -> AsyncIterator[tuple[Case, Mapping[str, Check]]]:
-    """The cases of a plan, with what the validity gate says of their variants."""
-    rounds, rng = source(parts), Random(parts.plan.seed)
-    try:
-        while True:
-            cases, checks = await rounds.next(rng)
-            if not cases:
-                return
-            for case in cases:
-                yield case, checks
-    finally:
-        rounds.close()
-
-
-def _walk(loop: Loop, take: Callable[[Case, Sequence[Variant], Mapping[str, Check]], None]) -> None:
-    """Hand out each case of a plan, what is asked of it before any answer is in, and the checks of its variants."""
-
-    async def go() -> None:
-        async for case, checks in cases_of(loop.parts):
-            loop.count(case, checks)
-            every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
-            take(case, [v for v in every if v is case.original or loop.asked(checks[v.id])], checks)
-
-    run_sync(go)
-
-
-def _power(parts: Parts, table: Observations, tallies: Sequence[Tally]) -> Power:
-    """What the net claims of the plan can show; none are made of free text or under another protocol."""
-    from auditor.measure.power import reach
-
-    task = parts.task
-    if parts.plan.protocol != "default" or task.kind.text:
-        return Power()
-    labels = dict.fromkeys(task.labels or (), 1)
-    asked = question(task, parts.plan, parts.dictionaries, {}, labels)
-    families = sum(len(tally.formats) for tally in tallies) * max(1, len(asked.outcomes))
-    return reach(table, asked, families, parts.plan.seed)
-
-
-def versions(parts: Parts) -> Observations:
-    """The versions that a plan asks about, in a table without answers."""
-    table = Observations()
-
-    def take(case: Case, asked: Sequence[Variant], checks: Mapping[str, Check]) -> None:
-        if case.source is not None:
-            table.sources[case.id] = case.source
-        for variant in asked:
-            table.version(case.id, variant.edits, variant.id, case.original.input)
-
-    _walk(Loop(dataclasses.replace(parts, models=[], judge=None)), take)
-    return table
 
 
 def _price(parts: Parts, model: Model) -> Price | None:
@@ -197,7 +347,7 @@ def _price(parts: Parts, model: Model) -> Price | None:
     return half(price)
 
 
-def _judge(parts: Parts, model: Model, compared: int, tallies: Sequence[Tally]) -> ExpectedJudge:
+def _judge(parts: Parts, model: Model, compared: float, tallies: Sequence[Tally]) -> ExpectedJudge:
     """The most that the judge is asked: both orders of each pair, and of the pairs with known answers.
 
     Answers that are alike are not asked about, and an answer may be shorter than its format allows.
@@ -210,9 +360,9 @@ def _judge(parts: Parts, model: Model, compared: int, tallies: Sequence[Tally]) 
     def tokens(text: str) -> int:
         return _tokens(prompt_of(task, text, model.style))
 
-    shown = compared * sum(len(tally.formats) for tally in tallies)
+    shown = round(compared * sum(len(tally.formats) for tally in tallies))
     calls = 2 * (shown + len(task.controls))
-    answers = sum(2 * compared * parts.task.max_tokens(name) * 2 for tally in tallies for name in tally.formats)
+    answers = sum(2 * round(compared) * parts.task.max_tokens(name) * 2 for tally in tallies for name in tally.formats)
     tokens_in = 2 * shown * tokens(both("", "")) + answers
     tokens_in += sum(tokens(text) for pair in task.controls for text in pair)
     tokens_out = calls * task.max_tokens(task.default_format)
@@ -239,29 +389,29 @@ def _tokens(prompt: Prompt) -> int:
     return sum(sum(sizes[: n + 1]) + tools for n in users)
 
 
-def count(parts: Parts) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
-    """The attributes with too few texts for a difference of 30 points, and the others.
+def planned(
+    plan: Plan,
+    *,
+    models: Sequence[Model] | None = None,
+    seeds: Iterable[SourceText] | None = None,
+    observe: Observer = silent,
+) -> Ahead:
+    """Prepare a plan, without attributes that have too few texts, where it names none and asks a hosted model.
 
-    Of the former the texts of the clearest claim, and how many that needs.
+    What is left out, and a plan that can decide nothing, is told to ``observe``.
     """
-    texts = list(parts.texts)
-    if len(texts) > MOST:
-        texts = Random(parts.plan.seed).sample(texts, MOST)
-    ratio = len(parts.texts) / len(texts)
-    table = versions(prepare(parts.plan, models=parts.models, seeds=texts))
-    columns = table.columns()
-    asked = question(parts.task, parts.plan, parts.dictionaries, {}, dict.fromkeys(parts.task.labels or (), 1))
-    laid = Versions(table, columns)
-    layout = laid.where(np.ones(len(columns.version_text), dtype=bool))
-    lacking: dict[str, dict[str, int]] = {}
-    names = attributes_of(table)
-    for attribute in names:
-        claims = [(0.0, 0, texts_needed())]
-        for pair in pairs(layout.names(attribute), attribute, asked):
-            contrast, _ = layout.contrast(attribute, pair.group, pair.against)
-            needed = pair.needed("number" if asked.number else "share")
-            claims.append((contrast.sides * ratio / needed, round(len(contrast.text) * ratio), needed))
-        enough, here, needed = max(claims[1:] or claims)
-        if enough < 1:
-            lacking[attribute] = {"texts": here, "needed": needed}
-    return dict(sorted(lacking.items())), tuple(name for name in names if name not in lacking)
+    made = Ahead(prepare(plan, models=models, seeds=seeds)).narrowed
+    tell_left_out(made.parts, observe)
+    return made
+
+
+def estimate(parts: Parts) -> ExpectedTexts:
+    """Count the cases, prompts, calls, tokens and cost of a plan without asking anything."""
+    return Ahead(parts).expected()
+
+
+def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:
+    """What ``plan`` would ask and what it would cost, without asking."""
+    made = planned(plan)
+    tell_proxies([*made.parts.models, made.parts.judge], observe)
+    return made.expected()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.core.errors import ConfigError
 from auditor.core.plan import SUITES as OWN
@@ -36,6 +37,9 @@ from auditor.run.stages import (
 )
 from auditor.tasks.task import Task
 
+if TYPE_CHECKING:
+    from auditor.text.parse import Parser
+
 BARE = "bare"  # the format name of an input that is sent as it is
 CANARIES = 8  # prompts that are asked again in the middle and at the end
 CANARY_REPLICATES = 3
@@ -60,6 +64,7 @@ class Parts:
     judge: Model | None = None  # compares answers of free text in pairs
     placebos: PlaceboMaker | None = None  # makes placebo variants; None where the cases bring theirs, or have none
     facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
+    parser: Parser | None = None  # of suite and gate
 
 
 def prepare(
@@ -140,6 +145,28 @@ def prepare(
         judge=judge,
         placebos=made.placebos,
         facts=facts,
+        parser=made.parser,
+    )
+
+
+def remade(parts: Parts, *, plan: Plan | None = None, texts: Sequence[SourceText] | None = None) -> Parts:
+    """Return ``parts`` with a fresh suite and gate for another plan or other texts; all else is shared."""
+    plan, facts = plan or parts.plan, dict(parts.facts)
+    chosen = parts.texts if texts is None else texts
+    if isinstance(parts.suite, own_pairs.Pairs):
+        made = _brought(plan, own_pairs.Pairs(str(plan.data), limit=plan.limit), facts)
+    else:
+        ordered = shuffled(chosen, plan.seed) if plan.until_decided else chosen
+        made = stages(plan, parts.task, ordered, facts, parts.parser)
+    return dataclasses.replace(
+        parts,
+        plan=plan,
+        texts=chosen,
+        facts=facts,
+        suite=made.suite,
+        gate=made.gate,
+        placebos=made.placebos,
+        seeds=made.seeds,
     )
 
 
@@ -169,6 +196,12 @@ def left_out(parts: Parts) -> list[str]:
             f"labels goes unnoticed. Use at least {needed}."
         )
     return said
+
+
+def tell_left_out(parts: Parts, observe: Observer) -> None:
+    """Tell what a plan leaves out, and that it can decide little."""
+    for line in left_out(parts):
+        observe(Progress(phase="plan", done=0, message=line))
 
 
 def gold_of(task: Task, texts: Iterable[SourceText]) -> Gold:

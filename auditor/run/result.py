@@ -15,14 +15,14 @@ from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import RunRecord
-from auditor.core.record.rows import ExpectedTexts
 from auditor.core.shown import plural
-from auditor.core.types import Finding, Progress, SourceText
+from auditor.core.types import Finding, SourceText
 from auditor.core.verdict import Verdict, verdict
-from auditor.run import again, dryrun
+from auditor.run import again
 from auditor.run.audit import plan_record, require_same_inputs, run_audit, run_sync
+from auditor.run.dryrun import planned
 from auditor.run.loop import Loop
-from auditor.run.preparation import FEW, Parts, left_out, prepare, tell_proxies
+from auditor.run.preparation import FEW, Parts, prepare
 from auditor.run.state import Answered, silent
 from auditor.store.folder import REPORT, RunFolder
 
@@ -140,29 +140,6 @@ class Result:
         )
 
 
-def planned(
-    plan: Plan,
-    *,
-    models: Sequence[Model] | None = None,
-    seeds: Iterable[SourceText] | None = None,
-    observe: Observer = silent,
-) -> Parts:
-    """`prepare`, without the attributes of which a hosted model would be asked in vain, where the plan names none.
-
-    What is left out, and a plan that can decide nothing, is told to ``observe``.
-    """
-    parts = prepare(plan, models=models, seeds=seeds)
-    if plan.small and plan.attributes is None and not plan.groups and parts.texts:
-        lacking, others = dryrun.count(parts)
-        if lacking and others:
-            seen = parts.facts["seeds"]
-            parts = prepare(plan.but(attributes=others), models=parts.models, seeds=parts.texts)
-            parts.facts |= {"seeds": seen, FEW: lacking}
-    for line in left_out(parts):
-        observe(Progress(phase="plan", done=0, message=line))
-    return parts
-
-
 async def run_plan(
     plan: Plan, *, models: Sequence[Model] | None, seeds: Iterable[SourceText] | None, observe: Observer, write: bool
 ) -> Result:
@@ -170,7 +147,7 @@ async def run_plan(
     from auditor.store.disk import write_texts
     from auditor.store.evidence import MemoryFolder
 
-    parts = planned(plan, models=models, seeds=seeds, observe=observe)
+    parts = planned(plan, models=models, seeds=seeds, observe=observe).parts
     if not write:
         memory = MemoryFolder()
         record = await run_audit(parts, memory, observe=observe)
@@ -229,13 +206,6 @@ def audit_plan(
 ) -> Result:
     """Run ``plan``; the sync face of the one async implementation."""
     return run_sync(lambda: run_plan(plan, models=models, seeds=seeds, observe=observe, write=write))
-
-
-def dry_run(plan: Plan, *, observe: Observer = silent) -> ExpectedTexts:
-    """What ``plan`` would ask and what it would cost, without asking."""
-    parts = planned(plan)
-    tell_proxies([*parts.models, parts.judge], observe)
-    return dryrun.estimate(parts, observe=observe)
 
 
 def generate(plan: Plan, *, observe: Observer = silent) -> Path:

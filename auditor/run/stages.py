@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from auditor.core.errors import ConfigError, PluginError, UnknownValue
 from auditor.core.fail_on import parse
@@ -17,6 +17,9 @@ from auditor.core.registry import CHECKS, SUITES, Registry
 from auditor.core.types import Case, Check, SourceText, Variant, id_of
 from auditor.perturb.dictionaries import Dictionary
 from auditor.tasks.task import Task
+
+if TYPE_CHECKING:
+    from auditor.text.parse import Parser
 
 P = TypeVar("P")
 WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
@@ -31,6 +34,7 @@ class Stages(NamedTuple):
     gate: Gate | None  # None where the checks come with the cases
     seeds: int | None  # how many texts there are, where that is known
     placebos: PlaceboMaker | None  # None where the cases bring theirs, or have none
+    parser: Parser | None = None
 
 
 class StoredCases(Suite):
@@ -83,7 +87,13 @@ def shuffled(texts: Iterable[SourceText], seed: int) -> list[SourceText]:
     return sorted(texts, key=lambda text: id_of("s", [seed, text.id, text.text]))
 
 
-def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[SourceText], facts: dict[str, Any]) -> Stages:
+def stages(
+    plan: Plan,
+    task: Task,
+    texts: Sequence[SourceText] | Iterator[SourceText],
+    facts: dict[str, Any],
+    parser: Parser | None = None,
+) -> Stages:
     """What makes the cases of ``plan``; ``facts`` says what shapes them.
 
     A suite of another package is called with those of `OFFERED` that its signature names. Its variants are judged by
@@ -97,7 +107,8 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
     # A worker sees a part of the texts, and there are several: each remembers less.
     number = len(texts) if isinstance(texts, Sequence) else None
     memory = {} if number is not None else {"max_sentences": WORKER_MEMORY, "max_pairs": WORKER_MEMORY}
-    parser = Parser(plan.parser) if number is not None else Parser(plan.parser, max_sentences=WORKER_MEMORY)
+    if parser is None:
+        parser = Parser(plan.parser) if number is not None else Parser(plan.parser, max_sentences=WORKER_MEMORY)
     dictionaries = dictionaries_of(plan)
     offered: dict[str, object] = {
         "seeds": texts,
@@ -122,13 +133,13 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
             number = None
         placebos = suite if suite.brings_placebos else None
         if suite.checks is not None:
-            return Stages(suite, FromSuite(suite), number, placebos)
+            return Stages(suite, FromSuite(suite), number, placebos, parser)
     gate = create(CHECKS, plan.checked_by, {"parser": parser, **memory})
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     if not own:
-        return Stages(suite, gate, number, placebos)
+        return Stages(suite, gate, number, placebos, parser)
     if plan.protocol == "hinter":
-        return Stages(create(SUITES, "hinter", offered), gate, number, None)
+        return Stages(create(SUITES, "hinter", offered), gate, number, None, parser)
     who = plan.who or ("subject" if task.subject else "all-one-way")
     facts["people"] = {"who": who, "subject": task.subject}
     groups: dict[str, list[str]] = {}
@@ -136,7 +147,7 @@ def stages(plan: Plan, task: Task, texts: Sequence[SourceText] | Iterator[Source
         groups.setdefault(attribute, []).append(group)
     offered |= {"who": who, "subject": task.subject, "groups": groups}
     suite = _with_lines(plan, task, name, offered) or create(SUITES, name, offered)
-    return Stages(suite, gate, number, _placebos(suite, dictionaries, task))
+    return Stages(suite, gate, number, _placebos(suite, dictionaries, task), parser)
 
 
 def require_names(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) -> None:

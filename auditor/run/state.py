@@ -16,7 +16,20 @@ from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.controls import PositiveControl
-from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Response, Verdict, text_of
+from auditor.core.types import (
+    Answer,
+    Case,
+    Check,
+    Progress,
+    Prompt,
+    Request,
+    Response,
+    Variant,
+    Verdict,
+    is_beside,
+    is_wording,
+    text_of,
+)
 from auditor.measure.claims import Question
 from auditor.measure.positive_control import Kind, alike, kind_of
 from auditor.models.attempts import unanswered
@@ -36,12 +49,26 @@ KEPT_HIDDEN = 1000  # hidden variants whose whole case stays in memory; more are
 KEPT_VALUES = 1000  # different answers in one format that are counted one by one
 KEPT_OUTPUTS = 10_000  # short outputs of models whose reading is remembered
 SHORT = 200  # characters
-BESIDE = ("placebo", "wording")  # kinds of variants that are counted apart
 WAITING = 256  # answers that may wait to be journaled, where asking again is cheap and gives the same
 WAITING_S = 1.0  # how long they may wait: some models say that they are deterministic, and are slow
 LOST = ("failed", "not_asked")  # no answer came
 Answered = Mapping[str, Mapping[tuple[str, int], Response]]  # by model, sha256 of the prompt and replicate
 Answers = dict[str, dict[str, list[Answer]]]  # format -> variant id -> answers of its replicates
+
+
+def sizes(variants: Iterable[Variant], checks: Mapping[str, Check]) -> Counter[str]:
+    """Count variants, placebos and further wordings, and those of each that are valid."""
+    counts: Counter[str] = Counter()
+    for variant in variants:
+        valid = checks[variant.id].status != "invalid"
+        if is_beside(variant):
+            kind = "wordings" if is_wording(variant) else "placebos"
+            counts[kind] += 1
+            counts[f"{kind}_valid"] += valid
+        else:
+            counts["variants"] += 1
+            counts["valid" if valid else "discarded"] += 1
+    return counts
 
 
 def silent(event: Progress) -> None:
@@ -310,17 +337,14 @@ class State:
         self._text = text
         if self.plan.repeat and counts["taken"] <= self.plan.repeat:
             self._repeated.add(case.id)
+        counts.update(sizes(case.variants, checks))
+
+    def agree(self, case: Case, checks: Mapping[str, Check]) -> None:
+        """Count versions in which words do not agree; further wordings and placebos are left out."""
         self._agree("originals", case.original.input)
         for variant in case.variants:
-            valid = checks[variant.id].status != "invalid"
-            kind = self.observed.shape(variant).kind
-            if kind in BESIDE:
-                counts[f"{kind}s"] += 1
-                counts[f"{kind}s_valid"] += valid
-                continue
-            counts["variants"] += 1
-            counts["valid" if valid else "discarded"] += 1
-            self._agree("valid" if valid else "discarded", variant.input)
+            if not is_beside(variant):
+                self._agree("discarded" if checks[variant.id].status == "invalid" else "valid", variant.input)
 
     def _agree(self, arm: str, text: object) -> None:
         """Whether the words of ``text`` agree; what came from a file was checked where it was made."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 
 from auditor.core.errors import PluginError
-from auditor.core.plan import Plan
+from auditor.core.plan import Plan, of_package
 from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
 from auditor.run.preparation import Parts
@@ -41,8 +41,11 @@ class Worker:
 
     def __init__(self, plan: Mapping[str, object]) -> None:
         from auditor import tasks
+        from auditor.text.pipelines import without_torch
 
         self._plan = Plan.from_dict(plan)
+        if not of_package(self._plan.gate):  # the process is this worker's
+            without_torch()
         self._feed = Feed()
         made = stages(self._plan, tasks.of_plan(self._plan), self._feed, {})
         self._suite, self._gate, self._placebos = made.suite, made.gate, made.placebos

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,20 @@ def _folder(name: str) -> Path:
     package = Path(spacy.util.get_package_path(name))
     # A package holds its data in a folder NAME-VERSION.
     return next((config.parent for config in sorted(package.glob("*/config.cfg"))), package)
+
+
+def without_torch() -> None:
+    """Import spaCy without PyTorch, which takes 230 MiB and which the embedded parser does not use.
+
+    For processes in which nothing else uses spaCy: its pipelines with transformers do not work afterwards.
+    """
+    if {"spacy", "torch"} & sys.modules.keys():
+        return
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        import spacy  # noqa: F401
+    finally:
+        del sys.modules["torch"]
 
 
 @lru_cache(maxsize=2)

@@ -22,7 +22,6 @@ from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Case, Check, Request, SourceText
 from auditor.measure.families import claims
-from auditor.run.audit import run_sync
 from auditor.run.dryrun import cases_of
 from auditor.run.loop import Loop
 from auditor.run.preparation import prepare
@@ -173,13 +172,7 @@ def cases(place: str, folder: Path) -> tuple[Any, list[tuple[Case, Mapping[str, 
         for n, (thing, where) in enumerate(pairs)
     ]
     plan = Plan(task=str(file), attributes=("gender",), groups=("gender:female/male",))
-    made: list[tuple[Case, Mapping[str, Check]]] = []
-    parts = prepare(plan, models=[], seeds=seeds)
-
-    async def fill() -> None:
-        made.extend([pair async for pair in cases_of(parts)])
-
-    run_sync(fill)
+    made = list(cases_of(prepare(plan, models=[], seeds=seeds)))
     assert len(made) == 60
     return plan, made
 

@@ -157,7 +157,7 @@ def test_interrupted_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     ("argv", "place"),
     [
         (["tabular", "--task", "lending", "--model", "vader"], "auditor.tables.tabular_run.audit_table"),
-        (["run", "--task", "sentiment"], "auditor.run.result.audit_plan"),
+        (["run", "--task", "sentiment"], "auditor.run.result.in_folder"),
     ],
 )
 def test_interrupted_before_anything_was_written_offers_no_command(

@@ -258,7 +258,10 @@ class TestCommands:
         assert main.run(small) == 130
         assert not (tmp_path / "reports").exists()
         assert main.run([*small, "--yes"]) == 0
-        assert (tmp_path / "reports").exists()
+        monkeypatch.setattr(typer, "confirm", lambda *args, **kwargs: True)
+        assert main.run(["run", "--task", "sentiment", "--model", "vader", "--limit", "2"]) == 0
+        first, second = (json.loads(run.read_text("utf-8")) for run in (tmp_path / "reports").glob("*/run.json"))
+        assert first["counts"]["cases"] == second["counts"]["cases"] > 0, "what was counted is asked all the same"
 
     def test_groups_and_lists_are_frozen(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         from auditor.cli import main

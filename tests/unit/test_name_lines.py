@@ -18,7 +18,7 @@ from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.line_writers import full_names
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.name_lines import END, SUITES, Lines, line_end
-from auditor.run.dryrun import versions
+from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
 from auditor.run.result import audit_plan
 from auditor.run.rounds import checked
@@ -285,10 +285,10 @@ def plan(**options: Any) -> Plan:
 
 
 def test_a_decision_task_has_names_where_texts_state_nothing_and_other_tasks_have_words_alone() -> None:
-    carriers = {s.carrier for s in versions(prepare(plan())).shapes.values}
+    carriers = {s.carrier for s in Ahead(prepare(plan())).table().shapes.values}
     assert carriers == {"words", "name"}
-    assert {s.carrier for s in versions(prepare(plan(carrier=("words",)))).shapes.values} == {"words"}
-    assert {s.carrier for s in versions(prepare(plan(task="sentiment"))).shapes.values} == {"words"}
+    assert {s.carrier for s in Ahead(prepare(plan(carrier=("words",)))).table().shapes.values} == {"words"}
+    assert {s.carrier for s in Ahead(prepare(plan(task="sentiment"))).table().shapes.values} == {"words"}
 
 
 def test_workers_make_the_same_cases() -> None:

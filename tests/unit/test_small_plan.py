@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from auditor import audit
 from auditor.core.plan import HOSTED_REPEAT, Plan, resolve
 from auditor.core.types import SourceText
-from auditor.run.dryrun import estimate
+from auditor.run.dryrun import Ahead, estimate
 from auditor.run.preparation import prepare
 from auditor.testing.planted import Planted
 
@@ -82,3 +83,31 @@ def test_only_some_texts_tell_the_noise_and_a_dry_run_counts_the_same() -> None:
     (told,) = estimate(prepare(plan, models=[model], seeds=seeds)).models.values()
     assert told.calls + told.calls_canary == result.record["counts"]["calls"]
     assert told.calls < 2 * told.prompts < 3 * told.prompts
+
+
+def test_what_a_sample_of_the_texts_tells_is_near_what_all_of_them_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    plan = resolve({"task": "hiring", **HOSTED})
+    sampled, whole = (Ahead(prepare(plan), whole=whole).narrowed.expected() for whole in (False, True))
+    assert 100 < sampled.sampled < 200 < sampled.seeds == whole.seeds
+    assert whole.sampled == 0
+    for name in ("cases", "variants", "placebos"):
+        assert getattr(sampled, name) == pytest.approx(getattr(whole, name), rel=0.1), name
+    (near,), (exact,) = (one.models.values() for one in (sampled, whole))
+    for name in ("prompts", "calls", "tokens_in", "cost_usd"):
+        assert getattr(near, name) == pytest.approx(getattr(exact, name), rel=0.1), name
+    gone, all_gone = (re.findall(r"\w+ \(\d+ of \d+\)", one.left_out) for one in (sampled, whole))
+    assert [one.split()[0] for one in gone] == [one.split()[0] for one in all_gone] != []
+    assert "age (4 of 24)" in gone, "texts that few name are all looked at"
+
+
+def test_a_limit_of_cost_ends_the_table_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    texts = [SourceText(id=f"s{n}", text=f"She said that film number {n} was kind.") for n in range(20)]
+    plan = resolve({**HOSTED, "attributes": ("gender",), "price_in": 1.0, "price_out": 1.0, "max_cost": 0.01})
+    limited, whole = (estimate(prepare(p, seeds=texts)) for p in (plan, plan.but(max_cost=None)))
+    assert (limited.limit, whole.limit) == ("--max-cost", "")
+    (row,), (full,) = limited.models.values(), whole.models.values()
+    assert row.cost_usd == pytest.approx(0.01, rel=0.01)
+    assert limited.calls_whole == full.calls + full.calls_canary
+    assert row.calls == pytest.approx(full.calls * 0.01 / (full.cost_usd or 0.0), rel=0.05)

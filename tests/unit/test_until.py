@@ -16,7 +16,7 @@ from auditor.core.plan import UNTIL_WORDINGS, Plan, resolve
 from auditor.core.types import Progress, SourceText
 from auditor.measure.observations import Arm
 from auditor.measure.p_values import LOOKS, Look, nominal, overall
-from auditor.run.dryrun import versions
+from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
 from auditor.run.result import replay, resume
 from auditor.run.stages import shuffled
@@ -117,7 +117,7 @@ def test_calls_go_to_further_texts_before_further_wordings() -> None:
     options = {"attributes": ("gender",), "until_decided": True, "models": ("vader",)}
 
     def asked(**more: Any) -> tuple[int, int, int]:
-        table = versions(prepare(Plan.of(options | more)))
+        table = Ahead(prepare(Plan.of(options | more))).table()
         arms = [table.shapes.values[code].arm for code in table.columns().version_shape.tolist()]
         return len(table.texts.values), len(arms), arms.count(Arm.REWORDED)
 

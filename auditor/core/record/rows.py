@@ -335,7 +335,8 @@ class ExpectedTexts(Part, frozen=True, kw_only=True):
     """What a run of texts is expected to ask and to show.
 
     ``carried`` has how many of its texts say each attribute in which way (words, a name line, a statement).
-    ``calls_whole`` is how many calls the plan has where its limit ends it before; 0 where it is asked to its end.
+    ``sampled`` is how many of the texts it was worked out on, 0 for all. ``calls_whole`` is how many calls the plan has
+    where a ``limit`` (an option) ends it before; 0 where it is asked to its end.
     """
 
     cases: int
@@ -352,7 +353,9 @@ class ExpectedTexts(Part, frozen=True, kw_only=True):
     carried: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     models: dict[str, ExpectedModel] = msgspec.field(default_factory=dict)
     judge: ExpectedJudge | None = None
+    sampled: int = 0
     calls_whole: int = 0
+    limit: str = ""
     left_out: str = ""
     power: Power = Power()
 
