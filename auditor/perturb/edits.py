@@ -89,13 +89,12 @@ def edits_of(scan: Scan, hit: Hit, source: Term, target: Term, target_group: str
     if new == hit.surface:
         return ()
     upper = case_of(hit.surface) == "upper"
-    repairs = [
-        _article(scan, hit.token, hit.start, source.text, target.text, upper),
-        _possessive(scan, hit, target, upper),
-    ]
+    repairs = [_article(scan, hit, source, target, upper), _possessive(scan, hit, target, upper)]
     if source.slot == "pronoun.subject" and target.text == "they":
         repairs.append(_verb_after(scan, hit) or _verb_before(scan, hit))
-    return _together(scan, (hit.start, hit.end, new), repairs, source.attribute, kind, (source.group, target_group))
+    attribute, groups = source.attribute, (source.group, target_group)
+    made = [replacing(scan.text, span, text, attribute, "agreement", groups) for span, text in filter(None, repairs)]
+    return tuple(sorted([replacing(scan.text, (hit.start, hit.end), new, attribute, kind, groups), *made], key=span_of))
 
 
 def changes_tag(edit: Edit) -> bool:
@@ -103,23 +102,7 @@ def changes_tag(edit: Edit) -> bool:
     return edit.kind == "agreement" and edit.source.isalpha() and edit.source.lower() not in _SAME_TAG
 
 
-_Repair = tuple[int, int, str]
-
-
-def _together(
-    scan: Scan,
-    main: _Repair,
-    repairs: Iterable[_Repair | None],
-    attribute: str,
-    kind: EditKind,
-    groups: tuple[str, str],
-) -> tuple[Edit, ...]:
-    """A change and the repairs that it needs, as edits in order."""
-    out = [replacing(scan.text, main[:2], main[2], attribute, kind, groups)]
-    for repair in repairs:
-        if repair is not None:
-            out.append(replacing(scan.text, repair[:2], repair[2], attribute, "agreement", groups))
-    return tuple(sorted(out, key=span_of)) if len(out) > 1 else tuple(out)
+_Repair = tuple[Span, str]
 
 
 def _written(scan: Scan, hit: Hit, source: Term, target: Term) -> str:
@@ -147,16 +130,17 @@ def _in_heading(scan: Scan, hit: Hit) -> bool:
     return len(following) == 2 and all(w[0].isupper() and not w.isupper() for w in following) and "." not in after[:20]
 
 
-def _article(scan: Scan, token: int, start: int, now: str, new: str, upper: bool) -> _Repair | None:
-    """Repair *a* or *an* before the token at ``start``, where ``new`` takes the place of ``now``."""
-    word = scan.tokens[token - 1] if token else None
-    if word is None or word.key not in {"a", "an"} or not scan.text[word.end : start].isspace():
+def _article(scan: Scan, hit: Hit, source: Term, target: Term, upper: bool) -> _Repair | None:
+    """Repair *a* or *an* before a term."""
+    word = scan.tokens[hit.token - 1] if hit.token else None
+    if word is None or word.key not in {"a", "an"} or not scan.text[word.end : hit.start].isspace():
         return None
-    want = article_for(new)
-    if want == word.key or want == article_for(now):
+    want = article_for(target.text)
+    if want == word.key or want == article_for(source.text):
         return None
     old = scan.text[word.start : word.end]
-    return word.start, word.end, want if old.islower() else want.upper() if upper or old == "AN" else capitalise(want)
+    new = want if old.islower() else want.upper() if upper or old == "AN" else capitalise(want)
+    return (word.start, word.end), new
 
 
 def _possessive(scan: Scan, hit: Hit, target: Term, upper: bool) -> _Repair | None:
@@ -168,10 +152,10 @@ def _possessive(scan: Scan, hit: Hit, target: Term, upper: bool) -> _Repair | No
     follows = text[at + 1 : at + 2]
     if before == "s" and after != "s":
         belongs = follows == " " and text[at + 2 : at + 3].isalpha() and not _in_quotes(text, hit.start)
-        return (at, at + 1, text[at] + ("S" if upper else "s")) if belongs else None
+        return ((at, at + 1), text[at] + ("S" if upper else "s")) if belongs else None
     plural = target.number != "sg" and before != "s" and after == "s"
     if plural and follows in {"s", "S"} and not text[at + 2 : at + 3].isalnum():
-        return at, at + 2, text[at]
+        return (at, at + 2), text[at]
     return None
 
 
@@ -223,7 +207,7 @@ def _verb_before(scan: Scan, hit: Hit) -> _Repair | None:
 
 
 def _like(scan: Scan, word: Word, new: str) -> _Repair:
-    return word.start, word.end, match_case(scan.text[word.start : word.end], new)
+    return (word.start, word.end), match_case(scan.text[word.start : word.end], new)
 
 
 def misread(text: str, edits: Sequence[Edit]) -> bool:
@@ -239,21 +223,18 @@ def misread(text: str, edits: Sequence[Edit]) -> bool:
     >>> misread("A white American", [edit]), misread("A white lawyer", [edit])
     (True, False)
     """
-    if any(_repeats(text, edits, i) for i in range(len(edits))):
+    changes = [(i, edit) for i, edit in enumerate(edits) if edit.kind != "agreement"]
+    if any(_repeats(text, edits, i) for i, _ in changes):
         return True
-    return any(
-        edit.kind != "agreement"
-        and not _edges().isdisjoint(edit.target.lower().split())
-        and _clashes(text, edits, edit)
-        for edit in edits
-    )
+    loose = (edit for _, edit in changes if not _edges().isdisjoint(edit.target.lower().split()))
+    return any(_clashes(text, edits, edit) for edit in loose)
 
 
 def _repeats(text: str, edits: Sequence[Edit], i: int) -> bool:
     """Whether an edit puts a word next to the same word, where its original had two."""
     edit, own = edits[i], edits[i].target.lower().split()
     start, end = span_of(edit)
-    if not own or edit.kind == "agreement":
+    if not own:
         return False
     if i and _touching(edits[i - 1], edit):
         if edits[i - 1].target.lower().split()[-1:] == own[:1]:

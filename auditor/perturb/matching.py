@@ -36,14 +36,27 @@ class Hit(NamedTuple):
     terms: tuple[Term, ...]
     token: int
 
+    @property
+    def term(self) -> Term:
+        """The first of the terms; all are of one attribute."""
+        return self.terms[0]
+
+    @property
+    def open(self) -> bool:
+        """Whether the terms are of several slots (her, his), so that a parse has to say which."""
+        return any(term.slot != self.term.slot for term in self.terms)
+
 
 class Scan(NamedTuple):
-    """The tokens of a text and the terms in it; ``open`` are the hits that need a parse (her, his)."""
+    """The tokens of a text and the terms in it."""
 
     text: str
     tokens: list[Word]
     hits: list[Hit]
-    open: list[Hit]
+
+    def settled(self, tags: Mapping[int, str] | None = None) -> list[Hit]:
+        """Give every ambiguous pronoun its slot: by its Penn tag (``tags`` by start offset), or else by rule."""
+        return [_one_slot(self, hit, (tags or {}).get(hit.start)) if hit.open else hit for hit in self.hits]
 
 
 _Entry = tuple[tuple[str, ...], tuple[Term, ...]]
@@ -74,9 +87,8 @@ class Matcher:
         for index in self._layers:
             self._search(index, text, tokens, hits)
         if len(self._layers) > 1:
-            hits.sort(key=lambda h: (h.start, h.end, h.terms[0].attribute))
-        pending = [h for h in hits if len({t.slot for t in h.terms}) > 1]
-        return Scan(text, tokens, hits, pending)
+            hits.sort(key=lambda h: (h.start, h.end, h.term.attribute))
+        return Scan(text, tokens, hits)
 
     def _search(self, index: Mapping[str, list[_Entry]], text: str, tokens: list[Word], hits: list[Hit]) -> None:
         free = 0
@@ -140,14 +152,6 @@ def _follows(text: str, tokens: list[Word], i: int, keys: tuple[str, ...]) -> bo
     return True
 
 
-def settle(scan: Scan, tags: Mapping[int, str]) -> list[Hit]:
-    """Give every ambiguous pronoun its slot: by its Penn tag (``tags`` by start offset), or else by rule."""
-    if not scan.open:
-        return scan.hits
-    pending = {h.start for h in scan.open}
-    return [_one_slot(scan, h, tags.get(h.start)) if h.start in pending else h for h in scan.hits]
-
-
 def _after_pair(scan: Scan, hit: Hit) -> Word | None:
     """The token after a pronoun and its markup, or after the pair that a slash ties together (his/her bag)."""
     tokens, j = scan.tokens, hit.token + 1
@@ -171,8 +175,7 @@ def _owned(scan: Scan, hit: Hit, following: Word) -> bool:
 
 
 def _one_slot(scan: Scan, hit: Hit, tag: str | None) -> Hit:
-    slots = {t.slot for t in hit.terms}
-    if not all(s.startswith("pronoun.") for s in slots):
+    if not all(term.slot.startswith("pronoun.") for term in hit.terms):
         return hit
     low = hit.surface.lower()
     following = _after_pair(scan, hit)

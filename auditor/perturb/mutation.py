@@ -15,11 +15,12 @@ from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.protocols import Suite
 from auditor.core.record.base import NOT_CLEAR
 from auditor.core.types import Case, SourceText, Variant, draws_of, id_of, names
+from auditor.perturb.combine import grouped
 from auditor.perturb.dictionaries import Dictionary, unknown
 from auditor.perturb.edits import apply, span_of
-from auditor.perturb.matching import Hit, Matcher, Scan, settle
+from auditor.perturb.matching import Matcher, Scan
 from auditor.perturb.persons import ALL, SUBJECT_OR_ALL, Crowd, Persons, TextParser, parsed
-from auditor.perturb.substitution import EVERY, Choice, Substitution, Wanted, named, sample, split
+from auditor.perturb.substitution import BETWEEN, EVERY, Choice, Substitution, Wanted, sample, split
 from auditor.text.english import word_list
 from auditor.text.split import sentences
 
@@ -122,7 +123,11 @@ class MutationSuite(Suite):
             "order": self._order,
             "per_seed": self._per_seed,
             "who": self._persons.who,
-            **({"groups": {a: w.entries for a, w in sorted(self.wanted.items())}} if self.wanted else {}),
+            **(
+                {"groups": {a: sorted(map(BETWEEN.join, w.entries)) for a, w in sorted(self.wanted.items())}}
+                if self.wanted
+                else {}
+            ),
             "seed": self._seed,
             "parser": getattr(self._parser, "name", None),
             "dictionaries": [
@@ -138,72 +143,63 @@ class MutationSuite(Suite):
         batch = list(itertools.islice(self._seeds, size))
         scans = [self._scan(seed.text) for seed in batch]
         tags = self._tags(scans)
-        settled = [settle(scan, tags.get(scan.text, {})) for scan in scans]
-        shares = self._persons.split(list(zip(batch, settled, strict=True)))
-        both = [hits if self._both(scan, hits) else () for scan, hits in zip(scans, settled, strict=True)]
-        apart = self._persons.apart(list(zip(batch, both, strict=True)))
-        for seed, scan, hits, own, single in zip(batch, scans, settled, shares, apart, strict=True):
-            case = self._case(seed, scan, hits, own, single)
-            if case is not None:
-                self._ready.append(case)
+        scans = [scan._replace(hits=scan.settled(tags.get(scan.text))) for scan in scans]
+        crowds = self._persons.split([(seed, s.hits, self._both(s)) for seed, s in zip(batch, scans, strict=True)])
+        cases = map(self._case, batch, scans, crowds)
+        self._ready += [case for case in cases if case is not None]
         return bool(batch)
 
     def _scan(self, text: str) -> Scan:
         scan = self._matcher.scan(text)
         kept = self._kept(text) if scan.hits else 0
-        if not scan.hits or kept >= len(text):
-            return scan
-        return scan._replace(hits=[h for h in scan.hits if h.end <= kept], open=[h for h in scan.open if h.end <= kept])
+        return scan._replace(hits=[hit for hit in scan.hits if hit.end <= kept])
 
     def _tags(self, scans: Sequence[Scan]) -> dict[str, dict[int, str]]:
         """Penn tags of the tokens of sentences that hold an ambiguous pronoun, by text and offset in it."""
-        if self._parser is None or not any(scan.open for scan in scans):
+        unsure = {scan.text: places for scan in scans if (places := [hit.start for hit in scan.hits if hit.open])}
+        if self._parser is None or not unsure:
             return {}
         spans = {
-            scan.text: [(a, b) for a, b in sentences(scan.text) if any(a <= hit.start < b for hit in scan.open)]
-            for scan in scans
-            if scan.open
+            text: [(a, b) for a, b in sentences(text) if any(a <= place < b for place in places)]
+            for text, places in unsure.items()
         }
         return {
             text: {offset + start: tag for offset, p in rows for start, tag in zip(p.starts, p.tags, strict=True)}
             for text, rows in parsed(self._parser, spans).items()
         }
 
-    def _both(self, scan: Scan, hits: Sequence[Hit]) -> bool:
+    def _both(self, scan: Scan) -> bool:
         """Whether a text names both groups of a primary pair, and nothing says that they are a couple."""
         if not _COUPLES.isdisjoint(word.key for word in scan.tokens):
             return False
-        there = {(t.attribute, t.group) for h in hits for t in h.terms}
+        there = {(term.attribute, term.group) for hit in scan.hits for term in hit.terms}
         return any(
             all((d.attribute, group) in there for group in d.primary)
             for d in self._dictionaries.values()
             if d.primary is not None
         )
 
-    def _case(
-        self, seed: SourceText, scan: Scan, hits: Sequence[Hit], shares: Sequence[Crowd], single: Sequence[Crowd]
-    ) -> Case | None:
-        if not hits:
+    def _case(self, seed: SourceText, scan: Scan, crowds: Sequence[Crowd]) -> Case | None:
+        if not scan.hits:
             self.skipped["names no group"] += 1
             return None
-        if not shares:
+        if not crowds:
             self.skipped[NOT_CLEAR] += 1
             return None
-        if self._persons.who == SUBJECT_OR_ALL and shares[0].words is None:
+        if self._persons.who == SUBJECT_OR_ALL and crowds[0].words is None:
             self.passed_over[NOT_CLEAR] += 1
         case_id = id_of("c", [seed.id, seed.text])
-        by_attribute = {h.terms[0].attribute for crowd in shares for h in crowd.own}
-        if not by_attribute:
+        named = grouped((hit.term.attribute, hit.term.group) for crowd in crowds for hit in crowd.own)
+        if not named:
             self.skipped["names no group of the person who is judged"] += 1
             return None
         offers: dict[str, Substitution] = {}
         groups: dict[str, str] = {}
-        for attribute in sorted(by_attribute):
-            crowds, apart = ([c for one in rows if (c := one.of(attribute)).own] for rows in (shares, single))
-            dictionary = self._dictionaries[attribute]
-            groups[attribute] = named({h.terms[0].group for c in crowds for h in c.own}, dictionary)
-            wanted = self.wanted.get(attribute, EVERY)
-            offers[attribute] = Substitution(scan, crowds, dictionary, self.passed_over, wanted, apart)
+        for attribute in sorted(named):
+            dictionary, wanted = self._dictionaries[attribute], self.wanted.get(attribute, EVERY)
+            own = [crowd for one in crowds if (crowd := one.of(attribute)).own]
+            groups[attribute] = dictionary.named(named[attribute])
+            offers[attribute] = Substitution(scan, own, dictionary, self.passed_over, wanted)
         picked = sample(offers, self._order, self._per_seed, f"{self._seed}:{draws_of(case_id)}")
         if not picked:
             self.skipped["nothing can replace its terms"] += 1
@@ -248,9 +244,9 @@ def _wanted(groups: Mapping[str, Iterable[str]], dictionaries: Mapping[str, Dict
             if name not in known:
                 hint = f"List them: audit list dictionaries {attribute}."
                 raise UnknownPlugin(f"group of {attribute}", name, known, hint)
-        pairs = [(entry[0], entry[1]) for entry in entries if len(entry) == 2]
-        out[attribute] = Wanted([entry[0] for entry in entries if len(entry) == 1], pairs)
-    return {attribute: wanted for attribute, wanted in out.items() if wanted}
+        if entries:
+            out[attribute] = Wanted(tuple(dict.fromkeys(entries)))
+    return out
 
 
 def _variants(

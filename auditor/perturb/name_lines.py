@@ -20,7 +20,7 @@ from auditor.core.types import Case, Edit, SourceText, Variant, draws_of, id_of,
 from auditor.perturb.dictionaries import Dictionary, load
 from auditor.perturb.edits import apply
 from auditor.perturb.line_writers import GENDER, RACE, NameLine, Statement, adjectives, full_names
-from auditor.perturb.matching import Hit, Matcher, settle
+from auditor.perturb.matching import Hit, Matcher
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.neutral_edits import Irrelevant, irrelevant
 from auditor.perturb.persons import touches
@@ -200,8 +200,8 @@ class Lines(Suite):
         scan = self._matcher.scan(seed.text)
         known = {hit.start for hit in scan.hits}
         words = [m for m in self._race_words.finditer(seed.text) if m.start() not in known]
-        for hit in settle(scan, {}):
-            term = hit.terms[0]
+        for hit in scan.settled():
+            term = hit.term
             if not _about(seed, hit.start, hit.end):
                 continue  # another person
             if term.attribute == RACE:
@@ -251,7 +251,7 @@ class Lines(Suite):
             open_ = [g for g in groups if self._targets(RACE, g, groups)]
             race = rng.choice(open_) if open_ else ""
         elif carrier == NAME:  # a name says it all the same, and must not contradict the text
-            said = {hit.terms[0].group for hit in stated.races}
+            said = {hit.term.group for hit in stated.races}
             race = "+".join(said) if said else rng.choice(groups)
         if race not in groups and (RACE in varied or carrier == NAME):
             raise _Unfit("no line names the race that the text states")
@@ -315,7 +315,7 @@ def _without(seed: SourceText, hits: Sequence[Hit]) -> str:
     for hit in reversed(hits):
         before, after = text[: hit.start], text[hit.end :]
         follows = re.match(r" (?!(?:and|or)\b)[a-z]", after)
-        plain = hit.terms[0].slot == "adjective" and follows and not before.endswith((", ", "and ", "or "))
+        plain = hit.term.slot == "adjective" and follows and not before.endswith((", ", "and ", "or "))
         if seed.subject is None or not plain:
             raise _Unfit("the race that the text states cannot be left out")
         after = after[1:]

@@ -54,7 +54,7 @@ class Crowd(NamedTuple):
 
     def of(self, attribute: str) -> Crowd:
         """Return the terms of one attribute."""
-        own, others = ([h for h in hits if h.terms[0].attribute == attribute] for hits in (self.own, self.others))
+        own, others = ([h for h in hits if h.term.attribute == attribute] for hits in (self.own, self.others))
         return self._replace(own=own, others=others)
 
 
@@ -81,9 +81,9 @@ def lexicon(subject: str = "") -> Lexicon:
 
 
 class Persons:
-    """Splits the terms of texts by the person whose they are.
+    """Splits the terms of texts by person.
 
-    ``subject`` is what the person who is judged is called; the parser is needed for everything but ``all``.
+    ``subject`` is the name of the person who is judged; everything but ``all`` needs the parser.
     """
 
     def __init__(self, who: str, subject: str, parser: TextParser | None) -> None:
@@ -93,21 +93,23 @@ class Persons:
             raise ConfigError(f"who={who!r} tells persons apart, and needs a parser")
         self.who, self._subject, self._parser = who, subject, parser
 
-    def split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Crowd]]:
-        """The crowds of each text; none where nobody can be singled out."""
-        if self.who in (ALL, ONE_WAY):
-            return [[Crowd(hits)] for _, hits in texts]
-        return self._split(texts)
+    def split(self, texts: Sequence[tuple[SourceText, Sequence[Hit], bool]]) -> list[list[Crowd]]:
+        """The crowds of each text with its terms: one of everybody, one for each person, or none.
 
-    def apart(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Crowd]]:
-        """The crowd of each person, where a text is to be changed one way; else none."""
-        return self._split(texts) if self.who == ONE_WAY else [[] for _ in texts]
+        Where texts are changed one way, persons follow on everybody in the texts that are marked by True.
+        """
+        asked = [row for row in texts if self._singles(row[2])]
+        spans = {seed.text: sentences(seed.text) for seed, hits, _ in asked if hits and self._unread(seed, hits)}
+        parses = parsed(self._parser, spans) if self._parser is not None and spans else {}
+        out: list[list[Crowd]] = []
+        for seed, hits, both in texts:
+            out.append([Crowd(hits)] if self.who in (ALL, ONE_WAY) else [])
+            if self._singles(both):
+                out[-1] += self._crowds(seed, hits, parses.get(seed.text, ()))
+        return out
 
-    def _split(self, texts: Sequence[tuple[SourceText, Sequence[Hit]]]) -> list[list[Crowd]]:
-        asked = [seed.text for seed, hits in texts if hits and self._unread(seed, hits)]
-        assert self._parser is not None
-        parses = parsed(self._parser, {text: sentences(text) for text in asked})
-        return [self._crowds(seed, hits, parses.get(seed.text, ())) for seed, hits in texts]
+    def _singles(self, both: bool) -> bool:
+        return both if self.who == ONE_WAY else self.who != ALL
 
     def _unread(self, seed: SourceText, hits: Sequence[Hit]) -> bool:
         """Whether the parse is needed: spans that are given hold everything but modifiers."""

@@ -20,7 +20,7 @@ from auditor.core.types import Case, Edit, Variant, is_beside
 from auditor.perturb.combine import grouped
 from auditor.perturb.dictionaries import Dictionary, Term, neutral
 from auditor.perturb.edits import apply, edits_of, misread, span_of
-from auditor.perturb.matching import Hit, Matcher, Scan, settle
+from auditor.perturb.matching import Hit, Matcher, Scan
 from auditor.perturb.neutral_edits import Irrelevant, frames, irrelevant, mixed
 
 _DRAWN = 40  # sets of places and words that are drawn for the edits of a text that have as many spans
@@ -144,7 +144,7 @@ class Placebos:
     def _read(self, text: str, kept: int) -> tuple[Scan, list[Hit], list[_Site]]:
         """Return the scan, the places that name a group, and the neutral sites apart from them."""
         scan = self._groups.scan(text)
-        hits = [h for h in settle(scan, {}) if h.end <= kept]
+        hits = [h for h in scan.settled() if h.end <= kept]
         taken = sorted((h.start, h.end) for h in scan.hits)
         starts = [start for start, _ in taken]
         ends = list(accumulate((end for _, end in taken), max))  # the furthest end of this one and those before
@@ -152,15 +152,15 @@ class Placebos:
         for hit in self._neutral.scan(text).hits:
             before = bisect_left(starts, hit.end)
             apart = hit.end <= kept and (not before or ends[before - 1] <= hit.start)
-            if apart and (words := self._words.alternatives(hit.terms[0])):
-                free.append(_Site(hit, hit.terms[0], words))
+            if apart and (words := self._words.alternatives(hit.term)):
+                free.append(_Site(hit, hit.term, words))
         return scan, hits, free
 
     def _within(self, hits: Sequence[Hit], attribute: str, standing: frozenset[str]) -> dict[int, _Site]:
         """Return the sites of ``attribute`` where its group has another surface form, by start offset."""
         sites = {}
         for hit in hits:
-            term = hit.terms[0]
+            term = hit.term
             if term.attribute != attribute:
                 continue
             if words := _unlike(self._dictionaries[attribute].alternatives(term), standing):

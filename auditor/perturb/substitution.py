@@ -21,6 +21,7 @@ from auditor.perturb.dictionaries import Dictionary, Term, gendered
 from auditor.perturb.edits import changes_tag, edits_of, misread, overlap, span_of
 from auditor.perturb.matching import Hit, Scan
 from auditor.perturb.persons import Crowd
+from auditor.text.english import Word
 
 _PARTNERS = ("spouse.", "partner.", "wedding.", "betrothed.")
 _HOLDS = frozenset(("his", "her", "my"))
@@ -28,40 +29,30 @@ _POINTS = frozenset(("the", "this", "that"))
 BETWEEN = "/"  # female/male: changes between the two alone
 
 
-class Wanted(Collection[str]):
-    """The groups that changes of one attribute lead to, or from; without any, every change is asked for.
+class Wanted(NamedTuple):
+    """The changes of one attribute that are asked for; without ``entries`` all of them.
 
-    Changes of ``groups`` may have any other end; those of ``pairs`` are made between the two alone, of which the first
-    is the one that changes lead to or from.
+    An entry is a group, which changes lead to or from, or a pair: changes between the two, which lead to the first one
+    or from it.
 
-    >>> wanted = Wanted(["nonbinary"], [("female", "male")])
+    >>> wanted = Wanted((("nonbinary",), ("female", "male")))
     >>> wanted.allows("male", "female"), wanted.allows("male", "trans_male"), wanted.allows("nonbinary", "male")
     (True, False, True)
-    >>> sorted(wanted), wanted.entries
-    (['female', 'nonbinary'], ['female/male', 'nonbinary'])
     """
 
-    def __init__(self, groups: Iterable[str] = (), pairs: Iterable[tuple[str, str]] = ()) -> None:
-        both = tuple(pairs)
-        self._any = frozenset(groups)
-        self._pairs = frozenset(map(frozenset, both))
-        self._named = self._any | {first for first, _ in both}
-        self.entries = sorted({*self._any, *(BETWEEN.join(pair) for pair in both)})
-
-    def __contains__(self, group: object) -> bool:
-        return group in self._named
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._named)
-
-    def __len__(self) -> int:
-        return len(self._named)
+    entries: Sequence[tuple[str, ...]] = ()
 
     def allows(self, source: str, target: str) -> bool:
         """Whether a change from ``source`` to ``target`` is asked for."""
-        return (
-            not self._named or not self._any.isdisjoint((source, target)) or frozenset((source, target)) in self._pairs
-        )
+        return not self.entries or any({source, target}.issuperset(entry) for entry in self.entries)
+
+    def ends(self, swaps: Iterable[Swap]) -> frozenset[str] | None:
+        """Which ends of a change ("from", "to") are groups that are asked for; None where every change is."""
+        if not self.entries:
+            return None
+        groups = {entry[0] for entry in self.entries}
+        ends = ((end, group) for s in swaps for end, group in (("from", s.source.group), ("to", s.group)))
+        return frozenset(end for end, group in ends if group in groups)
 
 
 EVERY = Wanted()
@@ -86,11 +77,16 @@ class Swap(NamedTuple):
     group: str
 
 
-class Plan(NamedTuple):
-    """Terms that change together; ``target`` is the target group, or the two groups that are exchanged."""
+class Choice(NamedTuple):
+    """One way to change one attribute in one text; what follows ``person`` is made for choices that are taken."""
 
-    target: str
+    attribute: str
+    target: str  # the stratum: the target group, or the two groups that are exchanged
     swaps: Sequence[Swap]
+    person: int  # whose words are changed, where each person is changed apart
+    edits: tuple[Edit, ...] = ()  # in order, none over another
+    named: str = ""  # the groups that the text names afterwards
+    ends: frozenset[str] | None = None  # see `Wanted.ends`
 
     @property
     def source(self) -> str:
@@ -98,53 +94,30 @@ class Plan(NamedTuple):
         return self.swaps[0].source.group
 
 
-class Choice(NamedTuple):
-    """One way to change one attribute in one text. ``edits`` are in order and do not overlap."""
-
-    attribute: str
-    target: str  # the stratum: the target group, or the two exchanged groups
-    edits: tuple[Edit, ...]
-    named: str  # the groups that the text names afterwards
-    ends: frozenset[str] | None = None  # "to" and "from" a wanted group; None where no group is wanted
-    person: int = 0  # whose words are changed, where each person is changed apart
-
-
-_Key = tuple[tuple[object, str], ...]  # where each edit of a choice stands, and what it writes
-
-
-def named(groups: set[str], dictionary: Dictionary) -> str:
-    """Return the groups that a text names, joined by "+"; unmarked ones only where no other is named."""
-    info = dictionary.groups
-    marked = {g for g in groups if not info[g].unmarked}
-    implied = {info[g].fallback for g in marked}
-    return "+".join(sorted(marked - implied or marked or groups))
-
-
 class Substitution:
     """Every choice of one dictionary in one text, in a fixed order; edits are made for those that are taken.
 
-    ``crowds`` are the places of its terms, of everybody or of one person after the other; ``passed`` counts what is not
-    offered, by reason. Where ``apart`` holds one person's terms after the other's, the groups of the primary pair are
-    not exchanged, but one person is changed, where that can be done.
+    ``crowds`` are the places of its terms; ``passed`` counts what is not offered, by reason. Where they are everybody's
+    and then one person's after the other's, the groups of the primary pair are not exchanged, but one person is
+    changed, where that can be done.
     """
 
     def __init__(
-        self,
-        scan: Scan,
-        crowds: Sequence[Crowd],
-        dictionary: Dictionary,
-        passed: Counter[str],
-        wanted: Wanted = EVERY,
-        apart: Sequence[Crowd] = (),
+        self, scan: Scan, crowds: Sequence[Crowd], dictionary: Dictionary, passed: Counter[str], wanted: Wanted = EVERY
     ) -> None:
         self._scan, self._dictionary, self._passed, self._wanted = scan, dictionary, passed, wanted
-        self._hits = [hit for crowd in crowds for hit in crowd.own]
-        self._person = {hit.start: n for n, crowd in enumerate(crowds) for hit in crowd.own}
-        self._plans, pair = [plan for crowd in crowds for plan in self._of(crowd)], dictionary.primary
-        if pair is not None and apart:
-            single = [p for crowd in apart for p in self._of(crowd) if p.target in pair and p.source in pair]
+        self._groups = {hit.start: hit.term.group for crowd in crowds for hit in crowd.own}
+        whole = [crowd for crowd in crowds if crowd.words is None]
+        persons = [crowd for crowd in crowds if crowd.words is not None]
+        self._choices = [choice for crowd in whole for choice in self._of(crowd, 0)]
+        pair = dictionary.primary
+        if not whole:
+            self._choices = [choice for number, crowd in enumerate(persons) for choice in self._of(crowd, number)]
+        elif pair is not None:
+            every = (choice for crowd in persons for choice in self._of(crowd, 0))
+            single = [choice for choice in every if {choice.source, choice.target} <= set(pair)]
             exchange = "+".join(sorted(pair)) if single else ""
-            self._plans = single + [plan for plan in self._plans if plan.target != exchange]
+            self._choices = single + [choice for choice in self._choices if choice.target != exchange]
 
     def take(self, limit: int | None, rng: Random) -> list[Choice]:
         """Return up to ``limit`` different choices: of the dictionary's primary pair first, then of all target groups.
@@ -154,25 +127,27 @@ class Substitution:
         is passed over: the dependency invariant cannot keep it, and it would take the place of one that can be
         judged.
         """
-        if limit is None or len(self._plans) <= limit:
-            return self._made(self._plans, limit, {})
-        out: dict[_Key, Choice] = {}
+        out: dict[tuple[object, ...], Choice] = {}
+        if limit is None or len(self._choices) <= limit:
+            return self._made(self._choices, limit, out)
         first = self._primary()
-        marked = any(plan.source in (self._dictionary.primary or ()) for plan in first)
-        left: list[Plan] = []
-        for target in sorted({label for label, _ in first}):
-            own = [plan for plan in first if plan.target == target]
+        marked = any(choice.source in (self._dictionary.primary or ()) for choice in first)
+        left: list[Choice] = []
+        for target in sorted({choice.target for choice in first}):
+            own = [choice for choice in first if choice.target == target]
             rng.shuffle(own)
             waiting = iter(own)
             self._made(waiting, min(limit, len(out) + (max(1, limit // 2) if marked else 1)), out)
             left += waiting
         kept = set(map(id, first))
-        self._made(_spread([plan for plan in self._plans if id(plan) not in kept], rng), limit, out)
+        self._made(_spread([choice for choice in self._choices if id(choice) not in kept], rng), limit, out)
         return self._made(left, limit, out)
 
-    def _made(self, plans: Iterable[Plan], limit: int | None, out: dict[_Key, Choice]) -> list[Choice]:
-        """Add the choices of ``plans`` to ``out`` until it holds ``limit``."""
-        for choice in map(self._choice, plans) if limit is None or len(out) < limit else ():
+    def _made(
+        self, choices: Iterable[Choice], limit: int | None, out: dict[tuple[object, ...], Choice]
+    ) -> list[Choice]:
+        """Make the edits of ``choices``, and add those that differ to ``out`` until it holds ``limit``."""
+        for choice in map(self._edited, choices) if limit is None or len(out) < limit else ():
             key = tuple((e.where, e.target) for e in choice.edits)
             if not key or key in out:
                 continue
@@ -186,32 +161,59 @@ class Substitution:
                 break
         return list(out.values())
 
-    def _primary(self) -> list[Plan]:
-        """The plans between the groups of the primary pair; of a text about neither, those to each of them."""
-        pair = self._dictionary.primary
-        if pair is None or self._wanted:
-            return []
-        to = [plan for plan in self._plans if plan.target in pair]
-        groups = self._dictionary.groups
-        return [plan for plan in to if plan.source in pair] or [plan for plan in to if groups[plan.source].unmarked]
-
-    def _choice(self, plan: Plan) -> Choice:
+    def _edited(self, choice: Choice) -> Choice:
         edits: list[Edit] = []
-        groups = self._dictionary.groups
-        after = {h.start: h.terms[0].group for h in self._hits}
-        for hit, source, word, group in plan.swaps:
-            kind: EditKind = "marking" if groups[source.group].unmarked else "swap"
+        for hit, source, word, group in choice.swaps:
+            kind: EditKind = "marking" if self._dictionary.groups[source.group].unmarked else "swap"
             edits += edits_of(self._scan, hit, source, word, group, kind)
-            after[hit.start] = group
-        edits.sort(key=span_of)
-        return Choice(
-            self._dictionary.attribute,
-            plan.target,
-            tuple(edits),
-            named(set(after.values()), self._dictionary),
-            ends_of(((source.group, group) for _, source, _, group in plan.swaps), self._wanted),
-            self._person[plan.swaps[0].hit.start],
+        after = self._groups | {swap.hit.start: swap.group for swap in choice.swaps}
+        return choice._replace(
+            edits=tuple(sorted(edits, key=span_of)),
+            named=self._dictionary.named(after.values()),
+            ends=self._wanted.ends(choice.swaps),
         )
+
+    def _primary(self) -> list[Choice]:
+        """The choices between the groups of the primary pair; of a text about neither, those to each of them."""
+        pair = self._dictionary.primary
+        if pair is None or self._wanted.entries:
+            return []
+        to = [choice for choice in self._choices if choice.target in pair]
+        groups = self._dictionary.groups
+        return [one for one in to if one.source in pair] or [one for one in to if groups[one.source].unmarked]
+
+    def _of(self, crowd: Crowd, person: int) -> list[Choice]:
+        """Change every term of the source group; exchange the two where the text names the target too."""
+        dictionary, out = self._dictionary, []
+        present = grouped((term.group, (hit, term)) for hit in crowd.own for term in hit.terms)
+        for source in self._sources(crowd, present):
+            for target in self._targets(source, crowd):
+                if target in present and crowd.words is not None:
+                    continue
+                exchange = target in present and not dictionary.groups[source].unmarked
+                if exchange and target < source and source in dictionary.targets:
+                    continue  # the same exchange from the other side
+                members = self._members(present, source)
+                options = [self._options(hit, term, target) for hit, term in members]
+                if exchange:
+                    taken = {hit.start for hit, _ in members}
+                    options += [self._options(h, t, source) for h, t in present[target] if h.start not in taken]
+                if dictionary.raw:
+                    options = [own for own in options if own]
+                leads = any(swap.word.group == swap.group == target for own in options for swap in own)
+                if not leads or not all(options):
+                    self._passed["no counterpart"] += 1
+                    continue
+                label = "+".join(sorted((source, target))) if exchange else target
+                for swaps in _in_turn(options):
+                    if not exchange and self._collapses(crowd, swaps):
+                        self._passed["collapse"] += 1
+                    else:
+                        out.append(Choice(dictionary.attribute, label, swaps, person))
+        return out
+
+    def _options(self, hit: Hit, term: Term, group: str) -> list[Swap]:
+        return [Swap(hit, term, word, group) for word in self._dictionary.counterparts(term, group)]
 
     def _targets(self, source: str, crowd: Crowd) -> Iterator[str]:
         """Yield the target groups of ``source``; another gender's names only where no word names a gender."""
@@ -224,11 +226,10 @@ class Substitution:
                 continue
             if not self._wanted.allows(source, target):
                 self._passed["touches no group that was asked for"] += 1
-                continue
-            if bound and groups[target].agrees != groups[source].agrees:
+            elif bound and groups[target].agrees != groups[source].agrees:
                 self._passed["a word of the text names the gender"] += 1
-                continue
-            yield target
+            else:
+                yield target
 
     def _sources(self, crowd: Crowd, present: Mapping[str, list[tuple[Hit, Term]]]) -> list[str]:
         """The groups whose terms may be changed.
@@ -252,19 +253,12 @@ class Substitution:
 
     def _paired(self, crowd: Crowd) -> bool:
         """Whether a partner's word goes with this person's (his wife): changed alone, it says something else too."""
-        own = crowd.words or frozenset()
-        whose = {h.start: h.start in own for h in (*crowd.own, *crowd.others)}
-        for hit in (*crowd.own, *crowd.others):
-            if not any(t.slot.startswith(_PARTNERS) for t in hit.terms):
-                continue
-            for word in reversed(self._scan.tokens[max(0, hit.token - 3) : hit.token]):
-                if word.key in _HOLDS:
-                    if (word.start in own) != whose[hit.start]:
-                        return True
-                    break
-                if not word.key.isalpha():
-                    break
-        return False
+        words = crowd.words or frozenset()
+        every = (*crowd.own, *crowd.others)
+        whose = {hit.start: hit.start in words for hit in every}
+        partners = (hit for hit in every if any(t.slot.startswith(_PARTNERS) for t in hit.terms))
+        holders = ((hit, self._before(hit, _HOLDS)) for hit in partners)
+        return any(word is not None and (word.start in words) != whose[hit.start] for hit, word in holders)
 
     def _collapses(self, crowd: Crowd, swaps: Sequence[Swap]) -> bool:
         """Whether a word would be written that an unchanged term already is ("the man and the man").
@@ -273,59 +267,25 @@ class Substitution:
         that would then be anybody's (a man met the man).
         """
         moved = {swap.hit.start for swap in swaps}
-        standing = {h.surface.lower() for h in crowd.own if h.start not in moved}
-        if any(swap.word.text.lower() in standing for swap in swaps):
+        unchanged = {h.surface.lower() for h in crowd.own if h.start not in moved}
+        if any(swap.word.text.lower() in unchanged for swap in swaps):
             return True
         return any(
-            word.text.lower() == hit.surface.lower()
-            and not word.slot.startswith("pronoun.")
-            and (self._definite(hit) or self._definite(own))
+            swap.word.text.lower() == hit.surface.lower()
+            and not swap.word.slot.startswith("pronoun.")
+            and any(self._before(one, _POINTS, DETERMINERS) for one in (hit, swap.hit))
             for hit in crowd.others
-            for own, _, word, _ in swaps
+            for swap in swaps
         )
 
-    def _definite(self, hit: Hit) -> bool:
-        """Whether *the* or *this* stands before a term, with at most two words between."""
+    def _before(self, hit: Hit, wanted: frozenset[str], stops: frozenset[str] = frozenset()) -> Word | None:
+        """One of the ``wanted`` words before a term, with at most two words between that do not stop the search."""
         for word in reversed(self._scan.tokens[max(0, hit.token - 3) : hit.token]):
-            if word.key in _POINTS:
-                return True
-            if word.key in DETERMINERS or not word.key.isalpha():
-                return False
-        return False
-
-    def _of(self, crowd: Crowd) -> Iterator[Plan]:
-        """Change every term of the source group; exchange the two where the text names the target too."""
-        dictionary, passed = self._dictionary, self._passed
-        present = grouped((term.group, (hit, term)) for hit in crowd.own for term in hit.terms)
-        for source in self._sources(crowd, present):
-            for target in self._targets(source, crowd):
-                if target in present and crowd.words is not None:
-                    continue
-                exchange = target in present and not dictionary.groups[source].unmarked
-                if exchange and target < source and source in dictionary.targets:
-                    continue  # the same exchange from the other side
-                members = self._members(present, source)
-                lists = [(h, t, dictionary.counterparts(t, target), target) for h, t in members]
-                if exchange:
-                    taken = {h.start for h, _ in members}
-                    back = [(h, t) for h, t in present[target] if h.start not in taken]
-                    lists += [(h, t, dictionary.counterparts(t, source), source) for h, t in back]
-                if dictionary.raw:
-                    lists = [row for row in lists if row[2]]
-                leads = any(w.group == target for _, _, words, g in lists if g == target for w in words)
-                if not leads or not all(words for _, _, words, _ in lists):
-                    passed["no counterpart"] += 1
-                    continue
-                label = "+".join(sorted((source, target))) if exchange else target
-                # Two people do not get one name: Emily and Anne become two others.
-                names = dict.fromkeys(t for _, t, _, _ in lists if t.role == "name")
-                ranks = {name: rank for rank, name in enumerate(names)}
-                for k in range(max(len(words) for _, _, words, _ in lists)):
-                    swaps = [Swap(h, t, words[(k + ranks.get(t, 0)) % len(words)], g) for h, t, words, g in lists]
-                    if not exchange and self._collapses(crowd, swaps):
-                        passed["collapse"] += 1
-                        continue
-                    yield Plan(label, swaps)
+            if word.key in wanted:
+                return word
+            if word.key in stops or not word.key.isalpha():
+                return None
+        return None
 
     def _members(self, present: Mapping[str, list[tuple[Hit, Term]]], source: str) -> list[tuple[Hit, Term]]:
         """Return the terms of a group and those it shares with a marked fallback (a trans woman is "she").
@@ -341,23 +301,22 @@ class Substitution:
         return own if apart else own + shared
 
 
-def _spread(plans: Sequence[Plan], rng: Random) -> Iterator[Plan]:
-    """Yield ``plans`` in random order, one of each target group by turns."""
-    rows = list(grouped((plan.target, plan) for plan in plans).values())
+def _in_turn(options: Sequence[Sequence[Swap]]) -> Iterator[list[Swap]]:
+    """Yield one swap for each term, until each of its words was used; two people do not get one name."""
+    names = dict.fromkeys(own[0].source for own in options if own[0].source.role == "name")
+    ranks = {name: rank for rank, name in enumerate(names)}
+    for k in range(max(map(len, options))):
+        yield [own[(k + ranks.get(own[0].source, 0)) % len(own)] for own in options]
+
+
+def _spread(choices: Sequence[Choice], rng: Random) -> Iterator[Choice]:
+    """Yield ``choices`` in random order, one of each target group by turns."""
+    rows = list(grouped((choice.target, choice) for choice in choices).values())
     rng.shuffle(rows)
     for row in rows:
         if len(row) > 1:
             rng.shuffle(row)
     yield from by_turns(rows)
-
-
-def ends_of(moves: Iterable[tuple[str, str]], wanted: Collection[str]) -> frozenset[str] | None:
-    """Which ends of a choice (source and target group of each move) hold wanted groups; see `Choice`."""
-    if not wanted:
-        return None
-    return frozenset(
-        end for groups in moves for end, group in zip(("from", "to"), groups, strict=True) if group in wanted
-    )
 
 
 def sample(offers: Mapping[str, Substitution], order: int, per_seed: int | None, key: str) -> list[tuple[Choice, ...]]:
@@ -371,34 +330,21 @@ def sample(offers: Mapping[str, Substitution], order: int, per_seed: int | None,
     atomic = {a: taken for a in sorted(offers) if (taken := offers[a].take(per_seed, Random(f"{key}:{a}")))}
 
     def joint(members: tuple[str, ...]) -> Iterator[tuple[Choice, ...]]:
-        return _joint([atomic[a] for a in members], per_seed, Random(f"{key}:{'+'.join(members)}"))
+        fitting = filter(fits, _joint([atomic[a] for a in members], per_seed, Random(f"{key}:{'+'.join(members)}")))
+        return itertools.islice(fitting, per_seed)
 
     return with_parts(atomic, order, joint)
 
 
 def _joint(lists: Sequence[Sequence[Choice]], limit: int | None, rng: Random) -> Iterator[tuple[Choice, ...]]:
-    """Yield combinations of one choice per list whose edits do not overlap, spread over target groups."""
+    """Yield combinations of one choice per list: all, or up to ``limit`` for each set of target groups, by turns."""
     if limit is None:
-        yield from (joint for joint in itertools.product(*lists) if fits(joint))
+        yield from itertools.product(*lists)
         return
     by_target = [grouped((choice.target, choice) for choice in row).values() for row in lists]
     cells = list(itertools.product(*by_target))
     rng.shuffle(cells)
-    waiting = [_draw(cell, limit, rng) for cell in cells]
-    taken = 0
-    while waiting:
-        still = []
-        for cell in waiting:
-            joint = next(cell, None)
-            if joint is None:
-                continue
-            still.append(cell)
-            if fits(joint):
-                yield joint
-                taken += 1
-                if taken == limit:
-                    return
-        waiting = still
+    yield from by_turns([_draw(cell, limit, rng) for cell in cells])
 
 
 def _draw(cell: Sequence[Sequence[Choice]], limit: int, rng: Random) -> Iterator[tuple[Choice, ...]]:
@@ -410,16 +356,14 @@ def _draw(cell: Sequence[Sequence[Choice]], limit: int, rng: Random) -> Iterator
 
 
 def fits(joint: Sequence[Choice]) -> bool:
-    """Whether these choices can be made together: of one person; see `_one_way` and `_apart`."""
-    return len({choice.person for choice in joint}) == 1 and _one_way(joint) and _apart(joint)
+    """Whether choices can be made together.
 
-
-def _one_way(joint: Sequence[Choice]) -> bool:
-    """Whether all choices lead to wanted groups, or all from them: one end then holds these groups together."""
+    They are of one person, they lead all to wanted groups or all from them, and no two of their edits touch the same
+    characters.
+    """
     ends = [choice.ends for choice in joint if choice.ends is not None]
-    return not ends or bool(frozenset.intersection(*ends))
-
-
-def _apart(joint: Sequence[Choice]) -> bool:
-    """Whether no two edits of different choices touch the same characters."""
-    return len(joint) == 1 or not overlap(sorted(span_of(e) for choice in joint for e in choice.edits))
+    return (
+        len({choice.person for choice in joint}) == 1
+        and (not ends or bool(frozenset.intersection(*ends)))
+        and not overlap(sorted(span_of(e) for choice in joint for e in choice.edits))
+    )

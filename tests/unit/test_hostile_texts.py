@@ -12,7 +12,7 @@ from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.types import Edit, SourceText
 from auditor.perturb import dictionaries
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.substitution import Choice, _apart
+from auditor.perturb.substitution import Choice, fits
 
 
 def variants(text: str, attribute: str = "gender") -> set[str]:
@@ -115,7 +115,7 @@ def choice(*spans: tuple[int, int]) -> Choice:
         Edit(attribute="a", kind="swap", source_group="x", target_group="y", source="s", target="t", where=span)
         for span in spans
     )
-    return Choice("a", "y", edits, "y")
+    return Choice("a", "y", (), 0, edits)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def choice(*spans: tuple[int, int]) -> Choice:
 )
 def test_edits_of_two_choices_may_touch_and_not_overlap(other: tuple[int, int], apart: bool) -> None:
     """The one choice changes characters 2 to 4; one that ends or begins inside it cannot be made with it."""
-    assert _apart([choice((2, 5)), choice(other)]) is apart
-    assert _apart([choice(other), choice((2, 5))]) is apart
+    assert fits([choice((2, 5)), choice(other)]) is apart
+    assert fits([choice(other), choice((2, 5))]) is apart
 
 
 def test_two_people_get_two_names() -> None:

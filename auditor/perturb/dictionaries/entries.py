@@ -135,6 +135,13 @@ class Dictionary:
         fallback = self.groups[group].fallback
         return own or (self._by_slot.get((term.slot, fallback), ()) if fallback else ())
 
+    def named(self, groups: Iterable[str]) -> str:
+        """Return the groups that a text names, joined by "+"; unmarked ones only where no other is named."""
+        every = set(groups)
+        marked = {group for group in every if not self.groups[group].unmarked}
+        implied = {self.groups[group].fallback for group in marked}
+        return "+".join(sorted(marked - implied or marked or every))
+
     def alternatives(self, term: Term) -> tuple[Term, ...]:
         """Return other surface forms for the same group in the same slot, for a placebo.
 
