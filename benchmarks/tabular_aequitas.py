@@ -42,6 +42,7 @@ from tabular_subjects import MODELS, Subject, subject
 from auditor.tables.aequitas import run
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult
+from auditor.tables.method_options import AequitasOptions
 
 CELLS = ("census/sex", "census/race", "credit/sex", "credit/age")
 QUICK_CELLS = ("census/sex", "credit/age")
@@ -67,7 +68,7 @@ def literal(what: Subject, seed: int, seconds: float, search: Any = aequitas, **
 def ours(what: Subject, seed: int, limit: Limit | None = None, **options: Any) -> TabularResult:
     """One run without the separate share estimate."""
     evaluator = Evaluator(what.model.predict, what.schema, budget=limit)
-    return run(evaluator, {"trials": 0, **options}, np.random.default_rng(seed))
+    return run(evaluator, AequitasOptions.of({"trials": 0, **options}), np.random.default_rng(seed))
 
 
 def percent(result: TabularResult) -> float:

@@ -40,6 +40,7 @@ from tabular_subjects import Subject, subject
 from auditor.tables.aequitas import run as aequitas
 from auditor.tables.coded import case_keys, uniform
 from auditor.tables.evaluate import Evaluator, Limit
+from auditor.tables.method_options import AequitasOptions, OptionSet, SgOptions
 from auditor.tables.sg import run as sg
 
 CALLS = 500
@@ -56,10 +57,10 @@ def judged(what: Subject, calls: int, rows: Any) -> Outcome:
     return calls, int(evaluator.judge(rows).discriminatory.sum())
 
 
-def searched(method: Callable[..., Any], what: Subject, calls: int, seed: int, **options: Any) -> Outcome:
+def searched(method: Callable[..., Any], what: Subject, calls: int, seed: int, settings: OptionSet) -> Outcome:
     """A search that stops at the limit."""
     evaluator = Evaluator(what.model.predict, what.schema, cache=True, budget=Limit(evaluations=calls))
-    result = method(evaluator, {"data": what.train, **options}, np.random.default_rng(seed))
+    result = method(evaluator, settings, np.random.default_rng(seed), what.train)
     return calls, int(result.counts["discriminatory"])
 
 
@@ -72,8 +73,8 @@ def methods(what: Subject, calls: int, seed: int, seconds: float) -> dict[str, O
         "literal aequitas": (printed.calls, len(printed.found)),
         "themis": judged(what, calls, uniform(what.schema, calls, rng)),
         "given rows": judged(what, calls, rng.permutation(what.train)),
-        "aequitas": searched(aequitas, what, calls, seed, **walk),
-        "sg": searched(sg, what, calls, seed, limit=calls),
+        "aequitas": searched(aequitas, what, calls, seed, AequitasOptions.of(walk)),
+        "sg": searched(sg, what, calls, seed, SgOptions(limit=calls)),
     }  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def throughput(kind: str) -> list[Row]:
     one = subject("census", "sex", kind)
     cases = CASES[kind]
     rows = one.schema.decode(uniform(one.schema, 2 * cases, np.random.default_rng(1)))
-    method_options.LEAST, options = cases, {"max_samples": cases}
+    method_options.LEAST, options = cases, method_options.ThemisOptions(max_samples=cases)
     ours, bare = [], []
     for run in range(RUNS + 1):
         start = time.process_time()
@@ -115,7 +115,7 @@ def memory() -> Row:
     one = subject("census", "sex", "LR")
     peaks = []
     for cases in (500_000, 5_000_000):
-        method_options.LEAST, options = cases, {"max_samples": cases}
+        method_options.LEAST, options = cases, method_options.ThemisOptions(max_samples=cases)
         evaluator = Evaluator(one.model.predict, one.schema)
         themis.run(evaluator, options, np.random.default_rng(7))
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -66,6 +66,9 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--mode": "use --theta to search sets of columns",
     "--columns": "use --protected NAME,NAME",
     "--seed-source": "sg starts from clusters of --data",
+    "--distance": "for numbers give --distance-threshold",
+    "--distance-scale": "use --distance-threshold NUMBER, in the units of the model's numbers",
+    "--profile": "give rows with --data: apparent scores are about them",
 }
 SETTINGS = "audit.toml"
 

@@ -152,13 +152,18 @@ def _refuse_if_nothing_was_answered(loop: Loop) -> None:
 
 
 def run_sync(make: Callable[[], Coroutine[Any, Any, R]]) -> R:
-    """Run a coroutine to its end, also from inside a running event loop (a notebook)."""
+    """Run a coroutine to its end, also from inside a running event loop."""
+    return outside_loop(lambda: asyncio.run(make()))
+
+
+def outside_loop(work: Callable[[], R]) -> R:
+    """Return what ``work`` gives, from a thread of its own where an event loop is running (a notebook)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(make())
+        return work()
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(lambda: asyncio.run(make())).result()
+        return pool.submit(work).result()
 
 
 def plan_record(parts: Parts) -> dict[str, object]:

@@ -218,7 +218,7 @@ def tell_proxies(models: Iterable[Model | None], observe: Observer) -> None:
             observe(Progress(phase="plan", done=0, message=said))
 
 
-def budget_of(plan: Plan) -> Budget:
+def budget_of(plan: SharedPlan) -> Budget:
     """What the limits and prices of ``plan`` come to."""
     names = ("max_calls", "max_cost", "max_seconds", "price_in", "price_out")
     return Budget(**{name: getattr(plan, name) for name in names})

@@ -9,7 +9,6 @@ Retraining (Algorithm 5) is in `auditor.tables.retraining`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -29,8 +28,10 @@ LEVEL = 0.95  # of the interval of the share
 LATTICE_CASES = 20_000  # finds that are asked again for the lattice
 
 
-def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
-    """Search for discriminatory cases and estimate their share.
+def run(
+    evaluator: Evaluator, read: AequitasOptions, rng: np.random.Generator, given: Codes | None = None
+) -> TabularResult:
+    """Search for discriminatory cases from uniform rows, whatever rows are ``given``, and estimate their share.
 
     Examples
     --------
@@ -39,14 +40,13 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
     ...            Column(name="pay", kind="integer", codes=50, ordered=True))
     >>> schema = Schema(columns=columns)
     >>> model = Evaluator(lambda X: (X[:, 1] + 5 * X[:, 0] > 20).astype(int), schema)
-    >>> result = run(model, {"global_n": 50, "local_n": 50}, np.random.default_rng(7))
+    >>> result = run(model, AequitasOptions(global_n=50, local_n=50), np.random.default_rng(7))
     >>> result.counts["discriminatory"], result.scores[0].estimate.value
     (5, 0.1)
     """
     schema = evaluator.schema
     if not len(schema.protected_index):
         raise ConfigError("aequitas needs at least one protected column")
-    read = AequitasOptions.of(options)
     trials, size = read.estimate(schema)
     asked_before, estimate, notes = evaluator.evaluations, None, []
     if trials:
@@ -84,7 +84,7 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
         method="aequitas",
         mode="fully",
         sampling="directed",
-        options=read.record(evaluator.distance),
+        options={**read.model_dump(), "gamma": evaluator.distance.threshold or 0.0},
         counts=counts,
         scores=()
         if estimate is None

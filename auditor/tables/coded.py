@@ -6,22 +6,13 @@ Bins serve searching and sampling, and never stand in for a value that somebody 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core import reading
-from auditor.core.errors import DataFileError, UnknownValue
-from auditor.tables.columns import Codes, Column
-from auditor.tables.csv_table import read_table
+from auditor.tables.columns import Codes
 from auditor.tables.row_schema import Schema
-
-_RANGE = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|to|\.\.)\s*(-?\d+(?:\.\d+)?)\s*")
-
 
 Keys = NDArray[np.generic]  # int64, or void of fixed width
 
@@ -142,62 +133,3 @@ def enumerate_rows(schema: Schema, columns: NDArray[np.intp] | None = None, *, c
         for j in range(len(index) - 1, -1, -1):
             rest, rows[:, index[j]] = np.divmod(rest, cards[j])
         yield rows
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Profile:
-    """A distribution over rows."""
-
-    name: str  # for reports
-    # probability of each code, for the columns that are not uniform
-    weights: Mapping[int, NDArray[np.float64]]
-    rows: Codes | None = None  # rows to draw from instead, as they are
-
-    def sample(self, schema: Schema, n: int, rng: np.random.Generator) -> Codes:
-        """Draw independent rows, shape (n, d)."""
-        if self.rows is not None:
-            return self.rows[rng.integers(0, len(self.rows), n)]
-        out = uniform(schema, n, rng)
-        for j, weight in self.weights.items():
-            out[:, j] = np.searchsorted(np.cumsum(weight)[:-1], rng.random(n), side="right")
-        return out
-
-
-def load_profile(path: str | Path, schema: Schema) -> tuple[Schema, Profile]:
-    """Read a profile, and the schema in which its rows are codes."""
-    path = Path(path)
-    if path.suffix not in (".yaml", ".yml"):
-        schema, rows = schema.with_rows(read_table(path), where=str(path))
-        return schema, Profile(name=path.name, weights={}, rows=rows)
-    value = reading.load_yaml(path)
-    if not isinstance(value, dict) or not value:
-        raise DataFileError(f"{path}: expected columns with weights of values, e.g. `sex: {{Female: 1, Male: 2}}`")
-    weights = {}
-    for name, entry in value.items():
-        j = schema.index_of(str(name), f"{path}:")
-        weights[j] = _weights(schema.columns[j], entry, path)
-    return schema, Profile(name=path.name, weights=weights)
-
-
-def _weights(column: Column, entry: object, path: Path) -> NDArray[np.float64]:
-    where = f"{path}, column {column.name!r}"
-    if not isinstance(entry, dict) or not all(
-        isinstance(w, int | float) and not isinstance(w, bool) and 0 <= w < float("inf") for w in entry.values()
-    ):
-        raise DataFileError(f"{where}: expected values with weights of at least 0")
-    weight = np.zeros(column.codes)
-    for value, share in entry.items():
-        code = column.code_of(value)
-        match = _RANGE.fullmatch(str(value)) if code is None else None
-        if match and column.numeric:
-            raw = np.array(column.raw_values(), dtype=float)
-            inside = (raw >= float(match[1])) & (raw <= float(match[2]))
-            if inside.any():
-                weight[inside] += share / inside.sum()
-                continue
-        if code is None:
-            raise UnknownValue(f"{where}:", str(value), "value", map(str, column.raw_values()[:1_000]))
-        weight[code] += share
-    if not weight.sum() > 0:
-        raise DataFileError(f"{where}: all weights are 0")
-    return np.asarray(weight / weight.sum())

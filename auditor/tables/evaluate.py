@@ -16,7 +16,7 @@ from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
 from auditor.tables.coded import row_keys
 from auditor.tables.columns import Codes, Mask
-from auditor.tables.distance import EXACT, Distance, Labels
+from auditor.tables.distance import LABELS, RESOLUTION, Distance, Labels
 from auditor.tables.row_schema import Asked, Schema
 
 NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
@@ -83,7 +83,7 @@ class Evaluator:
         budget: Limit | None = None,
         batch: int = 65536,
         frame: bool = False,
-        distance: Distance = EXACT,
+        distance: Distance = LABELS,
         left: Callable[[], int | None] | None = None,
         keep: bool = False,
         watch: Callable[[int], None] | None = None,
@@ -137,8 +137,8 @@ class Evaluator:
         """How a label code is written in reports."""
         if label == NOT_JUDGED:
             return "not judged"
-        if self.distance.kind == "absolute":
-            return f"{self.distance.value(label):g}"
+        if self.distance.numeric:
+            return f"{label * RESOLUTION:g}"
         return next((name for name, code in self._names.items() if code == label), str(int(label)))
 
     def label_code(self, value: Raw) -> int:
@@ -216,11 +216,11 @@ class Evaluator:
         return self._judged(labels, possible, labels != NOT_JUDGED if self.not_judged else None)
 
     def _judged(self, labels: Labels, possible: Mask, known: Mask | None) -> Judged:
-        everywhere = real = self.distance.differ(labels, known, self.label_name)
+        everywhere = real = self.distance.differ(labels, known)
         if known is not None:
             possible = possible & known
         if self.schema.constraints:
-            real = self.distance.differ(labels, possible, self.label_name)
+            real = self.distance.differ(labels, possible)
         return Judged(labels=labels, possible=possible, discriminatory=real, off_manifold=everywhere & ~real)
 
     def discriminatory(self, codes: Codes) -> Mask:
@@ -252,11 +252,11 @@ class Evaluator:
 
         Impossible cells, and cells without a label, are left out.
         """
-        return self.distance.differ(labels, self._known(labels, possible), self.label_name)
+        return self.distance.differ(labels, self._known(labels, possible))
 
     def each(self, labels: Labels, possible: Mask | None = None) -> Mask:
         """Which cells of a grid differ from some other cell of their row, shape (n, m); see `Distance.each`."""
-        return self.distance.each(labels, self._known(labels, possible), self.label_name)
+        return self.distance.each(labels, self._known(labels, possible))
 
     def _known(self, labels: Labels, possible: Mask | None) -> Mask | None:
         if not self.not_judged:
@@ -317,7 +317,7 @@ class Evaluator:
                 codes[~lacking] = self._to_codes(np.array(answers[~lacking].tolist()))
             self.not_judged += int(lacking.sum())
             return codes
-        if self.distance.kind == "absolute":
+        if self.distance.numeric:
             return self.distance.codes(answers)
         if answers.dtype.kind in "iub" and not self._names:
             return answers.astype(np.int64)
@@ -329,7 +329,7 @@ class Evaluator:
                 return whole
             raise ConfigError(
                 "the model returns numbers that are not whole, so equality says little: "
-                "give --distance absolute and --distance-threshold"
+                "give --distance-threshold NUMBER: outputs more than that apart differ"
             )
         distinct, inverse = np.unique(answers.astype(str), return_inverse=True)
         codes = np.array([self._first(str(name)) for name in distinct])

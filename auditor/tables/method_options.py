@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from auditor.core.errors import ConfigError
-from auditor.tables.coded import Profile, uniform
-from auditor.tables.columns import Codes
-from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.row_schema import ENUMERABLE, Schema
 from auditor.tables.tabular_plan import REMOVED
@@ -29,8 +25,6 @@ FEWEST = 100  # rows below which a separate estimate is not worth its calls
 LEAST_CASES = 100  # of the share, however many combinations there are
 EXACT_METHOD = "enumeration of the whole domain"
 NOTE = "not valid after stopping: with no change among the first rows the margin is 0"  # of the paper's own rule
-FILES = ("data", "profile")  # given rows and a distribution of rows: handed to a method beside its options
-Sampler = Callable[[int], Codes]
 
 
 class OptionSet(BaseModel):
@@ -51,7 +45,7 @@ class OptionSet(BaseModel):
             An option is unknown, of the wrong kind or out of range.
         """
         known = cls.model_fields
-        chosen = {k: v for k, v in options.items() if v is not None and k not in FILES}
+        chosen = {k: v for k, v in options.items() if v is not None}
         if gone := sorted(chosen.keys() & REMOVED.keys()):
             raise ConfigError(f"The option {gone[0]} of --method {cls.method} was removed in 0.3; {REMOVED[gone[0]]}.")
         try:
@@ -97,24 +91,11 @@ class ThemisOptions(OptionSet):
         return LEAST_OF_PAPER if self.protocol == "themis" else LEAST
 
 
-def profile_of(files: Mapping[str, object]) -> Profile | None:
-    """The distribution of rows that was given; None: the uniform one."""
-    profile = files.get("profile")
-    return profile if isinstance(profile, Profile) else None
-
-
-def walks(evaluator: Evaluator, settings: ThemisOptions, profile: Profile | None) -> bool:
+def walks(evaluator: Evaluator, settings: ThemisOptions) -> bool:
     """Whether the whole domain is walked through: it is small, the model is quick, and no sample was asked for."""
     size, left = evaluator.schema.size, evaluator.remaining
     fits = size <= ENUMERABLE and (left is None or size <= left)
-    return fits and profile is None and settings.max_samples is None and not evaluator.slow
-
-
-def sampler(schema: Schema, profile: Profile | None, rng: np.random.Generator) -> Sampler:
-    """Where rows come from: the profile, or the uniform distribution over the domain."""
-    if profile is None:
-        return lambda n: uniform(schema, n, rng)
-    return lambda n: profile.sample(schema, n, rng)
+    return fits and settings.max_samples is None and not evaluator.slow
 
 
 class AequitasOptions(OptionSet):
@@ -138,11 +119,6 @@ class AequitasOptions(OptionSet):
         cases = max(LEAST_CASES, ESTIMATE_ROWS // math.prod(schema.cards[schema.protected_index].tolist()))
         size = min(TRIAL_SIZE, cases)
         return min(TRIALS, cases // size), size
-
-    def record(self, distance: Distance) -> dict[str, object]:
-        """Every option with its value, and the threshold γ that the distance stands for."""
-        gamma = distance.threshold * distance.scale if distance.kind == "absolute" else 0.0
-        return {**self.model_dump(), "gamma": gamma}
 
 
 class SgOptions(OptionSet):

@@ -20,7 +20,6 @@ from auditor.tables.method_options import (
     AequitasOptions,
     SgOptions,
     ThemisOptions,
-    profile_of,
     walks,
 )
 from auditor.tables.tabular_plan import TabularPlan
@@ -47,12 +46,11 @@ def expected(opened: Opened) -> ExpectedRows:
 
     Where the model is not declared to repeat itself, no effect is promised.
     """
-    plan, evaluator, rows, options = opened.plan, opened.evaluator, len(opened.rows), opened.read
+    plan, evaluator, rows, options = opened.plan, opened.evaluator, len(opened.rows), opened.options
     schema = opened.schema
     combos = len(schema.combos) if len(schema.protected_index) else 1
     if isinstance(options, ThemisOptions):
-        profile = profile_of(opened.options)
-        walked = options.protocol != "themis" and walks(evaluator, options, profile)
+        walked = options.protocol != "themis" and walks(evaluator, options)
         made = (_themis if options.theta is None else _search)(evaluator, rows, options, combos, walked)
     elif isinstance(options, AequitasOptions):
         made = _aequitas(evaluator, options, combos)

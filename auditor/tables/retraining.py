@@ -36,9 +36,10 @@ from auditor.tables.columns import LACKING, Codes
 from auditor.tables.csv_table import read_table
 from auditor.tables.evaluate import Evaluator, Judged
 from auditor.tables.finds import arrays
+from auditor.tables.method_options import AequitasOptions
 from auditor.tables.row_schema import Asked, Schema, cross, load_schema
 
-SEARCH: Mapping[str, object] = {"local_n": 200, "generated": 12_000}
+SEARCH = AequitasOptions(trials=0, local_n=200, generated=12_000)
 LIMIT = 100.0  # per cent of the training data
 HELD_OUT = 0.25  # share of the rows kept for the accuracies
 MODEL, VOTE = "model", "classifiers"  # where a label comes from
@@ -64,7 +65,7 @@ def retrain(
     labels: NDArray[np.generic],
     rng: np.random.Generator,
     *,
-    search: Mapping[str, object] | None = None,
+    search: AequitasOptions = SEARCH,
     patience: int = 1,
     sample: int = 50_000,
     frame: bool = False,
@@ -77,8 +78,6 @@ def retrain(
         Anything that `sklearn.base.clone` takes; whether it is fitted does not matter.
     rows : array of int32, shape (n, d)
         Of the data; trained on as `Schema.decode` gives them.
-    search : mapping, optional
-        Options of `auditor.tables.aequitas.run`; default: ``local_n=200`` and 12,000 generated cases.
     patience : int
         How many portions in a row may fail to lower the share before it ends; the paper's 1.
     sample : int
@@ -102,8 +101,7 @@ def retrain(
     train, test = rows[at], rows[at_test]
     study = _Study(schema, train, y, frame, estimator, rng, uniform(schema, sample, rng))
     before = study.fit(train, y)
-    options = {"trials": 0, **(SEARCH if search is None else search)}
-    cases = run(study.evaluator(before), options, rng).finds
+    cases = run(study.evaluator(before), search, rng).finds
     assert cases is not None
     portions, model, stopped = _rounds(study, before, cases, patience)
     fresh = uniform(schema, sample, rng)

@@ -1,17 +1,11 @@
-"""A language model or a server that decides on table rows: row → prompt → async client → label.
-
-Tabular search is synchronous and asks for batches; the client is asynchronous. It lives in an event loop on a
-thread of its own, and `RowClient.predict` hands it one batch at a time.
-"""
+"""A language model or a server that decides on table rows: row → prompt → client → label."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +15,22 @@ from auditor.core.protocols import Model, Observer
 from auditor.core.types import Answer, Case, Progress, Prompt, Request, Response, Sampling, Variant, digest, id_of
 from auditor.models.adapter import scalar
 from auditor.models.attempts import Key, unanswered
-from auditor.models.budget import BOOK, Budget
+from auditor.models.budget import BOOK
 from auditor.models.client import Client, definitive
 from auditor.models.reply_cache import Cache
 from auditor.models.row_models import TableModel
+from auditor.run.preparation import budget_of
 from auditor.store.folder import RunFolder
-from auditor.tasks import kinds
-from auditor.tasks.answers import Style
+from auditor.tables.row_schema import Schema
+from auditor.tables.tabular_plan import TabularPlan
 from auditor.tasks.task import Task
 
 BARE = "bare"  # the format name of an input that is sent as it is
-STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")
-T = TypeVar("T")
-Spell = Callable[[Sequence[str], Sequence[object]], str]  # columns and a row → the text that is sent
+STATUSES = ("ok", "unparsed", "refused", "filtered", "failed", "divided")  # divided: replicates without a majority
+
+
+def silent(event: Progress) -> None:
+    """Observe nothing."""
 
 
 def row_text(columns: Sequence[str], row: Sequence[object]) -> str:
@@ -66,40 +63,12 @@ def row_json(columns: Sequence[str], row: Sequence[object]) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-class RowDecision:
-    """What stands in for a task where the server itself decides: any label it returns is one."""
-
-    name = "http"
-    kind = kinds.of("decision")
-    labels = ("any",)
-    formats: tuple[str, ...] = ()
-    default_format = "bare"
-    sha256 = ""
-
-    def bare(self, text: str) -> Prompt:
-        """The row as it is sent."""
-        return Prompt(format="bare", text=text)
-
-    def render(self, text: str, format: str) -> Prompt:
-        """As `bare`; there are no formats."""
-        return self.bare(text)
-
-    def read(self, output: str, style: Style = "chat", format: str | None = None) -> Answer:
-        """The decision as the label."""
-        if not output.strip():
-            return Answer(status="unparsed", reason="an empty decision")
-        return Answer(status="ok", value=output)
-
-
 class RowClient:
-    """Asks a model about rows through a task's prompts.
+    """Asks a model about rows, one prompt each, through the client with its cache, budget and journal.
 
-    Each row is journaled in ``folder`` as an input without edits, with its answers. The answers of a folder that goes
-    on are not asked again; they are charged to ``budget`` at once, so that a resumed run keeps the limits of the whole
-    run. ``per_case`` is how many rows one case needs: a limit that leaves fewer is reached. A row's label is the
-    answer of more than half of its replicates. ``rows`` counts rows by what came of them (`STATUSES`; divided:
-    replicates without a majority); all but ok are not judged. ``answers`` and ``asked`` hold every answer and every
-    row, by prompt.
+    A row's label is the answer of more than half of its replicates; ``rows`` counts rows by status. Without a task a
+    server decides itself, and any label that it returns is one. The answers in ``folder`` are not asked again, and
+    count towards the limits of the whole run. ``answers`` and ``asked`` have every answer and every row, by prompt.
 
     Raises
     ------
@@ -110,67 +79,55 @@ class RowClient:
     def __init__(
         self,
         model: Model,
-        task: Task | RowDecision,
-        columns: Sequence[str],
+        task: Task | None,
+        schema: Schema,
+        plan: TabularPlan,
         *,
-        budget: Budget,
-        suite: str = "",
-        sampling: Sampling = "iid",
         folder: RunFolder | None = None,
-        per_case: int = 1,
-        cache: Cache | None = None,
-        format: str | None = None,
-        replicates: int = 1,
-        concurrency: int = 16,
-        spell: Spell = row_text,
-        observe: Observer | None = None,
+        tell: Observer = silent,
     ) -> None:
-        if not task.kind.one_label:
+        if task is not None and not task.kind.one_label:
             raise ConfigError(
                 f"task {task.name!r} is of kind {task.kind}; rows need a task with one label per answer, "
                 f"such as lending or income"
             )
-        if format is not None and format not in task.formats:
-            raise ConfigError(f"task {task.name!r} has no prompt format {format!r}; formats: {', '.join(task.formats)}")
-        self.model, self.task, self.columns = model, task, tuple(columns)
-        self.budget, self.replicates, self.folder = budget, replicates, folder
-        self.format = BARE if model.style == "text" else format or task.default_format
+        if task is not None and plan.prompt_format not in (None, *task.formats):
+            raise ConfigError(
+                f"task {task.name!r} has no prompt format {plan.prompt_format!r}; formats: {', '.join(task.formats)}"
+            )
+        self.model, self.task, self.schema, self.plan, self._tell = model, task, schema, plan, tell
+        self.format = BARE if task is None or model.style == "text" else plan.prompt_format or task.default_format
         self.rows: Counter[str] = Counter()
         self.reported: set[str] = set()
         self.asked: dict[str, Mapping[str, object]] = {}
-        self._suite, self._sampling = suite, sampling
-        self._per_case, self._spell, self._observe = per_case, spell, observe or (lambda event: None)
         known = [] if folder is None else [r for r in folder.responses() if definitive(r)]
         self.answers: dict[Key, Response] = {(r.prompt_sha256, r.replicate): r for r in known}
         self._known = {key for key, r in self.answers.items() if not r.cached}
-        self._used = set[Key]()
-        self._paid, self._lost = len(self._known), 0
-        budget.charge(calls=self._paid, usd=sum(self.answers[key].cost_usd or 0.0 for key in self._known))
-        # The limit that the run began with: `left` says what it said then, until that limit is reached, so that the
-        # search takes the same way again.
-        self._first: int | None = None
+        self._used = set[Key]()  # answers that were paid for and that the search has asked for
+        self._first_limit = None if folder is None else folder.plan.get("max_calls")
+        self.budget = budget_of(plan)
+        self.budget.charge(calls=len(self._known), usd=sum(self.answers[k].cost_usd or 0.0 for k in self._known))
+        self.folder: RunFolder | None = None
         if folder is not None:
-            self._first = folder.plan.get("max_calls")
-            budget.keep(folder.path / BOOK)
-            self._lost = budget.calls - self._paid  # calls of an earlier process without an answer in the journal
+            self.journal(folder)
+        self._cache = Cache() if plan.cache and model.cacheable else None
+        if self._cache is not None:
+            self._cache.tell(lambda said: tell(Progress(phase="cache", done=0, message=said)))
         self.client = Client(
             model,
-            cache=cache,
-            budget=budget,
-            concurrency=concurrency,
+            cache=self._cache,
+            budget=self.budget,
+            concurrency=plan.concurrency,
             answered=self.answers,
             on_response=self._heard,
             remember=False,
-            keep=lambda text, format: self.read(text, format).status == "ok",
-            give_up=bool(task.sha256),
+            keep=lambda text, format: self._read(text, format).status == "ok",
+            give_up=task is not None,
         )
-        self._cache = cache if model.cacheable else None
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="row-client", daemon=True)
-        self._thread.start()
+        self._runner = asyncio.Runner()
 
     def journal(self, folder: RunFolder) -> None:
-        """Keep rows, answers and what is spent in the folder of a new run."""
+        """Keep rows, answers and what is spent in the folder of a run."""
         self.folder = folder
         self.budget.keep(folder.path / BOOK)
 
@@ -179,7 +136,7 @@ class RowClient:
         if self.folder is not None:
             self.folder.add_response(response)
         counts = self.client.counts
-        self._observe(
+        self._tell(
             Progress(
                 phase="ask",
                 model=self.model.name,
@@ -199,49 +156,38 @@ class RowClient:
             "tokens_out": sum(usage.tokens_out for usage in paid),
         }
 
-    def read(self, output: str, format: str) -> Answer:
-        """What an answer says."""
-        return self.task.read(output, self.model.style, format)
-
     def left(self) -> int | None:
-        """How many further rows the limit on calls allows, not counting those that are known; None: no limit."""
-        if self.budget.max_calls is None:
+        """Return how many further rows the limit on calls allows; None without a limit.
+
+        While a resumed search asks what it asked before, it is told what it was told then, and takes the same way.
+        """
+        limit, k, unused = self.plan.max_calls, self.plan.replicates, len(self._known - self._used)
+        if limit is None:
             return None
-        spent = self.budget.calls - self._paid + len(self._used)
-        if self._first is not None:
-            lost = self._lost if len(self._used) < self._paid else 0  # unknown while the earlier way was taken
-            before = (self._first - spent + lost) // self.replicates
-            if before >= self._per_case:
-                return before
-        return max(0, self.budget.max_calls - spent) // self.replicates
+        before = (self._first_limit - len(self._used)) // k if unused and self._first_limit is not None else 0
+        if before >= len(self.schema.combos):
+            return before
+        return (max(0, limit - self.budget.calls) + unused) // k
 
     def predict(self, rows: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Labels of rows, shape (n,), dtype object; None where the model gave none.
+        """Return labels of rows, shape (n,), dtype object; None where the model gave none.
 
         Raises
         ------
         BudgetExceeded, UserError
-            Not all rows were answered: a limit, or the server was lost. It answered nothing at all.
+            A limit was reached or the server was lost; it answered nothing at all.
         """
-        cases, prompts = list[Case](), list[tuple[str, Prompt]]()
-        for row in rows.tolist():
-            text = self._spell(self.columns, row)
-            prompt = self.task.bare(text) if self.format == BARE else self.task.render(text, self.format)
-            case, values = id_of("r", text), {c: scalar(v) for c, v in zip(self.columns, row, strict=True)}
-            original = Variant(id=f"{case}.o", input=values)
-            cases.append(Case(id=case, suite=self._suite, original=original, variants=(), sampling=self._sampling))
-            prompts.append((original.id, prompt))
-            self.asked[prompt.sha256] = values
+        cases, prompts = zip(*map(self._case, rows.tolist()), strict=True)
         if self.folder is not None:
             self.folder.add_cases((case, {}, None) for case in cases)
-            self.folder.add_prompts(prompts)
+            self.folder.add_prompts((case.original.id, prompt) for case, prompt in zip(cases, prompts, strict=True))
         requests = [
-            Request(prompt=prompt, replicate=k, variant_id=name)
-            for name, prompt in prompts
-            for k in range(self.replicates)
+            Request(prompt=prompt, replicate=k, variant_id=case.original.id)
+            for case, prompt in zip(cases, prompts, strict=True)
+            for k in range(self.plan.replicates)
         ]
-        self._used |= {(r.prompt.sha256, r.replicate) for r in requests} & self._known  # counted as used, once
-        responses = self._do(self.client.ask(requests))
+        responses = self._runner.run(self.client.ask(requests))
+        self._used |= {(r.prompt_sha256, r.replicate) for r in responses if not r.cached}
         stopped = self.client.stopped
         if stopped is not None and any(r.output is None for r in responses):
             counts = self.client.counts
@@ -249,29 +195,74 @@ class RowClient:
                 raise UserError(f"{self.model.name} answered nothing: {stopped}")
             raise BudgetExceeded(str(stopped))
         result = np.empty(len(rows), dtype=object)
-        k = self.replicates
+        k = self.plan.replicates
         result[:] = [self._label(responses[i : i + k]) for i in range(0, len(responses), k)]
         return result
 
+    def _case(self, row: Sequence[object]) -> tuple[Case, Prompt]:
+        """A row as an input without edits, and its prompt."""
+        columns, task = self.schema.names, self.task
+        text = row_json(columns, row) if task is None else row_text(columns, row)
+        if task is None:
+            prompt = Prompt(format=BARE, text=text)
+        else:
+            prompt = task.bare(text) if self.format == BARE else task.render(text, self.format)
+        values = {c: scalar(v) for c, v in zip(columns, row, strict=True)}
+        self.asked[prompt.sha256] = values
+        name = id_of("r", text)
+        original = Variant(id=f"{name}.o", input=values)
+        sampling: Sampling = "iid" if self.plan.method == "themis" else "directed"
+        suite = f"tabular.{self.plan.method}"
+        return Case(id=name, suite=suite, original=original, variants=(), sampling=sampling), prompt
+
+    def _read(self, output: str, format: str) -> Answer:
+        if self.task is not None:
+            return self.task.read(output, self.model.style, format)
+        return Answer(status="ok", value=output) if output.strip() else Answer(status="unparsed", reason="empty")
+
+    def _answer(self, response: Response) -> Answer:
+        if response.output is None:
+            return unanswered(response.error or "")
+        answer = self._read(response.output, response.format)
+        one_label = answer.status != "ok" or isinstance(answer.value, str)
+        return answer if one_label else Answer(status="unparsed", reason="several labels")
+
+    def _label(self, responses: Sequence[Response]) -> str | None:
+        """The answer of more than half of the replicates; None, counted by its reason, without one."""
+        self.reported |= {r.model_reported for r in responses if r.model_reported}
+        answers = [self._answer(r) for r in responses]
+        for label, n in Counter(str(a.value) for a in answers if a.status == "ok").most_common(1):
+            if 2 * n > len(responses):
+                self.rows["ok"] += 1
+                return label
+        lost = Counter(a.status for a in answers if a.status != "ok")
+        self.rows[lost.most_common(1)[0][0] if lost else "divided"] += 1
+        return None
+
+    def repeated(self) -> list[tuple[Mapping[str, object], list[str | None]]]:
+        """Return every row that was asked with the label of each replicate; None where there is none."""
+
+        def label(response: Response | None) -> str | None:
+            answer = None if response is None else self._answer(response)
+            return str(answer.value) if answer is not None and answer.status == "ok" else None
+
+        times = range(self.plan.replicates)
+        return [(row, [label(self.answers.get((sha, k))) for k in times]) for sha, row in self.asked.items()]
+
     def statuses(self) -> dict[str, int]:
-        """Rows by what came of them."""
+        """Return rows by status."""
         return {status: self.rows[status] for status in STATUSES}
 
     def close(self) -> None:
-        """Release adapter, cache and thread; what is under way is cancelled. Closing twice does nothing."""
-        if self._loop.is_closed():
-            return
+        """Release adapter and cache; what is under way is cancelled."""
         try:
-            self._do(self._end())
+            self._runner.run(self._end())
         finally:
             self.budget.close()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+            self._runner.close()
 
     async def _end(self) -> None:
-        me = asyncio.current_task()
-        under_way = [task for task in asyncio.all_tasks() if task is not me]
+        under_way = asyncio.all_tasks() - {asyncio.current_task()}
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
@@ -279,45 +270,21 @@ class RowClient:
         if self._cache is not None:
             self._cache.close()
 
-    def _do(self, coroutine: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+    def table_model(self) -> TableModel:
+        """Return the client as a model of rows. Labels of a server that are all numbers become numbers."""
+        fingerprint, predict = self.model.fingerprint, self.predict
+        if self.task is not None:
+            fingerprint += f"; task {self.task.name} {digest(self.task.sha256, size=8)}"
+        else:
+            predict = self._decisions
+        return TableModel(name=self.model.name, predict=predict, fingerprint=fingerprint, slow=True, close=self.close)
 
-    def _label(self, responses: Sequence[Response]) -> str | None:
-        """The answer of more than half of the replicates; None, counted by its reason, without one."""
-        votes, lost = Counter[str](), Counter[str]()
-        for response in responses:
-            if response.model_reported:
-                self.reported.add(response.model_reported)
-            if response.output is None:
-                lost[unanswered(response.error or "").status] += 1
-                continue
-            answer = self.read(response.output, response.format)
-            if answer.status == "ok" and isinstance(answer.value, str):
-                votes[answer.value] += 1
-            else:
-                lost[answer.status if answer.status != "ok" else "unparsed"] += 1
-        for label, n in votes.most_common(1):
-            if 2 * n > len(responses):
-                self.rows["ok"] += 1
-                return label
-        self.rows[lost.most_common(1)[0][0] if lost else "divided"] += 1
-        return None
+    def _decisions(self, rows: NDArray[np.generic]) -> NDArray[np.generic]:
+        return as_numbers(self.predict(rows))
 
 
-def predict_from_client(asked: RowClient) -> TableModel:
-    """A language model behind a row-to-prompt task, or a server, as a model of rows.
-
-    Rows that got no label (unparsed, refused, failed, no majority) come back as None. A server's labels that are
-    all numbers come back as numbers.
-    """
-    fingerprint, predict = asked.model.fingerprint, lambda rows: _as_numbers(asked.predict(rows))
-    if asked.task.sha256:
-        fingerprint += f"; task {asked.task.name} {digest(asked.task.sha256, size=8)}"
-        predict = asked.predict
-    return TableModel(name=asked.model.name, predict=predict, fingerprint=fingerprint, slow=True, close=asked.close)
-
-
-def _as_numbers(labels: NDArray[np.generic]) -> NDArray[np.generic]:
+def as_numbers(labels: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Return labels as numbers where all of them are."""
     for kind in (int, float):
         try:
             numbers = [None if label is None else kind(label) for label in labels.tolist()]

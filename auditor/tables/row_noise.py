@@ -5,20 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.shown import plural
-from auditor.core.types import Estimate, Finding, Response
+from auditor.core.types import Estimate, Finding
 from auditor.measure.intervals import korn_graubard
 from auditor.measure.p_values import holm
 from auditor.tables.row_schema import Schema
-
-if TYPE_CHECKING:
-    from auditor.tables.row_client import RowClient
-
 
 LEVEL = 0.05
 CASES = 1_000  # that the test looks at
@@ -76,34 +72,34 @@ class Dealt(NamedTuple):
 
 
 def measure(
-    asked: RowClient, schema: Schema, sets: Iterable[tuple[str, ...]], seed: int, *, complete: bool = True
+    read: Sequence[tuple[Mapping[str, object], Sequence[str | None]]],
+    schema: Schema,
+    sets: Iterable[tuple[str, ...]],
+    seed: int,
+    *,
+    complete: bool = True,
 ) -> Noise:
-    """The noise of repeated answers, and the tests of labels against it; nothing with one answer a row.
+    """Return the noise of repeated answers, and the test of each set of protected columns against it.
 
-    ``sets`` are protected columns that are tested together, beside all of them. Dealt are blocks of rows that differ
-    in these columns alone, where every row of a block was asked. Nothing is tested unless the search was ``complete``:
-    asked about all rows of a case, whatever the answers were.
+    ``read`` are rows with the label of each replicate. Blocks of rows that differ in the columns of a set alone are
+    dealt anew, where every row of a block was asked. Nothing is tested unless the search was ``complete``: asked about
+    all rows of a case, whatever the answers were.
     """
-    k = asked.replicates
-    if k < 2:
-        return Noise(same_row=None)
-    names: dict[str, int] = {}
-    read = [
-        (row, [_label(asked.answers.get((sha, i)), asked, names) for i in range(k)]) for sha, row in asked.asked.items()
-    ]
     unlike: dict[tuple[object, ...], list[bool]] = defaultdict(list)
     for row, labels in read:
-        if min(labels) >= 0:
+        if None not in labels:
             unlike[_without(row, schema.protected)].append(len(set(labels)) > 1)
     rows_of = unlike.values()
     same_row = korn_graubard([sum(rows) for rows in rows_of], [len(rows) for rows in rows_of]) if rows_of else None
     if not complete:
         return Noise(same_row=same_row, reason=STOPPED)
+    names = sorted({label for _, labels in read for label in labels if label is not None})
+    codes = {label: code for code, label in enumerate(names)} | {None: -1}
     p_values: dict[tuple[str, ...], tuple[float, int]] = {}
     for number, columns in enumerate(dict.fromkeys([tuple(schema.protected), *sets])):
         blocks: dict[tuple[object, ...], list[list[int]]] = defaultdict(list)
         for row, labels in read:
-            blocks[_without(row, columns)].append(labels)
+            blocks[_without(row, columns)].append([codes[label] for label in labels])
         size = len(schema.combos_of([schema.index_of(name) for name in columns]))
         if grids := [block for block in blocks.values() if len(block) == size][:CASES]:
             array = np.array(grids).reshape(len(grids), -1)
@@ -120,15 +116,6 @@ def measure(
 
 def _without(row: Mapping[str, object], columns: Collection[str]) -> tuple[object, ...]:
     return tuple(value for name, value in row.items() if name not in columns)
-
-
-def _label(response: Response | None, asked: RowClient, names: dict[str, int]) -> int:
-    if response is None or response.output is None:
-        return -1
-    answer = asked.read(response.output, response.format)
-    if answer.status != "ok" or not isinstance(answer.value, str):
-        return -1
-    return names.setdefault(answer.value, len(names))
 
 
 def permuted(answers: NDArray[np.int_], combos: int, labels: int, rng: np.random.Generator) -> float:

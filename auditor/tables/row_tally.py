@@ -62,7 +62,7 @@ class Tally:
             undecided = (judged != possible).any(axis=1) & ~evaluator.differ(labels, possible)
             possible = np.asarray(judged & ~undecided[:, None])
         own = None
-        if weigh != "cells" and (constrained or weigh == "given" or evaluator.distance.kind != "exact"):
+        if weigh != "cells" and (constrained or weigh == "given" or evaluator.distance.numeric):
             own = row_keys(codes[:, self.index], self.schema.cards[self.index])
         differ = evaluator.differ(labels, possible)
         changed = differ
@@ -79,7 +79,7 @@ class Tally:
 
     def _count_cells(self, labels: Labels, possible: Mask | None, differ: Mask) -> None:
         n, m = labels.shape
-        quick = self.evaluator.distance.kind == "exact" and possible is None
+        quick = not self.evaluator.distance.numeric and possible is None
         if possible is not None:
             self.off += int((self.evaluator.differ(labels) & ~differ).sum())
             self.impossible += int((~possible).sum())
@@ -90,7 +90,7 @@ class Tally:
     def _count_rows(self, labels: Labels, possible: Mask | None, own: NDArray[np.generic] | None, differ: Mask) -> Mask:
         """Count draws by their own cells; whether the label of each changes, shape (n,)."""
         at, mine, real = np.arange(len(labels)), differ, None
-        exact = self.evaluator.distance.kind == "exact"
+        exact = not self.evaluator.distance.numeric
         if not exact:  # the row's own label counts, and under a threshold it may lie between two that differ
             mine = self.evaluator.each(labels, possible)[at, own]
         if possible is not None:
@@ -186,7 +186,7 @@ class Tally:
 
     def no_group(self) -> str:
         """Why there is no group score; empty where only rows are lacking."""
-        if self.evaluator.distance.kind == "absolute":
+        if self.evaluator.distance.numeric:
             return "it counts a label, and the model returns numbers"
         if not self._label_rows or counted_label(self.evaluator, self._label_rows) is not None:
             return ""
@@ -200,7 +200,7 @@ class Tally:
         Intervals hold for all groups together (Bonferroni); the upper end also respects that the group
         score is at most the causal one (Theorem 4.3), on half of the error probability.
         """
-        if self.evaluator.distance.kind == "absolute":
+        if self.evaluator.distance.numeric:
             return None
         label = counted_label(self.evaluator, self._label_rows)
         wanted = self.schema.favourable

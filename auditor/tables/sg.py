@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -35,13 +35,14 @@ BATCH, SEED_SHARE = 8, 0.1  # inputs judged at once; share of them that are seed
 PHASES = frozenset(("local", "global"))  # the searches that are made; the paper's Tables 8, 10 and 11 leave some out
 
 
-def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
-    """Search for discriminatory cases with SG."""
+def run(
+    evaluator: Evaluator, options: SgOptions, rng: np.random.Generator, given: Codes | None = None
+) -> TabularResult:
+    """Search for discriminatory cases with SG, from clusters of the ``given`` rows."""
     if not len(evaluator.schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
     optional("sklearn.tree")  # for the surrogate: told before anything is asked
-    data = options.get("data")
-    search = Search(evaluator, SgOptions.of(options), data if isinstance(data, np.ndarray) else None, rng)
+    search = Search(evaluator, options, given, rng)
     search.go()
     return search.result()
 

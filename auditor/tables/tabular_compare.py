@@ -35,7 +35,7 @@ EXACT = "both exact"
 PAIRED = "McNemar, exact, by row"
 APART = "intervals that do not overlap"
 JUDGED = "judged.npz"
-PLACES = {"causal": "domain", "apparent_causal": "given"}  # score -> rows whose verdicts are kept
+PLACES = {("causal", "domain"): "domain", ("apparent_causal", "given rows"): "given"}  # whose verdicts are kept
 SLICE = "tabular-slice"  # which slices are kept hangs on the others, so none of them is new or gone
 Where = tuple[str, tuple[str, ...], str]  # a score: its name, columns and population
 # Key of a row -> whether its label changes, and how often it stands there.
@@ -114,9 +114,9 @@ def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, sa
     name, columns, population = where
     valid = not any(NOTE in e.note for e in (a, b))
     exact = all(e.method.startswith("enumeration") for e in (a, b))
-    place = PLACES.get(name, "")
+    place = PLACES.get((name, population), "")
     whole = all(set(columns) == set(side.record.rows.schema.protected) for side in (first, second))
-    if same and whole and population != "profile" and not exact:
+    if same and whole and not exact:
         pairs = _pairs(first.judged.get(place, {}), second.judged.get(place, {}))
         if any(pairs):
             return _paired(pairs)

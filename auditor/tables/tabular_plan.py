@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from auditor.core.errors import ConfigError
-from auditor.core.options import LARGEST, Names, Option, PathText, PlanModel, Times
+from auditor.core.options import LARGEST, Amount, Names, Option, PathText, PlanModel, Times
 from auditor.core.plan import Plan
 from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan
 
@@ -21,6 +21,9 @@ REMOVED: Mapping[str, str] = {  # options until 0.2, and what to use instead
     "seed_source": "sg takes clusters of --data",
     "max_seconds": "use --max-seconds",
     "walk": "use --protocol aequitas",
+    "distance": "for numbers give --distance-threshold",
+    "distance_scale": "use --distance-threshold NUMBER, in the units of the model's numbers",
+    "profile": "give rows with --data: apparent scores are about them",
     **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg"),
     "ask": "use --method sg",
 }
@@ -84,6 +87,7 @@ class TabularPlan(SharedPlan):
     """
 
     table = "tabular"
+    gone = REMOVED
 
     # fmt: off
     data: Annotated[PathText, TEXT["data"].meaning(ROWS,
@@ -103,14 +107,8 @@ class TabularPlan(SharedPlan):
         "aequitas on sklearn: models: fit again with portions of the finds and compare.")] = False
     options: Annotated[dict[str, object], BeforeValidator(read_settings), Option("--set", MEASURED, ROWS,
         "NAME=VALUE: any further option of the method.", repeated=True)] = Field(default_factory=dict)
-    profile: Annotated[PathText | None, Option("--profile", MEASURED, ROWS,
-        "themis: distribution of rows (.yaml), or rows (.csv).")] = None
-    distance: Annotated[PathText, Option("--distance", MEASURED, ROWS,
-        "exact (default), absolute for models that return scores, or FILE.yaml: distances between labels.")] = "exact"
-    distance_threshold: Annotated[float, Option("--distance-threshold", MEASURED, ROWS,
-        "Outputs differ if their distance is above it (default 0).")] = 0.0
-    distance_scale: Annotated[float, Option("--distance-scale", MEASURED, ROWS,
-        "absolute: the difference of two scores whose distance is 1 (default 1).")] = 1.0
+    distance_threshold: Annotated[Amount | None, Option("--distance-threshold", MEASURED, ROWS,
+        "For models that return numbers: two differ if they are more than this apart.")] = None
     max_evaluations: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-evaluations", LIMITS, ROWS,
         "Rows passed to the model at most.")] = None
     prompt_format: Annotated[str | None, Option("--prompt-format", ASKED, ROWS,

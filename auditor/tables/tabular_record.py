@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -52,8 +52,7 @@ class Opened(NamedTuple):
     plan: TabularPlan
     rows: Codes  # of ``--data``
     labels: NDArray[np.generic] | None  # of these rows
-    options: Mapping[str, object]  # as a method takes them (rows and profile too)
-    read: OptionSet  # as it reads them
+    options: OptionSet  # of the method
     model: TableModel
     asked: RowClient | None  # behind a task or a server
     evaluator: Evaluator
@@ -76,27 +75,41 @@ class Outcome(NamedTuple):
 
 
 def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> dict[str, object]:
-    """``run.json`` of a tabular run; rows and seconds are of the whole run: slices, pairs, retraining included."""
+    """Return ``run.json`` of a tabular run; rows and seconds include slices, pairs and retraining."""
     opened, result = outcome.opened, outcome.result
     plan, asked, evaluator, fingerprint = opened.plan, opened.asked, opened.evaluator, opened.model.fingerprint
     # The report is left out: `audit report` writes it anew, and the register names its hash.
     files = {} if folder is None else {"files": _files(folder, outcome)}  # asks about rows of pairs
     seconds = (datetime.now(UTC) - started).total_seconds()
-    counts = {**result.counts, "evaluations_in_all": evaluator.evaluations, "seconds": round(seconds, 3)}
+    counts: dict[str, object] = {
+        **result.counts,
+        "evaluations_in_all": evaluator.evaluations,
+        "seconds": round(seconds, 3),
+    }
     reason = result.status_reason
     of_model: dict[str, object] = {"counts": {"calls": evaluator.evaluations}}
-    answered: dict[str, object] = {}
+    section = _section(outcome) | {"counts": dict(counts)}
     if asked is not None:
-        left, of_model = asked.left(), _asked(asked)
+        left, lost = asked.left(), asked.statuses()
         if result.status == "partial" and left is not None and left < len(opened.schema.combos):
             reason = f"the limit of {plural(plan.max_calls or 0, 'call')} (--max-calls) was reached"
-        lost = asked.statuses()
-        answered = {
+        used, calls = asked.used(), asked.budget.calls
+        replays = {name: getattr(asked.client.counts, name) for name in ("replayed", "retries")}
+        of_model = _asked(asked) | {"counts": {"calls": calls, **used, **replays, "rows": lost}}
+        counts |= {
             **asked.budget.as_record([asked.model]),
-            "cached": asked.used()["cached"],
+            "cached": used["cached"],
             "rows_asked": sum(lost.values()),
             **{name: lost[name] for name in ("failed", "filtered", "refused", "unparsed")},
             "not_judged": evaluator.not_judged,
+        }
+        section["answers"] = {
+            "task": asked.task and asked.task.name,
+            "format": asked.format,
+            "replicates": plan.replicates,
+            "rows": lost,
+            "calls": calls,
+            "cached": used["cached"],
         }
     facts = {"model_fingerprint": fingerprint, "code": code_sha256(), **inputs_of(opened), **files}
     record = {
@@ -104,7 +117,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
         "controls": {},
         "diagnoses": [],
         "models": {plan.model: {"fingerprint": fingerprint, **of_model}},
-        "counts": counts | answered,
+        "counts": counts,
         "estimates": [
             {
                 "name": score.name,
@@ -119,16 +132,15 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
             for score in (*result.scores, *result.minimal_sets)
         ],
         "findings": plain(outcome.findings),
-        "tabular": _section(outcome) | {"counts": counts},
+        "tabular": section,
     }
     frozen = freeze.of_run({} if folder is None else folder.plan, plan.as_dict())
     return record if frozen is None else record | {"frozen": frozen}
 
 
 def _section(outcome: Outcome) -> dict[str, object]:
-    """``tabular``: the result as it is, the schema, and what was asked beside the search."""
-    opened, noise = outcome.opened, outcome.noise
-    schema, asked = opened.schema, opened.asked
+    """``tabular``: the result as it is, the schema, and further measures."""
+    schema, noise = outcome.opened.schema, outcome.noise
     notes = [*outcome.result.notes]
     if note := bins_note(schema):
         notes.append(note)
@@ -137,31 +149,16 @@ def _section(outcome: Outcome) -> dict[str, object]:
         section["retraining"] = plain(outcome.retrained.figures)
     if outcome.slices is not None:
         section["slices"] = plain(outcome.slices)
-    if asked is not None:
-        section["answers"] = {
-            "task": opened.plan.task and asked.task.name,
-            "format": asked.format,
-            "replicates": asked.replicates,
-            "rows": asked.statuses(),
-            "calls": asked.budget.calls,
-            "cached": asked.used()["cached"],
-        }
     if noise is not None:
         section["noise"] = noise.to_record(schema.protected)
-        notes.append(noise.note(schema.protected, opened.plan.replicates, schema.protected))
+        notes.append(noise.note(schema.protected, outcome.opened.plan.replicates, schema.protected))
     return section | {"notes": notes}
 
 
 def _asked(asked: RowClient) -> dict[str, object]:
-    """What was asked of a language model or a server."""
-    counts, changed = asked.client.counts, asked.model.changed
+    """What is known of a language model or a server."""
+    changed = asked.model.changed
     return {
-        "counts": {
-            "calls": asked.budget.calls,
-            **asked.used(),
-            **{name: getattr(counts, name) for name in ("replayed", "retries")},
-            "rows": asked.statuses(),
-        },
         "deterministic": asked.model.deterministic,
         "style": asked.model.style,
         "reported": sorted(asked.reported),
@@ -277,14 +274,11 @@ def _of_score(plan: TabularPlan, score: Score) -> Finding:
 
 
 def inputs_of(opened: Opened) -> dict[str, object]:
-    """Hashes of what shapes the questions: rows, schema, profile, task with its prompts."""
+    """Hashes of what shapes the questions: rows, schema, task with its prompts."""
     plan, schema, rows = opened.plan, opened.schema, len(opened.rows)
     inputs: dict[str, object] = {"schema": {"name": schema.name, "sha256": digest(dump_schema(schema))}}
-    files = {"rows": plan.data, "profile": plan.profile}
-    files |= {"distance": plan.distance} if plan.distance.endswith((".yaml", ".yml")) else {}
-    for name, path in files.items():
-        if path:
-            inputs[name] = {"source": path} | ({"n": rows} if name == "rows" else {}) | {"sha256": _sha256(path)}
+    if plan.data:
+        inputs["rows"] = {"source": plan.data, "n": rows, "sha256": _sha256(plan.data)}
     if plan.task is not None:
         inputs["task_sha256"] = load_task(plan.task).sha256
     return inputs

@@ -8,10 +8,11 @@ from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from auditor import models
 from auditor.core.errors import (
     BudgetExceeded,
     ConfigError,
@@ -21,36 +22,34 @@ from auditor.core.errors import (
     UnknownValue,
     UserError,
 )
-from auditor.core.protocols import Observer
+from auditor.core.protocols import Model, Observer
 from auditor.core.record.rows import ExpectedRows, Slices
 from auditor.core.types import Progress
+from auditor.models.http import HttpTemplate
+from auditor.models.row_models import TableModel, load_table_model
 from auditor.run import freeze
-from auditor.run.audit import require_same_models
+from auditor.run.audit import outside_loop, require_same_models
 from auditor.run.freeze import Frozen
+from auditor.run.preparation import require_server, tell_proxies
 from auditor.run.result import Result
 from auditor.store.folder import RunFolder
-from auditor.tables.coded import load_profile, uniform
+from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
-from auditor.tables.distance import read_distance
+from auditor.tables.distance import Distance
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Limit
 from auditor.tables.finds import TabularResult, slices
 from auditor.tables.method_options import OPTIONS
 from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
+from auditor.tables.row_client import RowClient, silent
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
 from auditor.tables.row_schema import Schema, dump_schema
 from auditor.tables.tabular_plan import TabularPlan, read_settings
 from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
 
-if TYPE_CHECKING:
-    from auditor.core.protocols import Model
-    from auditor.models.row_models import TableModel
-    from auditor.tables.row_client import RowClient
-
 GIVEN = 500  # given rows from which on slices are about them
 LOOKED_AT = 2_000  # rows that a quick model is asked about, to see which labels it gives
-QUOTE = " (in YAML, yes and no are quoted)"
 KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
 
 
@@ -75,13 +74,13 @@ def audit_table(plan: TabularPlan, *, observe: Observer | None = None, frozen: F
     UserError
         A file, option or model is wrong.
     """
-    return _audit(plan, observe or _silent, None, frozen)
+    return outside_loop(lambda: _audit(plan, observe or silent, None, frozen))
 
 
 def resume_table(
     path: Path, *, observe: Observer | None = None, limits: Mapping[str, object] | None = None
 ) -> TabularRun:
-    """Finish a run with a task or an ``http:`` model that was cut off: what was answered is not asked again.
+    """Finish a run with a task or an ``http:`` model that was cut off: the search runs again on known answers.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ def resume_table(
     Raises
     ------
     RunFolderError
-        It is no such run, or its schema is no longer what it was.
+        It is no such run, or its schema changed.
     """
     with RunFolder.open(path, write=True) as folder:
         stored = folder.plan | {k: v for k, v in (limits or {}).items() if v is not None}
@@ -101,7 +100,7 @@ def resume_table(
             raise RunFolderError(
                 f"{path} is no tabular run with a task or an http: model; other tabular runs are just run again"
             )
-        return _audit(TabularPlan.from_dict(stored), observe or _silent, folder, None)
+        return outside_loop(lambda: _audit(TabularPlan.from_dict(stored), observe or silent, folder, None))
 
 
 class Outlook(NamedTuple):
@@ -113,9 +112,13 @@ class Outlook(NamedTuple):
 
 def outlook(plan: TabularPlan, observe: Observer | None = None) -> Outlook:
     """Read data and schema, open the model, and say what will be asked. The model is asked nothing."""
-    opened = open_plan(plan, None, observe or _silent)
-    with closing(opened.model):
-        return Outlook(plan_record(opened), expected(opened))
+
+    def look() -> Outlook:
+        opened = open_plan(plan, None, observe or silent)
+        with closing(opened.model):
+            return Outlook(plan_record(opened), expected(opened))
+
+    return outside_loop(look)
 
 
 def load_frozen(path: Path) -> Frozen:
@@ -135,25 +138,19 @@ def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> TabularPlan:
 
 
 def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Opened:
-    """Schema, rows, options and model, checked before anything is asked; ``folder`` is that of a run that goes on."""
+    """Open schema, rows, options and model, checked before anything is asked; ``folder`` is that of a resumed run."""
     if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
         raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
-    for name in ("data", "profile"):
-        if name in plan.options:
-            raise ConfigError(f"--set {name}: this is no option of a method. Name the file: --{name} FILE")
-    distance = read_distance(plan.distance, plan.distance_threshold, plan.distance_scale)
+    if "data" in plan.options:
+        raise ConfigError("--set data: this is no option of a method. Name the file: --data FILE")
     schema, rows, labels = load_rows(plan)
-    # Scores are about the rows as they are; a search starts from the codes that stand for them.
-    data = rows if plan.method == "themis" else schema.binned(rows)
-    options: dict[str, object] = {"data": data if len(rows) else None, **plan.options}
-    if plan.profile is not None:
-        schema, options["profile"] = load_profile(plan.profile, schema)
-    read = OPTIONS[plan.method].of(options)
+    options = OPTIONS[plan.method].of(plan.options)
     if folder is not None and folder.plan.get("schema_text") != dump_schema(schema):
         raise RunFolderError(
             f"the schema is not what it was when {folder.path} began: undo the change, or start a new run"
         )
-    model, asked = open_model(plan, schema, folder, tell)
+    asked = _served(plan, schema, folder, tell) if plan.served else None
+    model = _opened(plan, schema) if asked is None else asked.table_model()
 
     def watch(rows: int) -> None:
         if asked is None:  # a client tells of its calls itself
@@ -166,49 +163,50 @@ def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Op
         keep=plan.max_evaluations is not None and plan.max_evaluations <= KEPT,
         budget=Limit(evaluations=plan.max_evaluations, seconds=plan.max_seconds),
         frame=model.frame,
-        distance=distance,
+        distance=Distance(plan.distance_threshold),
         left=None if asked is None else asked.left,
         watch=watch,
     )
-    opened = Opened(plan, rows, labels, options, read, model, asked, evaluator)
+    opened = Opened(plan, rows, labels, options, model, asked, evaluator)
     try:
-        require_labels(opened)
+        require_favourable(opened)
     except UserError:
         model.close()
         raise
     return opened
 
 
-def _silent(event: Progress) -> None:
-    """Nobody watches."""
-
-
 def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: Frozen | None) -> TabularRun:
     started = datetime.now(UTC)
-    tell(Progress(phase="tabular", done=0, message=f"reading {plan.data or 'the schema'}"))
+
+    def say(message: str) -> None:
+        tell(Progress(phase="tabular", done=0, message=message))
+
+    say(f"reading {plan.data or 'the schema'}")
     with ExitStack() as stack:
         opened = open_plan(plan, folder, tell)
         stack.callback(opened.model.close)
         schema, evaluator, asked = opened.schema, opened.evaluator, opened.asked
         if folder is not None:
             require_same_models(folder.plan.get("fingerprints") or {}, {plan.model: opened.model.fingerprint})
-        if folder is None and plan.out:  # the plan names the model, so the model comes first
+        elif plan.out:  # the plan names the model, so the model comes first
             stored = {"schema_text": dump_schema(schema)} | _before(opened, frozen, tell)
             folder = stack.enter_context(RunFolder.create(Path(plan.out), plan.as_dict() | stored))
             if asked is not None:
                 asked.journal(folder)
         try_one(opened)
         for line in announced(plan, expected(opened)):
-            tell(Progress(phase="tabular", done=0, message=line))
-        result: TabularResult = import_module(f"auditor.tables.{plan.method}").run(
-            evaluator, opened.options, np.random.default_rng(plan.seed)
-        )
+            say(line)
+        # Scores are about the rows as they are; a search starts from the codes that represent them.
+        rows = opened.rows if plan.method == "themis" else schema.binned(opened.rows)
+        method = import_module(f"auditor.tables.{plan.method}")
+        result: TabularResult = method.run(evaluator, opened.options, np.random.default_rng(plan.seed), rows)
         result = dataclasses.replace(result, notes=(*schema.notes, *result.notes))
         retrained = None
         if plan.retrain:
             from auditor.tables.retraining import retrain
 
-            tell(Progress(phase="tabular", done=0, message="retraining"))
+            say("retraining")
             if opened.labels is None:
                 raise ConfigError("--retrain needs --data with the target column (--target NAME)")
             rng, model = np.random.default_rng(plan.seed), opened.model
@@ -218,7 +216,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         noise = None
         if asked is not None and not asked.model.deterministic:
             sets = [columns_of(finding, schema.protected) for finding in findings]
-            noise = measure(asked, schema, sets, plan.seed, complete=result.whole_cases)
+            noise = measure(asked.repeated(), schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
         record = record_of(Outcome(opened, result, findings, subgroups, retrained, noise), started, folder)
         if folder is not None:
@@ -227,7 +225,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
 
 
 def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, object]:
-    """What ``plan.json`` says beside the settings, before anything is asked: hashes, fingerprint, frozen plan."""
+    """What ``plan.json`` has besides the settings, before anything is asked: hashes, fingerprint, frozen plan."""
     record = plan_record(opened)
     about = {name: record[name] for name in ("inputs", "fingerprints")}
     if frozen is None:
@@ -238,20 +236,11 @@ def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, 
     return about | {"frozen": reference}
 
 
-def open_model(
-    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer
-) -> tuple[TableModel, RowClient | None]:
-    """The model of rows, and the client behind it where a task or a server is asked."""
-    if plan.served:
-        return _client(plan, schema, folder, tell)
-    from auditor.models.row_models import load_table_model
-
+def _opened(plan: TabularPlan, schema: Schema) -> TableModel:
     for name in (*plan.stated(), *(("per_model",) if plan.per_model else ())):
         raise ConfigError(f"{plan.flag(name)} is for models behind a server; {plan.model} cannot use it.")
     try:
-        return load_table_model(
-            plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds
-        ), None
+        return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds)
     except ConfigError as error:
         hidden = [c for c in schema.columns if c.kind == "derived" and f"{c.source!r}" in str(error)]
         if not hidden:
@@ -265,67 +254,38 @@ def open_model(
         ) from error
 
 
-def _client(
-    plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer
-) -> tuple[TableModel, RowClient]:
-    from auditor import models
-    from auditor.models.budget import Budget
-    from auditor.models.http import HttpTemplate
-    from auditor.models.reply_cache import Cache
-    from auditor.run.preparation import require_server, tell_proxies
-    from auditor.tables.row_client import RowClient, RowDecision, predict_from_client, row_json, row_text
-
+def _served(plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer) -> RowClient:
+    """The client of a model behind a task or a server."""
     require_server(plan, [plan.model])
-    task = RowDecision() if plan.task is None else load_task(plan.task)
+    task = None if plan.task is None else load_task(plan.task)
     adapter: Model
-    if isinstance(task, RowDecision):
+    if task is None:
         adapter = HttpTemplate(plan.model.partition(":")[2], rows=True)
     else:
         adapter = models.make(plan.model, base_url=plan.base_url, task=task, server=plan.server(plan.model))
     tell_proxies([adapter], tell)
-    cache = Cache() if plan.cache and adapter.cacheable else None
-    if cache is not None:
-        cache.tell(lambda said: tell(Progress(phase="cache", done=0, message=said)))
-    limits = ("max_calls", "max_cost", "max_seconds", "price_in", "price_out")
-    asked = RowClient(
-        adapter,
-        task,
-        schema.names,
-        budget=Budget(**{name: getattr(plan, name) for name in limits}),
-        suite=f"tabular.{plan.method}",
-        sampling="iid" if plan.method == "themis" else "directed",
-        folder=folder,
-        per_case=len(schema.combos),
-        cache=cache,
-        format=plan.prompt_format,
-        replicates=plan.replicates,
-        concurrency=plan.concurrency,
-        spell=row_json if plan.task is None else row_text,
-        observe=tell,
-    )
-    return predict_from_client(asked), asked
+    return RowClient(adapter, task, schema, plan, folder=folder, tell=tell)
 
 
 def try_one(opened: Opened) -> None:
     """Ask about one row, and one that lacks a value, so that a model that cannot read them is named at once.
 
-    A quick model is asked about more rows where it has not yet given a label that the user names.
+    A quick model is asked about more rows where it has not yet given the favourable label.
     """
     evaluator, rows, schema = opened.evaluator, opened.rows, opened.schema
     columns = schema.columns
-    lacking = [rows[:, j] == column.codes - 1 for j, column in enumerate(columns) if column.may_lack]
-    # Slow and limited models meet such rows in the search: what may be asked belongs to it.
+    # Slow and limited models meet rows that lack values in the search: what may be asked belongs to it.
     spared = evaluator.slow or evaluator.remaining is not None
-    ask = [0] if spared else [0, *(int(r.argmax()) for r in lacking)]
+    lacking = [] if spared else [rows[:, j] == column.codes - 1 for j, column in enumerate(columns) if column.may_lack]
     seen: set[str] = set()
 
     def look(rows: Codes) -> None:
         seen.update(evaluator.label_name(code) for code in set(evaluator.labels(rows).tolist()) - {NOT_JUDGED})
 
     try:
-        for row in dict.fromkeys(ask if len(rows) else ()):
+        for row in dict.fromkeys([0, *(int(r.argmax()) for r in lacking)] if len(rows) else ()):
             look(rows[row : row + 1])
-        if not spared and strange_labels(opened, seen)[0]:
+        if not spared and favourable(opened, seen)[0] is not None:
             look(rows[:LOOKED_AT] if len(rows) else uniform(schema, LOOKED_AT, np.random.default_rng(opened.plan.seed)))
     except BudgetExceeded:
         return  # the method meets the limit itself and reports a partial result
@@ -336,38 +296,38 @@ def try_one(opened: Opened) -> None:
             f"model {opened.model.name} cannot read a row of {len(columns)} columns ({', '.join(schema.names)}): "
             f"{error}. Does the schema have the columns it was trained on?"
         ) from error
-    require_labels(opened, seen)
+    require_favourable(opened, seen)
 
 
-def strange_labels(opened: Opened, seen: Set[str]) -> tuple[list[UnknownValue], bool]:
-    """Return an error for each label that the user names and none is known to be, and whether all labels are known.
+def favourable(opened: Opened, seen: Set[str]) -> tuple[UnknownValue | None, bool]:
+    """Return an error where the favourable label is not known to be one, and whether all labels are known.
 
     A classifier and a task say which labels they have. Other models have those in ``seen``, and those of the data if
     they have one in common.
     """
-    plan, distance, wanted = opened.plan, opened.evaluator.distance, opened.schema.favourable
+    wanted, asked = opened.schema.favourable, opened.asked
+    if wanted is None or opened.evaluator.distance.numeric:
+        return None, True
     of_data = {} if opened.labels is None else {spelled(v): str(v) for v in dict.fromkeys(opened.labels.tolist())}
-    own = opened.asked.task.labels if plan.task and opened.asked else getattr(opened.model.estimator, "classes_", None)
+    task = None if asked is None else asked.task
+    own = getattr(opened.model.estimator, "classes_", None) if task is None else task.labels
     shared = not seen.isdisjoint(of_data)
     if own is not None and np.ndim(own) == 1:
         known, certain = {spelled(v): spelled(v) for v in own}, True
     else:
         known = {label: label for label in sorted(seen)} | (of_data if shared or not seen else {})
         certain = shared or len(seen) > 1
-    named = [] if wanted is None or distance.kind == "absolute" else [("--favourable", wanted)]
-    named += [(f"--distance {plan.distance}:", label) for pair in distance.table for label in pair]
-    return [
-        UnknownValue(by, str(v), "label" + (QUOTE if isinstance(v, bool) else ""), known.values())
-        for by, v in named
-        if spelled(v) not in known
-    ], certain
+    if spelled(wanted) in known:
+        return None, certain
+    quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
+    return UnknownValue("--favourable", str(wanted), "label" + quote, known.values()), certain
 
 
-def require_labels(opened: Opened, seen: Set[str] = frozenset()) -> None:
-    """Refuse a label that the user names and that there is not, as far as that is known."""
-    strange, certain = strange_labels(opened, seen)
-    if strange and certain:
-        raise strange[0]
+def require_favourable(opened: Opened, seen: Set[str] = frozenset()) -> None:
+    """Refuse a favourable label that the model does not have, as far as that is known."""
+    strange, certain = favourable(opened, seen)
+    if strange is not None and certain:
+        raise strange
 
 
 def slices_of(opened: Opened) -> Slices | None:

@@ -12,7 +12,7 @@ rows behind the stop count as evaluations but in no score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -22,30 +22,32 @@ from auditor.core.record.rows import RowPair, Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
-from auditor.tables.coded import Profile, enumerate_rows, row_keys, uniform
+from auditor.tables.coded import enumerate_rows, row_keys, uniform
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
-from auditor.tables.method_options import EXACT_METHOD, NOTE, Sampler, ThemisOptions, profile_of, sampler, walks
+from auditor.tables.method_options import EXACT_METHOD, NOTE, ThemisOptions, walks
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
 
 GIVEN_METHOD = "clopper-pearson, own rows"
 LARGEST_BATCH = 1 << 20  # rows passed to the model between two looks
+UNIFORM = "domain (uniform)"
 BATCH = 256  # rows between two looks of the paper's rule
 
 
-def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Generator) -> TabularResult:
-    """Measure discrimination scores, or search minimal discriminating sets."""
-    schema, settings = evaluator.schema, ThemisOptions.of(options)
-    rows, profile = options.get("data"), profile_of(options)
+def run(
+    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, given: Codes | None = None
+) -> TabularResult:
+    """Measure discrimination scores, or search minimal discriminating sets; ``given`` rows have scores of their own."""
+    schema = evaluator.schema
     if not len(schema.protected_index):
         raise ConfigError("no protected column: give --protected NAME[,NAME]")
     if settings.theta is not None:
-        return search(evaluator, settings, rng, profile)
+        return search(evaluator, settings, rng)
     if settings.protocol == "themis":
-        return literal_scores(evaluator, settings, rng, profile)
-    exact, level, reason = walks(evaluator, settings, profile), settings.confidence, ""
+        return literal_scores(evaluator, settings, rng)
+    exact, level, reason = walks(evaluator, settings), settings.confidence, ""
     drawn = Tally(evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
     own = Tally(evaluator, schema.protected_index, keep=KEEP_JUDGED)  # of the given rows
     try:
@@ -53,19 +55,18 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
             for part in enumerate_rows(schema, schema.free_index):
                 drawn.add(part, weigh="cells")
         else:
-            reason = sample(drawn, sampler(schema, profile, rng), settings)
+            reason = sample(drawn, settings, rng)
     except BudgetExceeded as error:
         reason = str(error)
     scores: tuple[Score, ...] = ()
     if exact and not reason:
         scores = drawn.scores("domain (all rows)", level, None, EXACT_METHOD)
     elif drawn.rows and not exact:
-        population, prefix = ("domain (uniform)", "") if profile is None else ("profile", "apparent_")
-        scores = drawn.scores(population, level, confidence_sequence, SEQUENCE, prefix=prefix)
+        scores = drawn.scores(UNIFORM, level, confidence_sequence, SEQUENCE)
     notes = ["Rows were drawn independently; equal draws were kept, because a rate needs them."]
     if exact and not reason:
         notes = ["Every possible row was judged; the scores of the domain are exact."]
-    apparent_scores, left_out = apparent(own, rows, settings.confidence)
+    apparent_scores, left_out = apparent(own, given, settings.confidence)
     reason, scores = reason or left_out, (*apparent_scores, *scores)
     if schema.constraints:
         notes.append(
@@ -75,8 +76,7 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
     if not any(s.name.endswith("group") for s in scores) and (why := drawn.no_group()):
         notes.append(f"No group score: {why}.")
     first, spent = drawn.first, evaluator.spent()
-    rare = profile is not None and profile.rows is not None  # rows that somebody has were drawn
-    places = {"given": own.judged} if profile is not None else {"domain": drawn.judged, "given": own.judged}
+    places = {"domain": drawn.judged, "given": own.judged}
     return TabularResult(
         method="themis",
         mode=settings.mode,
@@ -94,8 +94,8 @@ def run(evaluator: Evaluator, options: Mapping[str, object], rng: np.random.Gene
         lattice=() if first is None else lattice(evaluator, first),
         pairs=() if first is None else _pairs(evaluator, own, drawn),
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
-        finds=drawn.finds[:0] if rare else drawn.finds,
-        given_finds=own.finds if len(own.finds) or not rare else drawn.finds,
+        finds=drawn.finds,
+        given_finds=own.finds,
         judged={place: judged for place, judged in places.items() if len(judged[0])},
         status="partial" if reason else "complete",
         status_reason=reason,
@@ -115,7 +115,7 @@ def _pairs(evaluator: Evaluator, own: Tally, drawn: Tally) -> tuple[RowPair, ...
     return pairs
 
 
-def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
+def sample(tally: Tally, settings: ThemisOptions, rng: np.random.Generator) -> str:
     """Add rows until both scores are known to ± epsilon, or ``max_samples``; why there is no score, or ""."""
     m = len(tally.combos)
     chunk = max(1, tally.evaluator.batch // m)
@@ -125,7 +125,7 @@ def sample(tally: Tally, draw: Sampler, settings: ThemisOptions) -> str:
             n = min(chunk, target - tally.draws)
             if not tally.evaluator.affordable(n):
                 raise BudgetExceeded("the limit of model evaluations or seconds was reached")
-            tally.add(draw(tally.evaluator.affordable(n)))
+            tally.add(uniform(tally.schema, tally.evaluator.affordable(n), rng))
         if target >= settings.most or _narrow(tally, settings):
             break
         target = min(settings.most, target * 2, target + max(1, LARGEST_BATCH // m))
@@ -140,10 +140,10 @@ def _narrow(tally: Tally, settings: ThemisOptions) -> bool:
     return group is None or (group[0].high - group[0].low) / 2 <= settings.epsilon
 
 
-def apparent(tally: Tally, rows: object, level: float) -> tuple[tuple[Score, ...], str]:
+def apparent(tally: Tally, rows: Codes | None, level: float) -> tuple[tuple[Score, ...], str]:
     """Scores on the given rows (Definition 3.8): what changes them, and how their groups fare."""
     evaluator = tally.evaluator
-    if not isinstance(rows, np.ndarray) or not len(rows):
+    if rows is None or not len(rows):
         return (), ""
     chunk = max(1, evaluator.batch // len(tally.combos))
     for start in range(0, len(rows), chunk):
@@ -163,17 +163,17 @@ def apparent(tally: Tally, rows: object, level: float) -> tuple[tuple[Score, ...
     return tally.scores("given rows", level, interval, GIVEN_METHOD, prefix="apparent_"), ""
 
 
-def literal_scores(
-    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, profile: Profile | None
-) -> TabularResult:
+def literal_scores(evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator) -> TabularResult:
     """Group and causal score of the protected columns by Algorithms 1 and 2, constraints ignored."""
     schema = evaluator.schema
     scores: list[Score] = []
     notes = ["Raw figures by the paper's protocol: no control, no valid interval; constraints are ignored."]
     draws = hits = 0
     reason = ""
-    draw, index = sampler(schema, profile, rng), schema.protected_index
-    population = "domain (uniform)" if profile is None else "profile"
+    index = schema.protected_index
+
+    def draw(n: int) -> Codes:
+        return uniform(schema, n, rng)
 
     def changes(rows: Codes) -> Mask:
         """Which rows get another label with other protected values."""
@@ -184,7 +184,7 @@ def literal_scores(
         return lambda rows: np.asarray(evaluator.labels(schema.crossed(rows, index, combo[None])) == label)
 
     def add(name: str, estimate: Estimate) -> None:
-        scores.append(Score(name=name, columns=schema.protected, estimate=estimate, population=population))
+        scores.append(Score(name=name, columns=schema.protected, estimate=estimate, population=UNIFORM))
 
     try:
         draws, hits = proportion(draw, changes, settings)
@@ -213,7 +213,9 @@ def literal_scores(
     )
 
 
-def proportion(draw: Sampler, judge: Callable[[Codes], Mask], settings: ThemisOptions) -> tuple[int, int]:
+def proportion(
+    draw: Callable[[int], Codes], judge: Callable[[Codes], Mask], settings: ThemisOptions
+) -> tuple[int, int]:
     """Rows used and hits among them, sampled until the paper's rule stops."""
     r = count = 0
     while True:

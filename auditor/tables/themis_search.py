@@ -21,12 +21,12 @@ from auditor.core.record.rows import Score, ScoreDetail
 from auditor.core.shown import plural
 from auditor.core.types import Estimate
 from auditor.measure.intervals import SEQUENCE, confidence_sequence
-from auditor.tables.coded import Profile, enumerate_rows
+from auditor.tables.coded import enumerate_rows, uniform
 from auditor.tables.columns import Mask
 from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import TabularResult, plain
-from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, MAX_COMBOS, ThemisOptions, sampler, walks
+from auditor.tables.method_options import EXACT_METHOD, MAX_COLUMNS, MAX_COMBOS, ThemisOptions, walks
 from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounted
 
 Chosen = tuple[int, ...]  # columns by position
@@ -46,12 +46,7 @@ class Tested(NamedTuple):
 
 
 def search(
-    evaluator: Evaluator,
-    settings: ThemisOptions,
-    rng: np.random.Generator,
-    profile: Profile | None = None,
-    *,
-    prune: bool = True,
+    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, *, prune: bool = True
 ) -> TabularResult:
     """Return all minimal sets of protected columns above ``theta``.
 
@@ -65,12 +60,12 @@ def search(
         raise ConfigError(
             f"{plural(len(index), 'column')} have {2 ** len(index) - 1:,} subsets; search at most {MAX_COLUMNS}"
         )
-    exact = walks(evaluator, settings, profile)
+    exact = walks(evaluator, settings)
     reason = ""
     tests: dict[Chosen, Tested] = {}
     minimal: list[Chosen] = []
     try:
-        test = _Exact(evaluator, settings) if exact else _Sampled(evaluator, settings, rng, profile, prune)
+        test = _Exact(evaluator, settings) if exact else _Sampled(evaluator, settings, rng, prune)
         _walk(index, test, prune, tests, minimal)
     except BudgetExceeded as error:
         reason = str(error)
@@ -195,19 +190,10 @@ class _Exact:
 class _Sampled:
     """Scores by sampling; all sets share one stream of rows and the labels of those rows."""
 
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        settings: ThemisOptions,
-        rng: np.random.Generator,
-        profile: Profile | None,
-        prune: bool,
-    ) -> None:
+    def __init__(self, evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, prune: bool) -> None:
         self._evaluator, self._schema, self._settings, self._rng = evaluator, evaluator.schema, settings, rng
         self._theta, self._prune = theta_of(settings), prune
-        self._population = "domain (uniform)" if profile is None else "profile"
-        self._draw = sampler(evaluator.schema, profile, rng)
-        self._rows = self._draw(0)
+        self._rows = uniform(self._schema, 0, rng)
         self._labels: Labels = np.empty(0, dtype=np.int64)
 
     def bounded(self, chosen: Chosen) -> bool:
@@ -244,7 +230,7 @@ class _Sampled:
     def _upto(self, n: int) -> None:
         """Draw rows until ``n`` possible ones are there."""
         while len(self._rows) < n:
-            fresh = self._draw(max(64, n - len(self._rows)))
+            fresh = uniform(self._schema, max(64, n - len(self._rows)), self._rng)
             if self._schema.constraints:
                 fresh = fresh[self._schema.on_manifold(fresh)]
             fresh = fresh[: n - len(self._rows)]
@@ -275,7 +261,7 @@ class _Sampled:
             name=name,
             columns=tuple(self._schema.names[i] for i in chosen),
             estimate=now,
-            population=self._population,
+            population="domain (uniform)",
             detail=ScoreDetail(decided_by="interval" if verdict else "estimate", capped=not self.bounded(chosen)),
         )
         return Tested(score, verdict or ("above" if now.value > self._theta else "below"))

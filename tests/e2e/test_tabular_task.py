@@ -16,7 +16,6 @@ import pytest
 from auditor.cli.main import run as audit
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Model
-from auditor.models.budget import Budget
 from auditor.tables import TabularPlan, audit_table, load_task
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
@@ -243,13 +242,16 @@ class Words(Model):
         """Hold nothing."""
 
 
+ONE = Schema(columns=(Column(name="a", kind="integer", codes=4, protected=True),))
+THRICE = TabularPlan(model="words", replicates=3, concurrency=1, cache=False)
+
+
 def test_replicates_need_a_majority() -> None:
     model: Any = Words("approve", "deny", "approve", "approve", "deny", "who knows", "sorry", "deny", "deny")
-    client = RowClient(model, load_task("lending"), ["a"], budget=Budget(), replicates=3, concurrency=1)
+    client = RowClient(model, load_task("lending"), ONE, THRICE)
     try:
         said = client.predict(np.array([[1], [2], [3]], dtype=object)).tolist()
     finally:
-        client.close()
         client.close()
     assert said == ["approve", None, "deny"]
     assert client.rows["ok"] == 2
@@ -259,7 +261,7 @@ def test_replicates_need_a_majority() -> None:
 def test_tasks_without_one_label_are_refused() -> None:
     model: Any = Words()
     with pytest.raises(ConfigError, match="one label per answer"):
-        RowClient(model, load_task("ecthr"), ["a"], budget=Budget())
+        RowClient(model, load_task("ecthr"), ONE, THRICE)
 
 
 def test_a_row_as_text() -> None:

@@ -120,7 +120,7 @@ CASES = {
     "rows of a task": (
         "tabular --task lending " + SERVED + LIMITS + "--method themis --protected sex --confidence 0.9 "
         "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --slices 3 --delta 2 "
-        "--seed 3 --distance exact --max-evaluations 900",
+        "--seed 3 --max-evaluations 900",
         "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
     ),
     "rows of a server": (
@@ -140,9 +140,7 @@ ELSEWHERE = {
     "embedding": "needs an encoder",
     "suite_options": "needs a suite of another package",
     # of rows
-    **dict.fromkeys(
-        ("distance_scale", "distance_threshold", "profile", "retrain", "trust_pickle"), "of runs that ask no server"
-    ),
+    **dict.fromkeys(("distance_threshold", "retrain", "trust_pickle"), "of runs that ask no server"),
     **dict.fromkeys(("protocol", "theta", "measure"), "of one method"),
     "planner_base_url": "of a planner that is a language model",
 }

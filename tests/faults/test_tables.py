@@ -116,13 +116,9 @@ def saved(model: Any, path: str = "model.skops") -> Any:
         ("sklearn:model.skops", "--favourable yes", "Did you mean 'Yes'? There are: 'No', 'Yes'."),
         ("sklearn:model.skops", "--favourable yes --dry-run", "Did you mean 'Yes'?"),
         ("python:deciders:truth", "--data truth.csv --favourable tru", "Did you mean 'True'?"),
-        ("python:deciders:words", "--distance far.yaml", "far.yaml: 'Yess': no such label. Did you mean 'Yes'?"),
-        ("python:deciders:words", "--distance yes.yaml", "quote them"),
         ("python:deciders:words", "--target lon", "--target 'lon': no such column of loans.csv. Did you mean 'loan'?"),
         ("python:deciders:words", "--protected sexx", "--protected 'sexx': no such column of loans.csv. Did you mean"),
         ("python:deciders:words", "--schema s.yaml --protected sexx", "--protected 'sexx': no such column of the sch"),
-        ("python:deciders:words", "--profile column.yaml", "column.yaml: 'sexx': no such column"),
-        ("python:deciders:words", "--profile value.yaml", "'femal': no such value. Did you mean 'female'"),
     ],
 )
 def test_what_the_data_lack_is_refused(place: Path, capsys: Capture, model: str, option: str, told: str) -> None:
@@ -130,10 +126,6 @@ def test_what_the_data_lack_is_refused(place: Path, capsys: Capture, model: str,
     (place / "typo.yaml").write_text(
         SCHEMA.format(more="favourable: Yess\n", income=INCOME.replace("60]", "60, .nan]"))
     )
-    (place / "far.yaml").write_text('"No": {"Yess": 0.1}\n')
-    (place / "yes.yaml").write_text("No: {Perhaps: 0.1}\n")
-    (place / "column.yaml").write_text("sexx: {female: 1}\n")
-    (place / "value.yaml").write_text("sex: {femal: 1, male: 2}\n")
     code, text = said(capsys, f"{ROWS} --model {model} {option}")
     assert code == 2, text
     assert told in text
@@ -175,7 +167,7 @@ def test_the_first_screen_says_why_there_is_no_group_score(place: Path, capsys: 
 
 
 @pytest.mark.parametrize("value", ["inf", "-Infinity", "1e999"])
-@pytest.mark.parametrize("option", ["--data beyond.csv", "--profile beyond.csv", "schema"])
+@pytest.mark.parametrize("option", ["--data beyond.csv", "schema"])
 def test_an_infinite_number_is_refused_before_the_model_is_asked(
     place: Path, capsys: Capture, value: str, option: str
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.evaluate import Evaluator
+from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import retrain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -36,7 +37,9 @@ def shares(what: subjects.Subject, **options: Any) -> list[float]:
     result = []
     for seed in range(4):
         evaluator = Evaluator(what.model.predict, what.schema)
-        counts = run(evaluator, {"trials": 0, "local_n": 200, **options}, np.random.default_rng(seed)).counts
+        counts = run(
+            evaluator, AequitasOptions.of({"trials": 0, "local_n": 200, **options}), np.random.default_rng(seed)
+        ).counts
         result.append(counts["discriminatory"] / counts["generated"])
     return result
 

@@ -13,6 +13,7 @@ from auditor.tables.coded import case_keys
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import plain
+from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import majority, retrain
 from auditor.tables.row_schema import Schema
 
@@ -43,7 +44,7 @@ def box(x: np.ndarray) -> np.ndarray:
 def test_finds_lie_in_the_planted_boxes_only(protocol: str) -> None:
     evaluator = Evaluator(box, PEOPLE)
     options = {"protocol": protocol, "global_n": 600, "local_n": 150, "generated": 3000}
-    result = run(evaluator, options, np.random.default_rng(2))
+    result = run(evaluator, AequitasOptions.of(options), np.random.default_rng(2))
     rows = result.finds
     assert rows is not None
     low = (rows[:, 2] < 6) & (rows[:, 3] < 6)
@@ -86,7 +87,9 @@ def test_the_retrained_model_is_better_on_the_held_out_estimate() -> None:
 
     schema, codes, labels = planted_data()
     untouched = LogisticRegression(max_iter=2000)
-    outcome = retrain(untouched, schema, codes, labels, np.random.default_rng(3), search={}, sample=4000)
+    outcome = retrain(
+        untouched, schema, codes, labels, np.random.default_rng(3), search=AequitasOptions(trials=0), sample=4000
+    )
     assert outcome.figures.before.low > 0.1
     assert outcome.figures.after.high < outcome.figures.before.low
     assert outcome.figures.accuracy_after.n == 750

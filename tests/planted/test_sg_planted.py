@@ -38,9 +38,8 @@ def staircase(rows: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(reached == DEPTH, DEPTH + rows[:, DEPTH].astype(np.int64), reached)
 
 
-def sg(**options: Any) -> TabularResult:
-    given = {"limit": LIMIT, "samples": 1000, **options}
-    return run(Evaluator(staircase, SCHEMA), given, np.random.default_rng(1))
+def sg(given: NDArray[Any]) -> TabularResult:
+    return run(Evaluator(staircase, SCHEMA), SgOptions(limit=LIMIT, samples=1000), np.random.default_rng(1), given)
 
 
 def test_sg_reaches_branches_that_uniform_sampling_misses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,14 +58,14 @@ def test_sg_reaches_branches_that_uniform_sampling_misses(monkeypatch: pytest.Mo
 def test_finds_are_those_behind_the_last_decision() -> None:
     rows = uniform(SCHEMA, 300, np.random.default_rng(0))
     rows[0, :DEPTH] = 9
-    result = sg(data=rows)
+    result = sg(rows)
     assert result.finds is not None
     assert len(result.finds) >= 2  # of 64 in 10^6 cases
     assert (depth(result.finds) == DEPTH).all()
 
 
 def test_a_model_that_ignores_the_group_yields_nothing() -> None:
-    result = run(Evaluator(depth, SCHEMA), {"limit": 200, "samples": 300}, np.random.default_rng(1))
+    result = run(Evaluator(depth, SCHEMA), SgOptions(limit=200, samples=300), np.random.default_rng(1))
     assert result.counts["generated"] == 200
     assert result.counts["discriminatory"] == 0
     assert result.pairs == ()

@@ -13,6 +13,7 @@ from auditor.tables.coded import uniform
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult
+from auditor.tables.method_options import AequitasOptions, ThemisOptions
 from auditor.tables.row_schema import Schema
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
@@ -50,8 +51,8 @@ def twins() -> tuple[Any, Any]:
 def test_the_reduced_model_has_fewer_discriminatory_rows() -> None:
     results: dict[str, tuple[TabularResult, TabularResult]] = {}
     for name, model in zip(("plain", "reduced"), twins(), strict=True):
-        scored = themis.run(Evaluator(model.predict, SCHEMA), {}, np.random.default_rng(7))
-        options = {"generated": 300, "trials": 4}
+        scored = themis.run(Evaluator(model.predict, SCHEMA), ThemisOptions(), np.random.default_rng(7))
+        options = AequitasOptions(generated=300, trials=4)
         searched = aequitas.run(Evaluator(model.predict, SCHEMA), options, np.random.default_rng(7))
         results[name] = scored, searched
     causal = {

@@ -86,7 +86,8 @@ def brute(predict: Predict, columns: tuple[int, ...], schema: Schema) -> tuple[f
 
 
 def scores(predict: Predict, schema: Schema, seed: int = 7, **options: Any) -> dict[str, Any]:
-    result = themis.run(Evaluator(predict, schema), options, np.random.default_rng(seed))
+    given, settings = options.pop("data", None), ThemisOptions.of(options)
+    result = themis.run(Evaluator(predict, schema), settings, np.random.default_rng(seed), given)
     return {s.name: s for s in result.scores}
 
 
@@ -186,20 +187,10 @@ def test_the_paper_s_rule_stops_at_zero_and_ours_does_not() -> None:
 
 def test_hidden_changes_are_in_the_lattice() -> None:
     schema = domain()
-    result = themis.run(Evaluator(only_together, schema), {}, np.random.default_rng(7))
+    result = themis.run(Evaluator(only_together, schema), ThemisOptions(), np.random.default_rng(7))
     by = {s.columns: s for s in result.lattice}
     assert by[("sex", "race")].minimal == by[("sex", "race")].rows * 4 // 5 // 4
     assert by[("sex",)].minimal == by[("sex",)].changes
-
-
-def test_profiles_weigh_rows() -> None:
-    from auditor.tables.coded import Profile
-
-    schema = domain()
-    always = Profile(name="p", weights={4: np.array([1.0, 0, 0, 0, 0])})
-    assert scores(only_together, schema, profile=always)["apparent_causal"].estimate.value == 0
-    never = Profile(name="p", weights={4: np.array([0, 0.5, 0.5, 0, 0])})
-    assert scores(only_together, schema, profile=never)["apparent_causal"].estimate.value == 1
 
 
 def test_given_rows_are_judged_as_they_are() -> None:
@@ -313,29 +304,6 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
     possible = Evaluator(lambda rows: np.zeros(len(rows), int), schema).possible(given)
     rich = np.array([b > 7000 for b, _, _ in customers])
     assert possible.sum(axis=1).tolist() == np.where(rich, 1, 3).tolist()
-
-
-@pytest.mark.parametrize("theta", [None, 0.01])
-def test_rows_of_a_profile_are_asked_as_they_are(customers: list[tuple[int, str, float]], theta: float | None) -> None:
-    from auditor.tables.coded import load_profile
-    from auditor.tables.csv_table import read_table
-    from auditor.tables.row_data import infer
-
-    seen: set[float] = set()
-
-    def model(rows: Any) -> Any:
-        seen.update(rows[:, 0].astype(float).tolist())
-        return ((rows[:, 0].astype(float) > 7000) & (rows[:, 1] == "married")).astype(int)
-
-    schema = infer(read_table("people.csv"), "y", ["marital"])
-    schema, profile = load_profile("people.csv", schema)
-    options = {"profile": profile, "max_samples": 5000, "theta": theta}
-    result = themis.run(Evaluator(model, schema), options, np.random.default_rng(5))
-    found = (result.scores or result.minimal_sets)[0].estimate
-    truth = sum(b > 7000 for b, _, _ in customers) / len(customers)
-    assert found.low <= truth <= found.high
-    assert found.value > 0
-    assert seen <= {float(b) for b, _, _ in customers}
 
 
 def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float]]) -> None:

@@ -41,7 +41,7 @@ SLAB = Schema(columns=(SEX, column("a", 20), column("b", 20), column("c", 3)))
 
 def search(predict: Any = slab, schema: Schema = SLAB, seed: int = 1, **options: Any) -> Any:
     evaluator = Evaluator(predict, schema, budget=options.pop("budget", None))  # type: ignore[arg-type]
-    return run(evaluator, {"trials": 0, **options}, np.random.default_rng(seed))
+    return run(evaluator, AequitasOptions.of({"trials": 0, **options}), np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("protocol", ["default", "aequitas"])
@@ -144,17 +144,13 @@ def test_a_limit_of_evaluations_is_kept_and_reported() -> None:
     assert result.counts["discriminatory"] > 0
 
 
-def far(gamma: float) -> Distance:
-    return Distance(kind="absolute", threshold=0.5, scale=2 * gamma)
-
-
 def test_gamma_is_a_threshold_on_numbers() -> None:
     def score(x: np.ndarray) -> np.ndarray:
         return 0.4 * x[:, 0] * (x[:, 1] >= 10)
 
     for gamma, expected in ((0.3, True), (0.5, False), (3.0, False)):
-        evaluator = Evaluator(score, SLAB, distance=far(gamma))
-        result = run(evaluator, {"global_n": 200, "trials": 0}, np.random.default_rng(1))
+        evaluator = Evaluator(score, SLAB, distance=Distance(gamma))
+        result = run(evaluator, AequitasOptions.of({"global_n": 200, "trials": 0}), np.random.default_rng(1))
         assert (result.counts["discriminatory"] > 0) is expected
         assert result.options["gamma"] == pytest.approx(gamma)
 
@@ -337,6 +333,6 @@ def test_a_smaller_estimate_of_the_share_is_told() -> None:
     schema = Schema(columns=columns)
     options = {"global_n": 5, "local_n": 0}
     model = Evaluator(lambda rows: (rows[:, 2] > 4).astype(int), schema)
-    told = run(model, options, np.random.default_rng(1))
+    told = run(model, AequitasOptions.of(options), np.random.default_rng(1))
     assert told.scores[0].estimate.n == 800
     assert any("for the share 800 uniform cases were judged" in note for note in told.notes)

@@ -50,8 +50,8 @@ def search(rng: int = 1, rule: Any = slab, schema: Schema = SCHEMA, **options: A
     budget = options.pop("budget", None)
     evaluator = Evaluator(numbers(schema, rule), schema, budget=budget)
     data = options.pop("data", uniform(schema, 300, np.random.default_rng(0)))
-    options = {"limit": 120, "samples": 400, "data": data, **options}
-    return run(evaluator, options, np.random.default_rng(rng))
+    settings = SgOptions.of({"limit": 120, "samples": 400, **options})
+    return run(evaluator, settings, np.random.default_rng(rng), data)
 
 
 def entry(i: int, **more: Any) -> Entry:
@@ -176,7 +176,7 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
 
 
 def test_defaults_are_the_papers_and_its_protocol_has_its_order() -> None:
-    assert SgOptions.of({"data": None}).samples == 5000
+    assert SgOptions().samples == 5000
     assert (sg_inputs.CLUSTERS, sg.THRESHOLD) == (4, 0.3)
     assert sg.RANK_LOCAL > sg.RANK_SEED > sg.RANK_GLOBAL
     assert search(protocol="sg", limit=5).options["neighbourhood"] == "marginal"

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.core.types import Answer, Finding, Prompt, Response
+from auditor.core.types import Finding
 from auditor.tables.columns import Column
 from auditor.tables.row_noise import Dealt, Noise, against_noise, columns_of, measure, permuted
 from auditor.tables.row_schema import Schema
@@ -136,20 +134,12 @@ BOTH = ("sex", "race")
 
 def noise_of(wobble: float, seed: int = 1) -> Noise:
     """Forty cases, all six rows of each asked three times; the label goes by sex, and is wrong now and then."""
-    answers, rows, rng = {}, {}, Random(seed)
-    for pay, sex, race in product(range(40), range(2), range(3)):
-        prompt = Prompt(format="bare", text=f"{pay} {sex} {race}")
-        rows[prompt.sha256] = {"pay": pay, "sex": sex, "race": race}
-        for replicate in range(3):
-            said = (sex == 1) != (rng.random() < wobble)
-            answers[prompt.sha256, replicate] = Response(
-                variant_id="r", prompt_sha256=prompt.sha256, format="bare", replicate=replicate, output=str(said)
-            )
-    reads = {"bare": Answer(status="ok", value="x")}  # answers are read as their format is
-    asked = SimpleNamespace(
-        answers=answers, asked=rows, replicates=3, read=lambda output, format: replace(reads[format], value=output)
-    )
-    return measure(asked, SCHEMA, [("sex",), ("race",), BOTH], 7)  # type: ignore[arg-type]
+    rng = Random(seed)
+    read = [
+        ({"pay": pay, "sex": sex, "race": race}, [str((sex == 1) != (rng.random() < wobble)) for _ in range(3)])
+        for pay, sex, race in product(range(40), range(2), range(3))
+    ]
+    return measure(read, SCHEMA, [("sex",), ("race",), BOTH], 7)
 
 
 def test_each_set_of_columns_has_its_own_test() -> None:

@@ -222,36 +222,22 @@ def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "Sets of protected columns" in text
 
 
-def test_scores_have_a_scale_and_labels_a_table_of_distances(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_differ_above_a_threshold_in_their_own_units(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "rows_model.py").write_text(
-        "import numpy as np\n"
-        "def points(rows):\n    return 300.0 + 50 * rows[:, 1] + 10 * rows[:, 0]\n"
-        "def grade(rows):\n    return np.array(['fair', 'good', 'poor'])[(rows[:, 1] * (1 + (rows[:, 0] > 3))).astype(int)]\n",
-        encoding="utf-8",
+        "def points(rows):\n    return 300.5 + 50 * rows[:, 1] + 10 * rows[:, 0]\n", encoding="utf-8"
     )
 
-    def causal(*extra: str) -> float:
-        assert command(*extra, "--format", "json") == 0
+    def causal(threshold: str) -> float:
+        assert (
+            command("--model", "python:rows_model:points", "--distance-threshold", threshold, "--format", "json") == 0
+        )
         scores = json.loads(capsys.readouterr().out)["tabular"]["scores"]
         return float(next(s["estimate"]["value"] for s in scores if s["name"] == "causal"))
 
-    scaled = ("--model", "python:rows_model:points", "--distance", "absolute", "--distance-scale", "550")
-    assert causal(*scaled, "--distance-threshold", "0.09") == 1.0
-    assert causal(*scaled, "--distance-threshold", "0.091") == 0.0
-    (place / "grades.yaml").write_text("fair: {good: 0.2, poor: 0.6}\n", encoding="utf-8")
-    graded = ("--model", "python:rows_model:grade", "--distance", "grades.yaml")
-    assert causal(*graded) == 1.0
-    assert causal(*graded, "--distance-threshold", "0.2") == pytest.approx(2 / 6)
-    assert causal(*graded, "--distance-threshold", "0.6") == 0.0
-    for text, message in (
-        ("fair: {good: 0.2}\ngood: {fair: 0.3}\n", "have two distances"),
-        ("fair: {good: 2}\n", "must lie in [0, 1]"),
-        ("fair: [good]\n", "expected distances by label"),
-        ("fair: {good: near}\n", "is no number"),
-    ):
-        (place / "grades.yaml").write_text(text, encoding="utf-8")
-        assert command(*graded) == 2
-        assert message in " ".join(capsys.readouterr().err.split())
+    assert causal("49") == causal("0") == 1.0
+    assert causal("50") == 0.0
+    assert command("--model", "python:rows_model:points") == 2
+    assert "give --distance-threshold NUMBER" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("method", ["themis", "aequitas", "sg"])
@@ -409,20 +395,9 @@ def test_a_schema_is_written_and_read(place: Path, capsys: pytest.CaptureFixture
     assert "These clash: (1) x == 5; (2) x == 4" in " ".join(capsys.readouterr().err.split())
 
 
-def test_profiles_from_files(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "p.yaml").write_text('x: {"2-3": 1}\n', encoding="utf-8")
-    assert command("--model", "python:rows_model:by_sex", "--profile", "p.yaml", "--format", "json") == 0
-    scores = json.loads(capsys.readouterr().out)["tabular"]["scores"]
-    assert next(s for s in scores if s["population"] == "profile")["estimate"]["value"] == 1.0
-    (place / "p.yaml").write_text("x: {99: 1}\n", encoding="utf-8")
-    assert command("--model", "python:rows_model:by_sex", "--profile", "p.yaml") == 2
-    assert "'99': no such value" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["data", "profile"])
-def test_files_are_no_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("--model", "python:rows_model:by_sex", "--set", f"{name}=x") == 2
-    assert f"Name the file: --{name} FILE" in " ".join(capsys.readouterr().err.split())
+def test_files_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--model", "python:rows_model:by_sex", "--set", "data=x") == 2
+    assert "Name the file: --data FILE" in " ".join(capsys.readouterr().err.split())
 
 
 def test_options_out_of_range() -> None:

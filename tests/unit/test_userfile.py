@@ -28,7 +28,6 @@ from auditor.perturb.grammar.reader import parse
 from auditor.report.legal.fill import load as load_fill
 from auditor.run.freeze import load as load_plan
 from auditor.run.mitigations import from_file
-from auditor.tables.distance import read_distance
 from auditor.tables.row_schema import load_schema
 from auditor.tasks import load as load_task
 from auditor.tasks.load import control_texts as read_controls
@@ -41,7 +40,6 @@ BOMB = "a0: &a0 {x: 1, y: 2}\n" + "".join(
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 READERS: list[tuple[str, Callable[[Path], Any]]] = [
     ("x.yaml", load_schema),
-    ("x.yaml", lambda path: read_distance(str(path), 0, 1)),
     ("x.yaml", lambda path: read_http(str(path))),
     ("x.yaml", load_task),
     ("x.yaml", load_categories),

@@ -51,7 +51,7 @@ class Score(Part, frozen=True, kw_only=True):
     name: str
     columns: tuple[str, ...]
     estimate: Estimate
-    population: str = ""  # which rows it is about: ``domain (uniform)``, ``given rows``, ``profile``
+    population: str = ""  # which rows it is about: ``domain (uniform)``, ``given rows``
     detail: ScoreDetail = ScoreDetail()
 
 
