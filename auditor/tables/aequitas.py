@@ -14,18 +14,17 @@ from dataclasses import replace
 import numpy as np
 
 from auditor.core.errors import BudgetExceeded, ConfigError
-from auditor.core.record.rows import ColumnSet, RowPair, Score
+from auditor.core.record.rows import Score
 from auditor.core.types import Estimate
 from auditor.measure.intervals import clopper_pearson, mean_interval
 from auditor.tables.aequitas_walk import Finds, Stop, global_search, local_search
 from auditor.tables.coded import enumerate_rows, uniform
 from auditor.tables.columns import Codes
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator
-from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
+from auditor.tables.evaluate import Evaluator
+from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
 
 LEVEL = 0.95  # of the interval of the share
-LATTICE_CASES = 20_000  # finds that are asked again for the lattice
 
 
 def run(
@@ -75,7 +74,6 @@ def run(
         "estimate_evaluations": spent_on_estimate,
         "seconds": finds.seconds,
     }
-    pairs, subsets = _exemplars(evaluator, cases)
     if not len(cases):
         notes.append("no discriminatory case was found; the share's upper limit says how many there may be")
     if len(schema.movable_index) == 0:
@@ -89,8 +87,6 @@ def run(
         scores=()
         if estimate is None
         else (Score(name=share, columns=schema.protected, estimate=estimate, population="domain (uniform)"),),
-        lattice=subsets,
-        pairs=pairs,
         details={**finds.details(), **details, "ended": reason},
         finds=cases,
         status="partial" if partial else "complete",
@@ -117,18 +113,6 @@ def _search(finds: Finds, rng: np.random.Generator) -> tuple[dict[str, object], 
     except BudgetExceeded as error:
         return details, str(error), True
     return details, "all trials were made", False
-
-
-def _exemplars(evaluator: Evaluator, cases: Codes) -> tuple[tuple[RowPair, ...], tuple[ColumnSet, ...]]:
-    try:
-        pairs, some = minimal_pairs(evaluator, cases[:SHOWN]), cases[:LATTICE_CASES]
-        if len(evaluator.schema.protected_index) < 2:
-            return pairs, ()
-        if evaluator.affordable(len(some)) < len(some):  # those of which every answer is known
-            some = some[(evaluator.recall(some).labels != NOT_JUDGED).all(axis=1)]
-        return pairs, lattice(evaluator, evaluator.judge(some)) if len(some) else ()
-    except BudgetExceeded:
-        return (), ()
 
 
 def share_estimate(

@@ -1,4 +1,4 @@
-"""What a search hands back: its counts and scores, which sets of columns change a label, minimal pairs, slices, files.
+"""The result of a search: counts and scores, which sets of columns change a label, minimal pairs, slices, files.
 
 A slice is one value (or range of values) of one or two columns that are not protected. Intervals of slices are exact
 and hold for all slices that were looked at together (Clopper-Pearson at level 1 - (1 - level) / slices); p values are
@@ -9,7 +9,7 @@ its interval lies above the rates of both of its halves: else the second column 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -32,6 +32,7 @@ from auditor.tables.row_schema import Schema
 
 LATTICE_COLUMNS = 6  # sets double with each further protected column
 SHOWN = 20  # exemplary pairs of a run
+LATTICE_CASES = 20_000  # finds that the lattice of a directed search is about
 PAIRS = 100_000  # finds of which a pair is written
 LATE = 10_000  # the same after a limit was reached
 RANGES = 4  # slices of a column with more values than FEW
@@ -134,50 +135,53 @@ def _beyond(flips: dict[tuple[int, ...], NDArray[np.bool_]], chosen: tuple[int, 
     return int(result.sum())
 
 
-def minimal_pairs(evaluator: Evaluator, codes: Codes, *, limit: int = SHOWN) -> tuple[RowPair, ...]:
-    """One minimal counterfactual pair for each of the first ``limit`` discriminatory cases among ``codes``.
-
-    Cases are asked again (at most ``4 * limit`` of them) where the limits allow it; else the combinations that were
-    asked before count.
-    """
-    codes = codes[: 4 * limit]
-    if not len(codes):
-        return ()
-    room = evaluator.affordable(len(codes)) == len(codes)
-    return pairs_of(evaluator, codes, evaluator.judge(codes) if room else evaluator.recall(codes), limit=limit)
-
-
-def pairs_of(evaluator: Evaluator, codes: Codes, judged: Judged, *, limit: int = SHOWN) -> tuple[RowPair, ...]:
-    """As `minimal_pairs`, of cases whose answers are known."""
-    schema, pairs = evaluator.schema, []
-    first = np.flatnonzero(judged.discriminatory)[:limit]
-    part = judged.part(first)
-    for i, (a, b), labels in zip(first.tolist(), witnesses(evaluator, part).tolist(), part.labels, strict=True):
-        if a < 0:
-            continue
-        rows = schema.crossed(codes[i : i + 1], schema.protected_index, schema.combos[[a, b]])
-        one, other = schema.row(rows[0]), schema.row(rows[1])
-        changed = tuple(name for name in schema.protected if one[name] != other[name])
-        names = [evaluator.label_name(int(labels[k])) for k in (a, b)]
-        pairs.append(RowPair(row=one, other=other, changed=changed, label=names[0], other_label=names[1]))
-    return tuple(pairs)
-
-
 class Answers(NamedTuple):
     """Finds, shape (k, d), and what the model said about them as far as it is known."""
 
     codes: Codes
     judged: Judged
 
+    def first(self, n: int) -> Answers:
+        """The first ``n``."""
+        return Answers(self.codes[:n], self.judged.part(np.arange(min(n, len(self.codes)))))
 
-def answers_of(evaluator: Evaluator, finds: Codes) -> Answers | None:
-    """The labels of finds, without asking a slow or limited model again; None where a limit leaves none."""
+
+def answers_of(evaluator: Evaluator, finds: Codes | None) -> Answers | None:
+    """Return the labels of finds without asking a slow or limited model again; None where none are known."""
     late = evaluator.exhausted and not evaluator.slow
+    if finds is None or not len(finds):
+        return None
     codes = finds[: LATE if late else PAIRS]
     try:
         return Answers(codes, evaluator.recall(codes))
     except BudgetExceeded:
         return None
+
+
+def with_examples(evaluator: Evaluator, result: TabularResult, answers: Answers | None) -> TabularResult:
+    """Return the result with minimal pairs, of given rows first, and after a directed search the lattice of its finds.
+
+    ``answers`` are those of ``result.finds``.
+    """
+    given = None if result.given_finds is None else answers_of(evaluator, result.given_finds[: 4 * SHOWN])
+    pairs = [pair for one in (given, answers) if one is not None for pair in pairs_of(evaluator, one.first(4 * SHOWN))]
+    sets = result.lattice
+    if result.sampling == "directed" and answers is not None:
+        sets = lattice(evaluator, answers.first(LATTICE_CASES).judged)
+    return dataclasses.replace(result, pairs=tuple(pairs[:SHOWN]), lattice=sets)
+
+
+def pairs_of(evaluator: Evaluator, answers: Answers) -> Iterator[RowPair]:
+    """Yield one minimal counterfactual pair for each find of which two different answers are known."""
+    schema, (codes, judged) = evaluator.schema, answers
+    for i, (a, b) in enumerate(witnesses(evaluator, judged).tolist()):
+        if a < 0:
+            continue
+        rows = schema.crossed(codes[i : i + 1], schema.protected_index, schema.combos[[a, b]])
+        one, other = schema.row(rows[0]), schema.row(rows[1])
+        changed = tuple(name for name in schema.protected if one[name] != other[name])
+        names = [evaluator.label_name(int(judged.labels[i, k])) for k in (a, b)]
+        yield RowPair(row=one, other=other, changed=changed, label=names[0], other_label=names[1])
 
 
 def witnesses(evaluator: Evaluator, judged: Judged) -> NDArray[np.intp]:

@@ -21,8 +21,8 @@ from auditor.core.shown import plural
 from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import Labels
-from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
-from auditor.tables.finds import TabularResult, lattice, pairs_of
+from auditor.tables.evaluate import NOT_JUDGED, Evaluator
+from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
 from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Surrogate, fault_count, optional, seeds
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
@@ -241,7 +241,6 @@ class Search:
         done = len(cases) >= self.options.limit
         if not done and not self.stopped:
             notes.append(f"The queue was empty after {plural(len(cases), 'case')}.")
-        judged = self._judged()
         return TabularResult(
             method="sg",
             mode="symbolic",
@@ -257,23 +256,11 @@ class Search:
                 "explained": self.explained,
                 "seconds": seconds,
             },
-            lattice=lattice(self.evaluator, judged),
-            pairs=pairs_of(self.evaluator, finds, judged),
             details=details,
             finds=finds,
             status="partial" if self.stopped and not done else "complete",
             status_reason=self.stopped if not done else "",
             notes=tuple(notes),
-        )
-
-    def _judged(self) -> Judged:
-        """What the model said about the discriminatory cases, not asked again."""
-        hits, m = [one for one in self._tried if one.hit], len(self.schema.combos)
-        return Judged(
-            labels=np.array([one.labels for one in hits], dtype=np.int64).reshape(-1, m),
-            possible=np.array([one.possible for one in hits], dtype=bool).reshape(-1, m),
-            discriminatory=np.ones(len(hits), dtype=bool),
-            off_manifold=np.zeros(len(hits), dtype=bool),
         )
 
     def _details(self, cases: Codes, hit: Mask) -> dict[str, object]:
@@ -291,5 +278,6 @@ class Search:
         surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
         if surrogate is not None:
             details["path_coverage"] = surrogate.coverage(cases)
-            details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], self._judged().labels)
+            labels = np.array([one.labels for one in self._tried if one.hit], dtype=np.int64)
+            details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], labels)
         return details

@@ -23,7 +23,7 @@ from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.coded import bins_note
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import TabularResult, answers_of, pairs_csv, plain, save_judged, save_votes
+from auditor.tables.finds import Answers, TabularResult, pairs_csv, plain, save_judged, save_votes
 from auditor.tables.method_options import NOTE, OptionSet
 from auditor.tables.row_data import load_task
 from auditor.tables.row_schema import Schema, dump_schema
@@ -68,6 +68,7 @@ class Outcome(NamedTuple):
 
     opened: Opened
     result: TabularResult
+    answers: Answers | None  # about its finds
     findings: Sequence[Finding]
     slices: Slices | None
     retrained: Retrained | None
@@ -79,7 +80,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
     opened, result = outcome.opened, outcome.result
     plan, asked, evaluator, fingerprint = opened.plan, opened.asked, opened.evaluator, opened.model.fingerprint
     # The report is left out: `audit report` writes it anew, and the register names its hash.
-    files = {} if folder is None else {"files": _files(folder, outcome)}  # asks about rows of pairs
+    files = {} if folder is None else {"files": _files(folder, outcome)}
     seconds = (datetime.now(UTC) - started).total_seconds()
     counts: dict[str, object] = {
         **result.counts,
@@ -171,11 +172,9 @@ def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
     evaluator, result, schema = outcome.opened.evaluator, outcome.result, outcome.opened.schema
     folder.write_text("schema.yaml", dump_schema(schema))
     folder.write_text("finds.csv", finds_csv(schema, result))
-    if result.finds is not None and len(result.finds) and len(schema.protected_index):
-        answers = answers_of(evaluator, result.finds)
-        if answers is not None:
-            folder.write_text("pairs.csv", pairs_csv(evaluator, answers))
-            save_votes(folder.path / "votes.npz", evaluator, answers)
+    if outcome.answers is not None:
+        folder.write_text("pairs.csv", pairs_csv(evaluator, outcome.answers))
+        save_votes(folder.path / "votes.npz", evaluator, outcome.answers)
     if result.judged:
         save_judged(folder.path / "judged.npz", schema, result.judged)
     if outcome.retrained is not None:

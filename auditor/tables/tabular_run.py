@@ -38,7 +38,7 @@ from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Limit
-from auditor.tables.finds import TabularResult, slices
+from auditor.tables.finds import TabularResult, answers_of, slices, with_examples
 from auditor.tables.method_options import OPTIONS
 from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
 from auditor.tables.row_client import RowClient, silent
@@ -201,6 +201,8 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         rows = opened.rows if plan.method == "themis" else schema.binned(opened.rows)
         method = import_module(f"auditor.tables.{plan.method}")
         result: TabularResult = method.run(evaluator, opened.options, np.random.default_rng(plan.seed), rows)
+        answers = answers_of(evaluator, result.finds)
+        result = with_examples(evaluator, result, answers)
         result = dataclasses.replace(result, notes=(*schema.notes, *result.notes))
         retrained = None
         if plan.retrain:
@@ -218,7 +220,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             sets = [columns_of(finding, schema.protected) for finding in findings]
             noise = measure(asked.repeated(), schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
-        record = record_of(Outcome(opened, result, findings, subgroups, retrained, noise), started, folder)
+        record = record_of(Outcome(opened, result, answers, findings, subgroups, retrained, noise), started, folder)
         if folder is not None:
             write(folder, record)
         return TabularRun(record, result, None if folder is None else folder.path)

@@ -18,14 +18,14 @@ from statistics import NormalDist
 import numpy as np
 
 from auditor.core.errors import BudgetExceeded, ConfigError
-from auditor.core.record.rows import RowPair, Score
+from auditor.core.record.rows import Score
 from auditor.core.shown import plural
 from auditor.core.types import AFTER_STOPPING, Estimate
 from auditor.measure.intervals import SEQUENCE, beta_limits, confidence_sequence
 from auditor.tables.coded import enumerate_rows, row_keys, uniform
 from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import SHOWN, TabularResult, lattice, minimal_pairs
+from auditor.tables.finds import TabularResult, lattice
 from auditor.tables.method_options import EXACT_METHOD, NOTE, ThemisOptions, walks
 from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
@@ -92,7 +92,6 @@ def run(
         },
         scores=scores,
         lattice=() if first is None else lattice(evaluator, first),
-        pairs=() if first is None else _pairs(evaluator, own, drawn),
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
         finds=drawn.finds,
         given_finds=own.finds,
@@ -101,18 +100,6 @@ def run(
         status_reason=reason,
         notes=tuple(notes),
     )
-
-
-def _pairs(evaluator: Evaluator, own: Tally, drawn: Tally) -> tuple[RowPair, ...]:
-    """Exemplars, of given rows first."""
-    pairs: tuple[RowPair, ...] = ()
-    try:
-        for tally in (own, drawn):
-            if len(pairs) < SHOWN:
-                pairs += minimal_pairs(evaluator, tally.finds, limit=SHOWN - len(pairs))
-    except BudgetExceeded:
-        pass
-    return pairs
 
 
 def sample(tally: Tally, settings: ThemisOptions, rng: np.random.Generator) -> str:

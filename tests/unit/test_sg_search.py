@@ -14,7 +14,7 @@ from auditor.tables import sg, sg_inputs
 from auditor.tables.coded import uniform
 from auditor.tables.columns import Column, Constraint
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.finds import TabularResult
+from auditor.tables.finds import TabularResult, answers_of, with_examples
 from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema
 from auditor.tables.sg import Search, run
@@ -51,7 +51,8 @@ def search(rng: int = 1, rule: Any = slab, schema: Schema = SCHEMA, **options: A
     evaluator = Evaluator(numbers(schema, rule), schema, budget=budget)
     data = options.pop("data", uniform(schema, 300, np.random.default_rng(0)))
     settings = SgOptions.of({"limit": 120, "samples": 400, **options})
-    return run(evaluator, settings, np.random.default_rng(rng), data)
+    result = run(evaluator, settings, np.random.default_rng(rng), data)
+    return with_examples(evaluator, result, answers_of(evaluator, result.finds))
 
 
 def entry(i: int, **more: Any) -> Entry:

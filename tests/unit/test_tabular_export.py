@@ -19,7 +19,7 @@ from auditor.core.shown import cell, csv_text
 from auditor.tables import infer_schema
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.finds import Answers, answers_of, minimal_pairs, pairs_csv, slices, witnesses
+from auditor.tables.finds import Answers, answers_of, pairs_csv, pairs_of, slices, witnesses
 from auditor.tables.retraining import augment_rows
 from auditor.tables.row_data import derivable, implications, infer
 from auditor.tables.row_schema import Schema
@@ -182,7 +182,9 @@ def test_finds_are_shown_after_the_time_is_up() -> None:
     model = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(seconds=1e-9))
     codes = np.array([[0, 0]], dtype=np.int32)
     assert model.exhausted
-    assert len(minimal_pairs(model, codes)) == 1
+    answers = answers_of(model, codes)
+    assert answers is not None
+    assert len(list(pairs_of(model, answers))) == 1
     few = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(evaluations=1))
     assert answers_of(few, codes) is None
 
