@@ -223,15 +223,9 @@ class Joined(NamedTuple):
 Node = Among | Versus | Joined
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """One rule, kept as its text."""
-
-    text: str
-
-    def bind(self, columns: Sequence[Column]) -> Node:
-        """The rule as a tree over these columns."""
-        return _Reader(self.text, columns).read()
+def read_rule(text: str, columns: Sequence[Column]) -> Node:
+    """Return a rule as a tree over these columns."""
+    return _Reader(text, columns).read()
 
 
 def holds(node: Node, codes: Codes) -> Mask:

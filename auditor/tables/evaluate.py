@@ -19,34 +19,32 @@ from auditor.tables.columns import Codes, Mask
 from auditor.tables.distance import LABELS, RESOLUTION, Distance, Labels
 from auditor.tables.row_schema import Asked, Schema
 
-NOT_JUDGED = int(np.iinfo(np.int64).min)  # stands where the model gave no label; equal to no label
+NOT_JUDGED = int(np.iinfo(np.int64).min)  # where the model gave no label; equal to no label
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limit:
-    """When a search stops, whatever it has found."""
+    """When a search stops, whatever it has found: rows passed to the model, seconds since the `Evaluator` was made."""
 
-    evaluations: int | None = None  # rows passed to the model at most
-    seconds: float | None = None  # wall time at most, from the making of the `Evaluator`
+    evaluations: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """What the model says about a batch of cases. Where it gave no label, ``labels`` holds `NOT_JUDGED`."""
+    """What the model says about a batch of n cases with m combinations of protected values each."""
 
-    labels: Labels  # the label of each case with each combination of protected values
-    # which of these rows a person could have (all, if the schema has no constraints)
-    possible: Mask
-    discriminatory: Mask  # two possible rows of the case get different labels
-    # the label differs only if rows that no person could have are counted: reported apart
-    off_manifold: Mask
+    labels: Labels  # (n, m); `NOT_JUDGED` without a label
+    possible: Mask  # (n, m): which of these rows a person could have
+    discriminatory: Mask  # (n,): two possible rows of the case get different labels
+    off_manifold: Mask  # (n,): labels differ only if rows that no person could have are counted
 
     def part(self, cases: NDArray[np.intp]) -> Judged:
-        """Some of the cases."""
+        """Return some of the cases."""
         return Judged(**{name: getattr(self, name)[cases] for name in self.__slots__})
 
     def votes(self, labels: Iterable[int]) -> NDArray[np.int64]:
-        """How many possible combinations of each case got which of ``labels``, shape (n, labels)."""
+        """Count the possible combinations of each case that got each of ``labels``, shape (n, labels)."""
         return np.stack([((self.labels == label) & self.possible).sum(axis=1) for label in labels], axis=1)
 
     @property
@@ -61,15 +59,15 @@ class Evaluator:
     Parameters
     ----------
     predict : callable
-        ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of any type, shape (n,). They
-        become whole numbers: integers and booleans are their own code, text gets a code in order of appearance
-        (`label_name` says which). None in an object array, for rows that got no label, becomes `NOT_JUDGED`.
+        ``predict(X) -> labels``: X as `Schema.decode` gives it, shape (n, d); labels of any type, shape (n,). Integers
+        and booleans are their own code, text gets a code in order of appearance. None in an object array, for rows
+        that got no label, becomes `NOT_JUDGED`.
     cache, keep : bool
         Whether the model is slow; whether rows already asked are remembered although it is quick.
     budget : Limit
         A call that would exceed it raises `BudgetExceeded` before asking.
     batch : int
-        Rows handed to the model at once; memory is proportional to it, not to the number of cases.
+        Rows handed to the model at once; memory is proportional to it.
     left, watch : callable
         How many further rows a model with a budget of its own may be asked about; told after each batch how many were.
     """
@@ -86,20 +84,15 @@ class Evaluator:
         distance: Distance = LABELS,
         left: Callable[[], int | None] | None = None,
         keep: bool = False,
-        watch: Callable[[int], None] | None = None,
+        watch: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        if batch < 1:
-            raise ConfigError(f"batch must be at least 1, got {batch}")
         self._predict, self.schema, self.batch = predict, schema, batch
         self._frame, self.distance = frame, distance
-        self._limit = budget or Limit()
-        self._left = left or (lambda: None)
-        self._watch = watch or (lambda rows: None)
+        self._limit, self._left, self._watch = budget or Limit(), left or (lambda: None), watch
         self._cache: dict[object, int] | None = {} if cache or keep else None
         self.slow = bool(cache)  # what is asked costs, so nothing is asked that is not needed
         self._began = time.monotonic()
         self._names: dict[str, int] = {}
-        self._limits: dict[bytes, Labels] = {}
         self.evaluations = 0  # rows passed to ``predict``
         self.cache_hits = 0
         self.not_judged = 0  # rows passed to it that got no label
@@ -158,9 +151,8 @@ class Evaluator:
     def grid(
         self, codes: Codes, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None
     ) -> Labels:
-        """Labels of each row with every combination of values of some columns, shape (n, m).
+        """Return labels of each row with every combination of some columns (default: the protected ones), (n, m).
 
-        What rows hold in ``columns`` (default: the protected ones) does not matter, but for values of their own.
         Combinations are those of `Schema.combos_of`, in its order, where none are given.
         """
         index, combos = self._varied(columns, combos)
@@ -211,30 +203,20 @@ class Evaluator:
         return self.schema.on_manifold(rows).reshape(len(combos), len(codes)).T
 
     def judge(self, codes: Codes) -> Judged:
-        """Labels and verdicts of cases; see `Judged`."""
-        labels, possible = self.grid(codes), self.possible(codes)
-        return self._judged(labels, possible, labels != NOT_JUDGED if self.not_judged else None)
+        """Return labels and verdicts of cases."""
+        return self._judged(self.grid(codes), codes)
 
-    def _judged(self, labels: Labels, possible: Mask, known: Mask | None) -> Judged:
-        everywhere = real = self.distance.differ(labels, known)
-        if known is not None:
-            possible = possible & known
-        if self.schema.constraints:
-            real = self.distance.differ(labels, possible)
+    def _judged(self, labels: Labels, codes: Codes) -> Judged:
+        possible, everywhere = self.possible(codes), self.differ(labels)
+        if self.not_judged or self._cache is not None:
+            possible = possible & (labels != NOT_JUDGED)
+        real = self.differ(labels, possible) if self.schema.constraints else everywhere
         return Judged(labels=labels, possible=possible, discriminatory=real, off_manifold=everywhere & ~real)
 
-    def discriminatory(self, codes: Codes) -> Mask:
-        """Which cases get different labels for different protected values, shape (n,).
-
-        Only rows that satisfy the schema's constraints count.
-        """
-        return self.judge(codes).discriminatory
-
     def recall(self, codes: Codes) -> Judged:
-        """As `judge`, without asking anything: rows that were never asked are `NOT_JUDGED`.
+        """As `judge` without asking: rows that were never asked are `NOT_JUDGED`.
 
-        Where no answers are kept (a quick model) the model is asked after all, also after the limit of seconds:
-        what was found is to be shown.
+        A quick model, whose answers are not kept, is asked after all, also after the limit of seconds.
         """
         if self._cache is None:
             limit, self._limit = self._limit, Limit(evaluations=self._limit.evaluations)
@@ -244,14 +226,10 @@ class Evaluator:
                 self._limit = limit
         keys = self._keys(self.schema.crossed(codes, self.schema.protected_index, self.schema.combos))
         labels = np.array([self._cache.get(k, NOT_JUDGED) for k in keys.tolist()], dtype=np.int64)
-        labels = labels.reshape(len(self.schema.combos), len(codes)).T
-        return self._judged(labels, self.possible(codes), labels != NOT_JUDGED)
+        return self._judged(labels.reshape(len(self.schema.combos), len(codes)).T, codes)
 
     def differ(self, labels: Labels, possible: Mask | None = None) -> Mask:
-        """Which rows of a grid hold two labels that differ, shape (n,).
-
-        Impossible cells, and cells without a label, are left out.
-        """
+        """Return which rows of a grid hold two labels that differ; impossible and unknown cells are left out."""
         return self.distance.differ(labels, self._known(labels, possible))
 
     def each(self, labels: Labels, possible: Mask | None = None) -> Mask:
@@ -259,7 +237,7 @@ class Evaluator:
         return self.distance.each(labels, self._known(labels, possible))
 
     def _known(self, labels: Labels, possible: Mask | None) -> Mask | None:
-        if not self.not_judged:
+        if not self.not_judged and self._cache is None:  # then every row has a label
             return possible
         known = np.asarray(labels != NOT_JUDGED)
         return known if possible is None else np.asarray(known & possible)
@@ -302,7 +280,7 @@ class Evaluator:
         return self._to_codes(answers)
 
     def _answers(self, rows: object, n: int) -> NDArray[np.generic]:
-        """What the model says; whatever it raises becomes one error that says where and on which row."""
+        """What the model says; what it raises becomes an error with the place and the row."""
         try:
             return np.asarray(self._predict(rows))
         except AuditError:

@@ -178,7 +178,7 @@ class _Study:
         return self.classes[votes], ties
 
     def share(self, model: _Fitted, cases: Codes) -> Estimate:
-        hits = int(self.evaluator(model).discriminatory(cases).sum())
+        hits = int(self.evaluator(model).judge(cases).discriminatory.sum())
         return clopper_pearson(hits, len(cases))
 
 

@@ -32,7 +32,7 @@ from auditor.core import reading
 from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.record.rows import Raw
 from auditor.core.shown import plural
-from auditor.tables.columns import Codes, Column, Constraint, Kind, Node, holds, name, numbers
+from auditor.tables.columns import Codes, Column, Kind, Node, holds, name, numbers, read_rule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ class Schema:
     target: str = ""  # the data column that holds the label; not an input of the model
     # the label that is good for the person concerned; needed for group scores of more than two labels
     favourable: Raw | None = None
-    constraints: tuple[Constraint, ...] = ()  # what holds for every row that a person could have
+    constraints: tuple[str, ...] = ()  # rules that hold for every row that a person could have
     name: str = "table"  # for reports
     # how the data were read, and what was seen in them; no part of what a schema is
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -77,7 +77,7 @@ class Schema:
     @cached_property
     def rules(self) -> tuple[Node, ...]:
         """The constraints as trees."""
-        return tuple(constraint.bind(self.columns) for constraint in self.constraints)
+        return tuple(read_rule(text, self.columns) for text in self.constraints)
 
     @property
     def d(self) -> int:
@@ -314,8 +314,7 @@ def dump_schema(schema: Schema, comments: Sequence[str] = ()) -> str:
             {column.name: _plain(column)}, default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
         ).strip()
         lines.append(f"  {text[1:-1]}")
-    rules = [c.text for c in schema.constraints]
-    lines.append(yaml.safe_dump({"constraints": rules}, allow_unicode=True, width=10**6).strip())
+    lines.append(yaml.safe_dump({"constraints": list(schema.constraints)}, allow_unicode=True, width=10**6).strip())
     lines += [f"# {line}" for line in comments]
     return "\n".join(lines) + "\n"
 
@@ -353,7 +352,7 @@ def load_schema(path: str | Path) -> Schema:
         columns=tuple(_column(str(key), entry, path) for key, entry in value["columns"].items()),
         target=str(value.get("target") or ""),
         favourable=value.get("favourable"),
-        constraints=tuple(Constraint(rule) for rule in rules),
+        constraints=tuple(rules),
         name=str(value.get("name") or Path(path).stem),
     )
 

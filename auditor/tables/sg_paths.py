@@ -240,7 +240,7 @@ def clash(schema: Schema) -> list[str] | None:
     for i in range(len(rules)):
         if not possible([k for k in kept if k != i]):
             kept.remove(i)
-    return [schema.constraints[i].text for i in kept]
+    return [schema.constraints[i] for i in kept]
 
 
 def check_realisable(schema: Schema) -> None:

@@ -201,7 +201,7 @@ def described(schema: Schema) -> dict[str, object]:
         "binned": [c.name for c in schema.columns if c.kind == "binned"],
         "rows_in_domain": str(schema.size),
         "cases_in_domain": str(schema.cases),
-        "constraints": [c.text for c in schema.constraints],
+        "constraints": list(schema.constraints),
         "sha256": digest(dump_schema(schema)),
     }
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from auditor.tables import themis
-from auditor.tables.columns import Column, Constraint
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import ThemisOptions
 from auditor.tables.row_schema import Schema
@@ -31,7 +31,7 @@ def domain(*rules: str) -> Schema:
             for n, k in zip(NAMES, CARDS, strict=True)
         ),
         favourable=1,
-        constraints=tuple(map(Constraint, rules)),
+        constraints=rules,
     )
 
 
@@ -297,9 +297,7 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
     from auditor.tables.row_data import infer
 
     table = read_table("people.csv")
-    schema = replace(
-        infer(table, "y", ["marital"]), constraints=(Constraint("balance > 7000 implies marital == married"),)
-    )
+    schema = replace(infer(table, "y", ["marital"]), constraints=("balance > 7000 implies marital == married",))
     schema, given = schema.with_rows(table)
     possible = Evaluator(lambda rows: np.zeros(len(rows), int), schema).possible(given)
     rich = np.array([b > 7000 for b, _, _ in customers])

@@ -15,7 +15,7 @@ from auditor.tables import aequitas_walk
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.aequitas_walk import Probabilities, step
 from auditor.tables.coded import case_keys
-from auditor.tables.columns import Column, Constraint
+from auditor.tables.columns import Column
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.method_options import AequitasOptions
@@ -50,7 +50,7 @@ def test_finds_are_distinct_true_and_counted_once(protocol: str) -> None:
     rows = result.finds
     assert len(rows) == result.counts["discriminatory"] > 60
     assert len(np.unique(case_keys(SLAB, rows))) == len(rows)
-    assert Evaluator(slab, SLAB).discriminatory(rows).all()
+    assert Evaluator(slab, SLAB).judge(rows).discriminatory.all()
     assert result.counts["generated"] <= 500
     assert sum(p["discriminatory"] for p in result.details["phases"].values()) == len(rows)
     assert sum(p["generated"] for p in result.details["phases"].values()) == result.counts["generated"]
@@ -157,7 +157,7 @@ def test_gamma_is_a_threshold_on_numbers() -> None:
 
 def test_impossible_rows_are_not_finds() -> None:
     schema = Schema(
-        columns=(SEX, column("husband", 2), column("b", 30)), constraints=(Constraint("husband == 1 implies sex == 1"),)
+        columns=(SEX, column("husband", 2), column("b", 30)), constraints=("husband == 1 implies sex == 1",)
     )
 
     def rule(x: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.tables.columns import Column, Constraint
+from auditor.tables.columns import Column
 from auditor.tables.row_schema import Schema
 from auditor.tables.sg_paths import Box, PathGrower, Predicate, average_confidence
 
@@ -24,7 +24,7 @@ def schema_of(cards: tuple[int, ...] = CARDS, *rules: str) -> Schema:
             Column(name=names[j], kind="integer", codes=card, protected=j == 0, ordered=True)
             for j, card in enumerate(cards)
         ),
-        constraints=tuple(map(Constraint, rules)),
+        constraints=rules,
     )
 
 
@@ -181,7 +181,7 @@ def test_an_immutable_column_keeps_its_value_under_rules() -> None:
             Column(name="b", kind="integer", codes=5, immutable=True),
             Column(name="c", kind="integer", codes=5),
         ),
-        constraints=(Constraint("b == c"),),
+        constraints=("b == c",),
     )
     solver = PathSolver(schema, np.random.default_rng(0))
     row = np.array([0, 2, 2], dtype=np.int32)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from auditor.core.errors import ConfigError
 from auditor.tables import sg, sg_inputs
 from auditor.tables.coded import uniform
-from auditor.tables.columns import Column, Constraint
+from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import TabularResult, answers_of, with_examples
 from auditor.tables.method_options import SgOptions
@@ -284,7 +284,7 @@ def test_time_ends_the_search() -> None:
 
 def test_rules_hold_for_everything_generated() -> None:
     pytest.importorskip("z3")
-    schema = Schema(columns=SCHEMA.columns, constraints=(Constraint("hours <= age"),))
+    schema = Schema(columns=SCHEMA.columns, constraints=("hours <= age",))
     data = uniform(schema, 400, np.random.default_rng(0))
     data = data[schema.on_manifold(data)]
     options = SgOptions.of({"limit": 80, "samples": 300})
@@ -299,7 +299,7 @@ def test_rules_hold_for_everything_generated() -> None:
 def test_rules_that_contradict_each_other_are_named() -> None:
     pytest.importorskip("z3")
     rules = ("age > 5", "hours < 3", "hours > age")
-    schema = Schema(columns=SCHEMA.columns, constraints=tuple(map(Constraint, rules)))
+    schema = Schema(columns=SCHEMA.columns, constraints=rules)
     with pytest.raises(ConfigError, match="These clash") as caught:
         search(schema=schema)
     assert all(rule in str(caught.value) for rule in rules)

@@ -10,7 +10,7 @@ import pytest
 from auditor.core.errors import BudgetExceeded, ConfigError, PluginError
 from auditor.tables import method_options, themis, themis_search
 from auditor.tables.coded import uniform
-from auditor.tables.columns import Column, Constraint
+from auditor.tables.columns import Column
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import Answers, TabularResult, lattice, pairs_of
@@ -25,7 +25,7 @@ def schema(*rules: str) -> Schema:
             Column(name="role", kind="category", codes=3, values=("Husband", "Wife", "none")),
             Column(name="race", kind="integer", codes=3, low=1, protected=True),
         ),
-        constraints=tuple(map(Constraint, rules)),
+        constraints=rules,
     )
 
 
@@ -129,8 +129,8 @@ def test_distances() -> None:
         return 0.1 * (table[:, 1] == "M") + 0.3 * (table[:, 3] == 3) * (table[:, 0].astype(float) > 3)
 
     near = Evaluator(score, s, distance=Distance(0.15))
-    assert near.discriminatory(rows).tolist() == (rows[:, 0] > 3).tolist()
-    assert Evaluator(score, s, distance=Distance(0.05)).discriminatory(rows).all()
+    assert near.judge(rows).discriminatory.tolist() == (rows[:, 0] > 3).tolist()
+    assert Evaluator(score, s, distance=Distance(0.05)).judge(rows).discriminatory.all()
 
 
 @pytest.mark.parametrize("base", [0.0, 0.1, 7.0])
