@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 from common import Row, shared
 from literal_sg import literal_sg
+from surrogate import Surrogate, fault_count
 
 from auditor.tables.coded import uniform
 from auditor.tables.columns import Column
@@ -25,7 +26,6 @@ from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema
 from auditor.tables.sg import PHASES, Search
-from auditor.tables.sg_inputs import Surrogate, fault_count
 
 FILES = {"census": "adult/census_coded.csv.gz", "credit": "german/credit_sample_adf.csv"}
 # Domains as Aequitas and ADF state them: low and high of each column.
@@ -163,12 +163,12 @@ def coverage(name: str, limit: int, held_out: bool = False) -> Row:
     search = Search(evaluator, SgOptions(limit=limit), given, np.random.default_rng(0), ("global",))
     search.go()
     surrogate = Surrogate.of(held, evaluator.labels(held), rng)
-    plain = surrogate.coverage(uniform(schema, limit, rng))["paths"]
-    got = surrogate.coverage(np.array(search.cases))
-    most = min(limit, got["of"]) / plain if plain else 0.0  # all of the tree's paths, or one for each input
-    note = f"the tree has {got['of']}; its fidelity is {got['fidelity']:.3f}; no ratio above {most:.2f} is possible"
-    ratio = got["paths"] / plain if plain else None
-    return Row(f"sg {name}: paths taken by {limit:,}", got["paths"], "paths", 1, "uniform", plain, ratio, note)
+    plain, got = surrogate.paths(uniform(schema, limit, rng)), surrogate.paths(np.array(search.cases))
+    every = int(surrogate.tree.get_n_leaves())
+    most = min(limit, every) / plain if plain else 0.0  # all of the tree's paths, or one for each input
+    note = f"the tree has {every}; its fidelity is {surrogate.fidelity:.3f}; no ratio above {most:.2f} is possible"
+    ratio = got / plain if plain else None
+    return Row(f"sg {name}: paths taken by {limit:,}", got, "paths", 1, "uniform", plain, ratio, note)
 
 
 def measure(limit: int = 300, cells: Sequence[str] = QUICK, seeds: Sequence[int] = (0,)) -> list[Row]:

@@ -67,7 +67,7 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--columns": "use --protected NAME,NAME",
     "--seed-source": "sg starts from clusters of --data",
     "--distance": "for numbers give --distance-threshold",
-    "--distance-scale": "use --distance-threshold NUMBER, in the units of the model's numbers",
+    "--distance-scale": "use --distance-threshold, in the model's own units",
     "--profile": "give rows with --data: apparent scores are about them",
 }
 SETTINGS = "audit.toml"

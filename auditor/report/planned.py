@@ -113,8 +113,6 @@ def _rows(expected: ExpectedRows) -> list[str]:
     why = f" ({asked.reason})" if asked.reason else ""
     rows = "not known beforehand" if asked.at_most is None else _range(asked, "row")
     out.append(f"Rows that the model is asked about: {rows}{why}.")
-    if expected.again_at_most:
-        out.append(f"Beside them, at most {expected.again_at_most:,} rows for examples and slices.")
     if expected.calls_at_most is not None:
         out.append(f"Calls: at most {words.count(expected.calls_at_most)}, less what the cache has.")
     if expected.limits:

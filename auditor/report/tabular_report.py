@@ -349,27 +349,17 @@ def _phases(details: Details) -> list[doc.Section]:
 
 
 def _symbolic(details: Details) -> list[doc.Section]:
-    coverage, solver = details.path_coverage, details.solver
-    if coverage is None and solver is None:
+    if details.solver is None:
         return []
-    note, rows = "No surrogate tree was fitted, so path coverage and distinct faults are not known.", []
-    if coverage is not None:
-        note = (
-            f"A surrogate tree was fitted to {words.plural(coverage.fitted_rows, 'row')}; on rows held out it agrees "
-            f"with the model on {words.percent(coverage.fidelity)}. The cases took {coverage.paths:,} of its "
-            f"{coverage.of:,} paths ({words.percent(coverage.paths / coverage.of)})."
-        )
-        rows.append(("paths of the surrogate tree taken", f"{coverage.paths:,} of {coverage.of:,}"))
-    solved = {f"path constraints solved: {SOLVER.get(k, k.replace('_', ' '))}": n for k, n in (solver or {}).items()}
+    solved = {f"path constraints solved: {SOLVER.get(k, k.replace('_', ' '))}": n for k, n in details.solver.items()}
     counts = {
-        "distinct faults (paths of a case with their labels)": details.distinct_faults,
         **solved,
         "paths visited before": details.visited_paths_skipped,
         "cases made before": details.repeated_cases_skipped,
     }
-    rows += [(what, f"{n:,}") for what, n in counts.items() if n is not None]
+    rows = [(what, f"{n:,}") for what, n in counts.items() if n is not None]
     lines = doc.table("Counts of the symbolic search", "What | #Count", rows)
-    return [doc.section("paths", "Paths and solver", note, lines)]
+    return [doc.section("paths", "Paths and solver", lines)]
 
 
 def _retraining(retraining: Retraining | None) -> list[doc.Section]:

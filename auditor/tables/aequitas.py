@@ -87,7 +87,7 @@ def run(
         scores=()
         if estimate is None
         else (Score(name=share, columns=schema.protected, estimate=estimate, population="domain (uniform)"),),
-        details={**finds.details(), **details, "ended": reason},
+        details={"phases": {n: dict(c) for n, c in finds.phases.items()}, **details, "ended": reason},
         finds=cases,
         status="partial" if partial else "complete",
         status_reason=reason if partial else "",

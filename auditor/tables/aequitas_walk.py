@@ -30,7 +30,7 @@ class Finds:
     ``phases`` has for each phase cases asked (judged), discriminatory ones among them (hits), new cases (generated),
     new finds (discriminatory), and cases left undecided by rows without a label (not_judged). ``undecided`` are
     distinct cases without a difference of which not every row has a label, ``off_manifold`` those whose label differs
-    only on rows that nobody could be, ``patterns`` distinct label vectors among the finds.
+    only on rows that nobody could be.
     """
 
     def __init__(self, evaluator: Evaluator, options: AequitasOptions) -> None:
@@ -40,7 +40,6 @@ class Finds:
         self._began = time.monotonic()
         self.phases = defaultdict[str, Counter[str]](Counter)
         self.undecided = self.off_manifold = 0
-        self.patterns: set[bytes] = set()
 
     @property
     def generated(self) -> int:
@@ -94,8 +93,6 @@ class Finds:
         new[hits] = self._known.add(keys[hits])
         if new.any():
             self._rows.append(codes[new])
-            if len(self.patterns) < 10_000:
-                self.patterns.update(row.tobytes() for row in judged.labels[new].astype(np.int32))
         self.off_manifold += int((judged.off_manifold & first).sum())
         self.phases[phase].update(
             judged=len(codes) - silent,
@@ -105,25 +102,6 @@ class Finds:
             not_judged=silent,
         )
         return judged, new
-
-    def details(self) -> dict[str, object]:
-        """Contribution per phase and how different the finds are."""
-        return {
-            "phases": {name: dict(counts) for name, counts in self.phases.items()},
-            "answer_patterns": len(self.patterns),
-            "mean_distance": spread(self.rows()[:, self.schema.free_index]),
-        }
-
-
-def spread(rows: Codes, pairs: int = 4000) -> float | None:
-    """Mean share of columns in which two rows differ, over evenly spaced pairs; None below two rows."""
-    n = len(rows)
-    if n < 2:
-        return None
-    rng = np.random.default_rng(n)
-    a = rng.integers(0, n, pairs)
-    b = (a + rng.integers(1, n, pairs)) % n
-    return float((rows[a] != rows[b]).mean())
 
 
 class Probabilities:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -12,16 +11,7 @@ from auditor.core.record.rows import METHODS, ExpectedRows, Range, SeenEffect
 from auditor.core.shown import plural
 from auditor.measure.intervals import beta_limits, confidence_sequence
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.method_options import (
-    ESTIMATE_SHARE,
-    FEWEST,
-    MAX_COLUMNS,
-    MAX_COMBOS,
-    AequitasOptions,
-    SgOptions,
-    ThemisOptions,
-    walks,
-)
+from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, AequitasOptions, SgOptions, ThemisOptions, walks
 from auditor.tables.tabular_plan import TabularPlan
 
 if TYPE_CHECKING:
@@ -30,7 +20,6 @@ if TYPE_CHECKING:
 SLICE_CASES = 20_000
 SLICE_ROWS = 4_000_000  # that slices may cost
 POWER, LEVEL = 0.8, 0.95  # LEVEL: of the share that Aequitas estimates
-PAIRS = 80  # cases that are asked again at most, to show pairs
 WALKS = "how many rows a walk asks about hangs on what it finds"
 ASKED_ONCE = (
     "each row is asked once, and the model is not declared to repeat itself, so nothing will be called shown "
@@ -42,22 +31,20 @@ WALKED = "every possible row is asked about: the scores are exact"
 
 
 def expected(opened: Opened) -> ExpectedRows:
-    """Cases, questions and the smallest share of changes that a plan can show.
+    """Return cases, questions and the smallest share of changes that a plan can show.
 
     Where the model is not declared to repeat itself, no effect is promised.
     """
     plan, evaluator, rows, options = opened.plan, opened.evaluator, len(opened.rows), opened.options
-    schema = opened.schema
-    combos = len(schema.combos) if len(schema.protected_index) else 1
+    combos = len(evaluator.schema.combos)
     if isinstance(options, ThemisOptions):
-        walked = options.protocol != "themis" and walks(evaluator, options)
-        made = (_themis if options.theta is None else _search)(evaluator, rows, options, combos, walked)
+        made = _themis(evaluator, rows, options, combos)
     elif isinstance(options, AequitasOptions):
         made = _aequitas(evaluator, options, combos)
     else:
         assert isinstance(options, SgOptions)
         made = ExpectedRows(
-            cases=Range(at_least=1, at_most=min(options.limit, int(schema.cases))),
+            cases=Range(at_least=1, at_most=min(options.limit, int(evaluator.schema.cases))),
             evaluations=Range(at_least=combos, reason=TREES),
             effect_reason="the cases are searched for: they have no rate",
         )
@@ -69,17 +56,12 @@ def expected(opened: Opened) -> ExpectedRows:
         asked = replace(asked, at_least=least, at_most=most)
     if left is not None and (asked.at_most is None or asked.at_most > left):
         asked = replace(asked, at_most=left, reason="the limit")
-    again = 0  # rows that a quick model is asked about again: for pairs, and for slices
-    if not evaluator.slow and left is None:
-        again = PAIRS * combos
-        again += SLICE_CASES * combos if plan.slices and combos <= SLICE_ROWS // SLICE_CASES else 0
     limits = {name: getattr(plan, name) for name in ("max_evaluations", "max_calls", "max_cost", "max_seconds")}
     return replace(
         made,
         combinations=combos,
         given_rows=rows,
         evaluations=asked,
-        again_at_most=again,
         limits={name: value for name, value in limits.items() if value is not None},
         calls_at_most=asked.at_most * plan.replicates if plan.served and asked.at_most is not None else None,
     )
@@ -98,11 +80,10 @@ def announced(plan: TabularPlan, outlook: ExpectedRows) -> list[str]:
 
 
 def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
-    """What ``n`` independent cases can show and bound.
+    """Return what ``n`` independent cases can show and bound.
 
-    A share is shown above 0 by one change among independent cases, so the smallest share that is shown with a
-    probability of 80 % is ``1 - 0.2 ** (1 / n)``; ``bound`` is the upper end of the interval where none changes, and
-    ``half_width`` that of the widest one.
+    One change shows a share above 0, so ``1 - 0.2 ** (1 / n)`` is shown with a probability of 80 %. ``bound`` is the
+    upper end of the interval without a change, ``half_width`` that of the widest interval.
 
     Examples
     --------
@@ -125,47 +106,33 @@ def effect(n: int, level: float, *, always_valid: bool) -> SeenEffect:
     )
 
 
-def _themis(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int, walked: bool) -> ExpectedRows:
-    own, cases = rows * combos, int(evaluator.schema.cases)
-    if walked:
-        exact = Range.exactly(cases * combos + own)
-        return ExpectedRows(cases=Range.exactly(cases), evaluations=exact, effect_reason=WALKED)
-    left = evaluator.remaining
-    most = settings.most if left is None else min(settings.most, left // combos)
+def _themis(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int) -> ExpectedRows:
+    schema, search, printed = evaluator.schema, settings.theta is not None, settings.protocol == "themis"
+    cards = schema.cards[schema.protected_index].tolist()
+    sets = Range(at_least=1, at_most=2 ** len(cards) - 1) if search else None
+    own = 0 if search or printed else rows * combos
+    if not printed and walks(evaluator, settings):
+        every = Range.exactly(int(schema.size) + own)
+        return ExpectedRows(sets=sets, cases=Range.exactly(int(schema.cases)), evaluations=every, effect_reason=WALKED)
+    left, most = evaluator.remaining, settings.most
+    if search:  # each set of columns has as many combinations as the product of its values
+        combos = math.prod(1 + card for card in cards) - 1
+    elif left is not None:
+        most = min(most, left // combos)
     least = min(settings.least, most)
     seen, reason = None, ""
-    if settings.protocol == "themis":  # both scores draw rows of their own, the group score for each group
-        most, own = 2 * settings.most, 0
-        reason = "the paper's stopping rule has no interval that holds after stopping"
+    if printed:  # both scores draw rows of their own, the group score for each group
+        most, reason = 2 * settings.most, "the paper's stopping rule has no interval that holds after stopping"
     elif not most:
         reason = "the limit leaves no case"
     else:  # Sampling may stop as soon as it is allowed to: no more is certain beforehand.
         seen = effect(least, settings.confidence, always_valid=True)
     return ExpectedRows(
+        sets=sets,
         cases=Range(at_least=least, at_most=most),
-        evaluations=Range(at_least=least * combos, at_most=most * combos + own),
+        evaluations=Range(at_least=None if search else least * combos, at_most=most * combos + own),
         effect=seen,
         effect_reason=reason,
-    )
-
-
-def _search(evaluator: Evaluator, rows: int, settings: ThemisOptions, combos: int, walked: bool) -> ExpectedRows:
-    schema = evaluator.schema
-    cards = schema.cards[schema.protected_index].tolist()
-    sets = Range(at_least=1, at_most=2 ** len(cards) - 1)
-    if walked:
-        cases, every = Range.exactly(int(schema.cases)), Range.exactly(int(schema.size))
-        return ExpectedRows(sets=sets, cases=cases, evaluations=every, effect_reason=WALKED)
-    most = None
-    if len(cards) <= MAX_COLUMNS:
-        chosen = (part for size in range(1, len(cards) + 1) for part in combinations(cards, size))
-        most = sum(min(math.prod(part), MAX_COMBOS) for part in chosen) * settings.most
-    least = min(settings.least, settings.most)
-    return ExpectedRows(
-        sets=sets,
-        cases=Range(at_least=least, at_most=settings.most),
-        evaluations=Range(at_most=most),
-        effect=effect(least, settings.confidence, always_valid=True),
     )
 
 

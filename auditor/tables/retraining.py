@@ -2,19 +2,17 @@
 
 `retrain` adds portions of the cases to the training data and fits again. Portion ``i = 2, 3, …`` is drawn between
 ``2^(i−2)`` and ``2^(i−1)`` per cent of the training data, until one does not lower the share of discriminatory cases or
-exceeds 100 %. The caller's estimator is never changed: every model is a fresh `sklearn.base.clone`, fitted on the
-training rows only. Whether a portion helps is decided on one uniform sample; the shares reported before and after come
-from another, and the accuracies from rows that no model was fitted on.
+exceeds 100 %. Whether a portion helps is decided on one uniform sample; the shares reported before and after come from
+another, and the accuracies from rows that no model was fitted on.
 
-A case adds one row for every combination of protected values that a person could have, all with one label. The paper
-leaves labels to a vote of classifiers. Here the model votes, once per combination; with two of them that is always a
-tie. A tie goes to what cannot see the protected columns, because they are held at one value: in `retrain` a model of
-the same kind, in `augment_rows` a vote of three classifiers.
+A case adds one row for every possible combination of protected values, all with one label: the majority of the model's
+labels for these combinations. A tie (with two combinations always) goes to what cannot see the protected columns: in
+`retrain` a model of the same kind, in `augment_rows` a vote of three classifiers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -34,7 +32,7 @@ from auditor.tables.aequitas import run
 from auditor.tables.coded import uniform
 from auditor.tables.columns import LACKING, Codes
 from auditor.tables.csv_table import read_table
-from auditor.tables.evaluate import Evaluator, Judged
+from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import arrays
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.row_schema import Asked, Schema, cross, load_schema
@@ -70,18 +68,10 @@ def retrain(
     sample: int = 50_000,
     frame: bool = False,
 ) -> Retrained:
-    """Fit, search for discriminatory cases, add portions of them, fit again (section 4.4, Algorithm 5).
+    """Fit clones of an estimator, search for discriminatory cases, add portions of them, fit again.
 
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-        Anything that `sklearn.base.clone` takes; whether it is fitted does not matter.
-    rows : array of int32, shape (n, d)
-        Of the data; trained on as `Schema.decode` gives them.
-    patience : int
-        How many portions in a row may fail to lower the share before it ends; the paper's 1.
-    sample : int
-        Uniform cases in each of the two samples.
+    ``patience`` is how many portions in a row may fail to lower the share before it ends (the paper's 1), ``sample``
+    the number of uniform cases in each of the two samples.
     """
     from sklearn.model_selection import train_test_split
 
@@ -128,7 +118,7 @@ def retrain(
 
 @dataclass(slots=True)
 class _Study:
-    """What all rounds share: the training data, the sample that decides, how to fit and how to ask."""
+    """The training data, the sample that decides, how to fit and how to ask."""
 
     schema: Schema
     train: Codes
@@ -153,51 +143,31 @@ class _Study:
         return fitted
 
     def evaluator(self, model: _Fitted) -> Evaluator:
-        """Labels are positions within ``classes``, so that all models speak the same codes."""
-
-        def predict(x: Asked) -> NDArray[np.intp]:
-            return np.asarray(np.searchsorted(self.classes, model.predict(x)))
-
-        return Evaluator(predict, self.schema, frame=self.frame)
+        """Labels are positions within ``classes``, so that all models have the same codes."""
+        return Evaluator(lambda x: np.searchsorted(self.classes, model.predict(x)), self.schema, frame=self.frame)
 
     def vote(self, model: _Fitted, cases: Codes) -> tuple[NDArray[np.generic], int]:
-        """Labels for cases: the model's majority; ties go to a model that cannot see protected columns."""
-
-        def without(codes: Codes) -> Codes:
-            result = codes.copy()
-            result[:, self.schema.protected_index] = 0
-            return result
-
-        def blind(tied: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Labels of cases, and how many of them the model's majority left open."""
+        votes = self.evaluator(model).judge(cases).votes(range(len(self.classes)))
+        labels, tied = self.classes[votes.argmax(axis=1)], tied_cases(votes)
+        if len(tied):
             if self.blind is None:
-                self.blind = self.fit(without(self.schema.binned(self.train)), self.labels)
-            said = self.blind.predict(self.decode(without(cases[tied])))
-            return np.asarray(np.searchsorted(self.classes, said))
+                self.blind = self.fit(self._without(self.schema.binned(self.train)), self.labels)
+            labels[tied] = self.blind.predict(self.decode(self._without(cases[tied])))
+        return labels, len(tied)
 
-        votes, ties = majority(self.evaluator(model).judge(cases), len(self.classes), blind)
-        return self.classes[votes], ties
+    def _without(self, codes: Codes) -> Codes:
+        result = codes.copy()
+        result[:, self.schema.protected_index] = 0
+        return result
 
     def share(self, model: _Fitted, cases: Codes) -> Estimate:
         hits = int(self.evaluator(model).judge(cases).discriminatory.sum())
         return clopper_pearson(hits, len(cases))
 
 
-def majority(
-    judged: Judged, classes: int, tie_break: Callable[[NDArray[np.intp]], NDArray[np.intp]]
-) -> tuple[NDArray[np.intp], int]:
-    """A label for each case: the model's most frequent answer over all possible protected combinations.
-
-    With two combinations a discriminatory case is always a tie.
-    """
-    votes = judged.votes(range(classes))
-    result, tied = votes.argmax(axis=1), _tied(votes)
-    if len(tied):
-        result[tied] = tie_break(tied)
-    return result, len(tied)
-
-
-def _tied(votes: NDArray[np.generic]) -> NDArray[np.intp]:
-    """Cases, by position, of which two labels or more have the most votes."""
+def tied_cases(votes: NDArray[np.generic]) -> NDArray[np.intp]:
+    """Return the cases, by position, of which two labels or more have the most votes."""
     return np.flatnonzero((votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1)
 
 
@@ -252,8 +222,7 @@ def augment_rows(
 ) -> RowAugmentation:
     """Collect retraining rows from the folder of a tabular run.
 
-    ``share`` is how many cases, in percent of ``train_rows`` (default: the rows of the run's data); the paper's
-    portions lie in [2^(i-2), 2^(i-1)], i = 2, 3, …; None takes all there are.
+    ``share`` is how many cases, in percent of ``train_rows`` (default: the rows of the run's data); None takes all.
 
     Raises
     ------
@@ -274,7 +243,7 @@ def augment_rows(
     if (wanted := share_of(share, train_rows or (0 if labels is None else len(labels)))) is not None:
         taken = np.sort(np.random.default_rng(seed).permutation(len(codes))[:wanted])
     codes, votes = codes[taken], votes[taken]
-    tied = _tied(votes)
+    tied = tied_cases(votes)
     said: list[str | None] = [str(names[k]) for k in votes.argmax(axis=1)]
     sources, dropped = {MODEL: len(codes) - len(tied), VOTE: 0}, {}
     chosen: Sequence[str | None] = [None] * len(tied)
@@ -294,11 +263,9 @@ def augment_rows(
 
 
 def blind_vote(schema: Schema, rows: Codes, labels: NDArray[np.generic], cases: Codes, seed: int) -> list[str]:
-    """Labels by the majority of a logistic regression, a decision tree and five neighbours (three classifiers).
-
-    All of them see protected columns held at one value, in the data and in the cases.
-    """
+    """Return labels by the majority of three classifiers without the protected columns."""
     try:
+        from sklearn.ensemble import VotingClassifier
         from sklearn.linear_model import LogisticRegression
         from sklearn.neighbors import KNeighborsClassifier
         from sklearn.pipeline import make_pipeline
@@ -307,19 +274,15 @@ def blind_vote(schema: Schema, rows: Codes, labels: NDArray[np.generic], cases: 
     except ImportError as error:
         raise MissingDependency("labels by a vote of classifiers", "scikit-learn", "tabular") from error
 
-    inputs = [_design(schema, part) for part in (rows, cases)]
-    classes, y = np.unique(labels.astype(str), return_inverse=True)
-    if len(classes) < 2:
+    if len(np.unique(labels.astype(str))) < 2:
         raise UserError("the data hold one label only, so there is nothing to vote by")
-    members = (
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, random_state=seed)),
-        DecisionTreeClassifier(min_samples_leaf=5, random_state=seed),
-        make_pipeline(StandardScaler(), KNeighborsClassifier(min(5, len(y)))),
-    )
-    answers = np.stack([m.fit(inputs[0], y).predict(inputs[1]) for m in members])
-    counts = np.stack([(answers == k).sum(axis=0) for k in range(len(classes))])
-    counts = counts * 2 + np.stack([answers[0] == k for k in range(len(classes))])  # three answers: the first
-    return [str(classes[k]) for k in counts.argmax(axis=0)]
+    members = {
+        "regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, random_state=seed)),
+        "tree": DecisionTreeClassifier(min_samples_leaf=5, random_state=seed),
+        "neighbours": make_pipeline(StandardScaler(), KNeighborsClassifier(min(5, len(labels)))),
+    }
+    vote = VotingClassifier(list(members.items())).fit(_design(schema, rows), labels.astype(str))
+    return list(map(str, vote.predict(_design(schema, cases))))
 
 
 def _design(schema: Schema, codes: Codes) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ from auditor.tables.distance import Labels
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator
 from auditor.tables.finds import TabularResult
 from auditor.tables.method_options import SgOptions
-from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, Surrogate, fault_count, optional, seeds
+from auditor.tables.sg_inputs import Entry, Frontier, Neighbourhood, optional, seeds
 from auditor.tables.sg_paths import Box, Path, PathGrower, PathSolver, Predicate, average_confidence
 
 BACKGROUND = 5000  # rows for LIME's statistics where no data are given
@@ -41,7 +41,7 @@ def run(
     """Search for discriminatory cases with SG, from clusters of the ``given`` rows."""
     if not len(evaluator.schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
-    optional("sklearn.tree")  # for the surrogate: told before anything is asked
+    optional("sklearn.cluster")  # told before anything is asked
     search = Search(evaluator, options, given, rng)
     search.go()
     return search.result()
@@ -275,9 +275,4 @@ class Search:
             "visited_paths_skipped": self.revisits,
             "repeated_cases_skipped": self.repeats,
         }
-        surrogate = Surrogate.fit(self.evaluator, self.data, self._asked, self.rng)
-        if surrogate is not None:
-            details["path_coverage"] = surrogate.coverage(cases)
-            labels = np.array([one.labels for one in self._tried if one.hit], dtype=np.int64)
-            details["distinct_faults"] = fault_count(surrogate, self.schema, cases[hit], labels)
         return details

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core.errors import BudgetExceeded, MissingDependency
+from auditor.core.errors import MissingDependency
 from auditor.tables.coded import uniform
 from auditor.tables.columns import Codes
-from auditor.tables.evaluate import Evaluator
-from auditor.tables.row_schema import Schema, cross
-from auditor.tables.sg_paths import MAX_CLASSES
+from auditor.tables.row_schema import Schema
 
 CLUSTERS = 4  # of given rows, for K-means
-ROWS, FOLDS = 10_000, 5  # of the surrogate tree
 POOLED = 10.0  # tries at most that the other lines' experience with a kind of step counts for
 Phase = Literal["seed", "local", "global"]
 PACKAGES = {"lime": "lime", "sklearn": "scikit-learn"}
@@ -207,78 +203,3 @@ class Neighbourhood:
             rows[:, self._numeric] = np.clip(values, 0, self._high)
         rows[0] = row
         return rows
-
-
-class _Tree(Protocol):
-    """A fitted decision tree of scikit-learn, as far as it is used."""
-
-    def apply(self, rows: NDArray[np.float32], /) -> object: ...
-    def get_n_leaves(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Surrogate:
-    """A decision tree that stands for the model, and how well it does."""
-
-    tree: _Tree  # fitted to codes and the model's labels
-    fidelity: float  # share of held-out rows where tree and model agree, mean over ``FOLDS`` folds, in [0, 1]
-    rows: int  # rows it was fitted to
-
-    @classmethod
-    def fit(
-        cls,
-        evaluator: Evaluator,
-        data: Codes | None,
-        asked: Callable[[], tuple[Codes, NDArray[np.int64]]],
-        rng: np.random.Generator,
-    ) -> Surrogate | None:
-        """Fit to at most ``ROWS`` of the given rows, or to the rows asked so far if calls are limited.
-
-        None where there are too few rows, one label only, or scores instead of labels.
-        """
-        try:
-            if data is None or evaluator.remaining is not None:
-                raise BudgetExceeded("what may be asked belongs to the search")
-            rows = data if len(data) <= ROWS else data[np.sort(rng.choice(len(data), ROWS, replace=False))]
-            labels = evaluator.labels(rows)
-        except BudgetExceeded:
-            rows, labels = asked()
-        if len(rows) < 4 * FOLDS or not 2 <= len(np.unique(labels)) <= MAX_CLASSES:
-            return None
-        return cls.of(rows, labels, rng)
-
-    @classmethod
-    def of(cls, rows: Codes, labels: NDArray[np.int64], rng: np.random.Generator) -> Surrogate:
-        """Fit to these rows and labels."""
-        make = optional("sklearn.tree").DecisionTreeClassifier
-        seed = int(rng.integers(2**31))
-        fold = rng.permutation(len(rows)) % FOLDS
-        agree = []
-        for out in (fold == f for f in range(FOLDS)):
-            said = make(random_state=seed).fit(rows[~out], labels[~out]).predict(rows[out])
-            agree.append(float((said == labels[out]).mean()))
-        return cls(make(random_state=seed).fit(rows, labels), float(np.mean(agree)), len(rows))
-
-    def leaves(self, codes: Codes) -> NDArray[np.int64]:
-        """The leaf of each row, shape (n,)."""
-        if not len(codes):
-            return np.zeros(0, dtype=np.int64)
-        return np.asarray(self.tree.apply(codes.astype(np.float32)), dtype=np.int64)
-
-    def coverage(self, codes: Codes) -> dict[str, object]:
-        """How many of the tree's paths some rows take."""
-        return {
-            "paths": len(np.unique(self.leaves(codes))),
-            "of": int(self.tree.get_n_leaves()),
-            "fidelity": self.fidelity,
-            "fitted_rows": self.rows,
-        }
-
-
-def fault_count(surrogate: Surrogate, schema: Schema, cases: Codes, labels: NDArray[np.int64]) -> int:
-    """Distinct faults: leaves taken over all combinations of protected values, with the model's labels."""
-    if not len(cases):
-        return 0
-    rows = cross(cases, schema.protected_index, schema.combos)
-    leaves = surrogate.leaves(rows).reshape(len(schema.combos), len(cases)).T
-    return len(np.unique(np.concatenate([leaves, labels], axis=1), axis=0))

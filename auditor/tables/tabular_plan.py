@@ -22,7 +22,7 @@ REMOVED: Mapping[str, str] = {  # options until 0.2, and what to use instead
     "max_seconds": "use --max-seconds",
     "walk": "use --protocol aequitas",
     "distance": "for numbers give --distance-threshold",
-    "distance_scale": "use --distance-threshold NUMBER, in the units of the model's numbers",
+    "distance_scale": "use --distance-threshold, in the model's own units",
     "profile": "give rows with --data: apparent scores are about them",
     **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg"),
     "ask": "use --method sg",

@@ -218,7 +218,8 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         noise = None
         if asked is not None and not asked.model.deterministic:
             sets = [columns_of(finding, schema.protected) for finding in findings]
-            noise = measure(asked.repeated(), schema, sets, plan.seed, complete=result.whole_cases)
+            read = asked.repeated() if plan.replicates > 1 else []
+            noise = measure(read, schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
         record = record_of(Outcome(opened, result, answers, findings, subgroups, retrained, noise), started, folder)
         if folder is not None:

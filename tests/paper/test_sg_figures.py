@@ -85,6 +85,17 @@ def test_local_search_contributes_most_and_global_search_is_not_reached(bench: A
     assert found > without
 
 
+def test_a_fault_is_a_set_of_leaves_with_labels(bench: Any) -> None:
+    schema, codes, _, _ = bench.load("census", "sex")
+    tree = bench.Surrogate.of(codes[:2000], (codes[:2000, 0] > 3).astype(np.int64), np.random.default_rng(0))
+    cases = codes[[0, 1, 2]].copy()
+    cases[:, 0] = 1, 2, 6
+    assert tree.fidelity > 0.99
+    assert (tree.paths(cases), tree.paths(cases[2:]), tree.paths(cases[:0])) == (2, 1, 0)
+    assert bench.fault_count(tree, schema, cases, np.array([[0, 1]] * 3)) == 2
+    assert bench.fault_count(tree, schema, cases, np.array([[0, 1], [1, 0], [0, 1]])) == 3
+
+
 def test_more_paths_than_random_inputs_take(bench: Any) -> None:
     """Table 7, limit 1,000: 2.66 times as many on average."""
     assert bench.coverage("census/sex/LR", 1000).ratio >= 2

@@ -14,7 +14,7 @@ from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import answers_of, plain, with_examples
 from auditor.tables.method_options import AequitasOptions
-from auditor.tables.retraining import majority, retrain
+from auditor.tables.retraining import retrain, tied_cases
 from auditor.tables.row_schema import Schema
 
 
@@ -129,16 +129,10 @@ def test_retraining_that_cannot_help_returns_the_model_before() -> None:
         retrain(DummyClassifier(), schema, codes, np.ones(200), np.random.default_rng(3))
 
 
-def test_majority_counts_possible_rows_and_hands_on_ties() -> None:
+def test_votes_count_possible_rows_and_ties_are_named() -> None:
     schema = Schema(columns=(column("race", 3, protected=True), column("a", 4)))
-    judged = Evaluator(lambda x: ((x[:, 0] == 1) & (x[:, 1] > 0)).astype(int), schema).judge(
-        np.array([[0, 0], [0, 1]], dtype=np.int32)
-    )
-    votes, ties = majority(judged, 2, lambda tied: np.ones(len(tied), dtype=np.intp))
-    assert votes.tolist() == [0, 0]
-    assert ties == 0
-    two = Schema(columns=(column("sex", 2, protected=True), column("a", 4)))
-    judged = Evaluator(lambda x: x[:, 0].astype(int), two).judge(np.zeros((1, 2), dtype=np.int32))
-    votes, ties = majority(judged, 2, lambda tied: np.ones(len(tied), dtype=np.intp))
-    assert votes.tolist() == [1]
-    assert ties == 1
+    model = Evaluator(lambda x: ((x[:, 0] == 1) & (x[:, 1] > 0)).astype(int), schema)
+    votes = model.judge(np.array([[0, 0], [0, 1]], dtype=np.int32)).votes(range(2))
+    assert votes.tolist() == [[3, 0], [2, 1]]
+    assert not len(tied_cases(votes))
+    assert tied_cases(np.array([[1, 1, 0], [0, 2, 1]])).tolist() == [0]

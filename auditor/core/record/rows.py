@@ -100,15 +100,6 @@ class SearchedPhase(Part, frozen=True, kw_only=True):
     discriminatory: int = 0
 
 
-class PathCoverage(Part, frozen=True, kw_only=True):
-    """Paths of the surrogate tree that cases took."""
-
-    paths: int
-    of: int
-    fidelity: float
-    fitted_rows: int
-
-
 class Details(Part, frozen=True, kw_only=True):
     """Tables of a method's own."""
 
@@ -116,9 +107,7 @@ class Details(Part, frozen=True, kw_only=True):
     start_rows: int | None = None
     column_probability: dict[str, float] = msgspec.field(default_factory=dict)
     ended: str = ""
-    path_coverage: PathCoverage | None = None
     solver: dict[str, int] | None = None
-    distinct_faults: int | None = None
     visited_paths_skipped: int | None = None
     repeated_cases_skipped: int | None = None
 
@@ -254,7 +243,6 @@ class ExpectedRows(Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     evaluations: Range = Range()
     sets: Range | None = None
     estimate_cases: int | None = None
-    again_at_most: int = 0
     calls_at_most: int | None = None
     limits: dict[str, float] = msgspec.field(default_factory=dict)
     effect: SeenEffect | None = None
