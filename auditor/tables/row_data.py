@@ -54,23 +54,19 @@ def infer(
     name: str = "table",
     where: str = "the data",
 ) -> Schema:
-    """A schema that holds every row of a table; a starting point to be edited.
+    """Return a schema that holds every row of a table; a starting point to be edited.
 
-    Text becomes a category of the values seen. Whole numbers become a range from the smallest to the
-    largest, or a category where there are at most 20 of them with wide gaps (codes such as 100 for
-    missing). Other numbers, and whole numbers over a span of more than 1,024, become ten bins of about
-    equal count, each represented by the median of its rows; a value that most rows share has a bin of its own. A
-    column that is not protected and lacks values gets NaN as its last value.
-
-    A protected column that the data lack is derived where that is possible: ``sex`` from a column whose
-    values all name it, or from the codes A91 to A95 of German credit. It takes the place of its source.
+    Text becomes a category. Whole numbers become a range, or a category where there are at most 20 with wide gaps.
+    Other numbers, and whole numbers over a span of more than 1,024, become ten bins of about equal count, each
+    represented by the median of its rows. A column that is not protected and lacks values gets NaN as its last value.
+    A protected ``sex`` that the data lack is derived from a column that names it, and takes its place.
     """
     table = {str(key): np.asarray(data[key]) for key in data.keys()}  # noqa: SIM118 - a data frame
     if target not in table:
         raise UnknownValue("--target", target, f"column of {where}", table)
-    derived = {c.source: c for c in derivable(table, target) if c.name in protected}
+    derived = derived_sex(table, target) if "sex" in protected else None
     for wanted in protected:
-        if wanted not in table and wanted not in {c.name for c in derived.values()}:
+        if wanted not in table and (derived is None or wanted != derived.name):
             raise UnknownValue("--protected", wanted, f"column of {where}", [n for n in table if n != target])
     labels = _distinct(table[target], target, where)
     if len(labels) < 2:
@@ -79,7 +75,7 @@ def infer(
     return Schema(
         notes=notes,
         columns=tuple(
-            derived[key] if key in derived else _infer(key, values, key in protected, where)
+            derived if derived is not None and key == derived.source else _infer(key, values, key in protected, where)
             for key, values in table.items()
             if key != target
         ),
@@ -88,12 +84,12 @@ def infer(
     )
 
 
-def derivable(table: Mapping[str, NDArray[np.generic]], target: str) -> list[Column]:
-    """Columns that other columns of the data determine: ``sex`` from texts or codes that name it.
+def derived_sex(table: Mapping[str, NDArray[np.generic]], target: str) -> Column | None:
+    """Return a column ``sex`` that texts or codes of another column determine; None where there is no such column.
 
     Examples
     --------
-    >>> derivable({"status": np.array(["male single", "female married"], dtype=object)}, "")[0].mapping
+    >>> derived_sex({"status": np.array(["male single", "female married"], dtype=object)}, "").mapping
     (('female married', 'female'), ('male single', 'male'))
     """
     for key, values in table.items():
@@ -104,17 +100,11 @@ def derivable(table: Mapping[str, NDArray[np.generic]], target: str) -> list[Col
         if set(distinct) <= set(STATLOG_SEX):
             mapping = dict(STATLOG_SEX)
         sexes = tuple(sorted(set(mapping.values())))
-        says_more = any(v.lower() not in ("male", "female", "man", "woman") for v in distinct)
-        if (
-            len(mapping) < len(distinct)
-            or len(sexes) < 2
-            or len(distinct) < 2
-            or (len(distinct) == 2 and not says_more)
-        ):
-            continue
-        pairs = tuple(mapping.items())
-        return [Column(name="sex", kind="derived", codes=2, values=sexes, source=key, mapping=pairs, protected=True)]
-    return []
+        says_more = len(distinct) > 2 or any(v.lower() not in ("male", "female", "man", "woman") for v in distinct)
+        if len(mapping) >= len(distinct) > 1 and len(sexes) > 1 and says_more:
+            pairs = tuple(mapping.items())
+            return Column(name="sex", kind="derived", codes=2, values=sexes, source=key, mapping=pairs, protected=True)
+    return None
 
 
 def _sex(value: str) -> str | None:
@@ -124,11 +114,9 @@ def _sex(value: str) -> str | None:
 
 
 def implications(schema: Schema, codes: NDArray[np.int32]) -> list[tuple[str, int, int]]:
-    """Rules of the form ``column == value implies protected == value`` that the rows suggest.
+    """Return rules ``column == value implies protected == value`` that the rows suggest, for a person to confirm.
 
-    With each rule the rows for which it holds, and those with the first value: at least 30, and 99.5 % of them, where
-    the protected value is not as frequent anyhow. What the data suggest need not be true: a rule is for a person to
-    confirm.
+    With each rule go the rows for which it holds, and those with the first value: at least 30, of which 99.5 % hold.
     """
     suggested = []
     few = [j for j, column in enumerate(schema.columns) if column.codes <= FEW]
@@ -271,17 +259,15 @@ def _together(name: str, inputs: Mapping[str, NDArray[np.generic]]) -> Iterator[
 
 
 def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ()) -> str:
-    """The schema of a table as YAML text, to be edited.
+    """Return the schema of a table as YAML text, to be edited; rules that the data suggest are comments.
 
-    Without a target the last column is taken. Without protected columns, those are protected whose name is that
-    of a protected attribute, also where another column determines it (German credit: `sex` from the personal
-    status). Rules between columns that the data suggest are comments.
+    Without a target the last column is taken. Without protected columns, those named as a protected attribute are.
     """
     table = read_table(data)
     wanted = target or list(table)[-1]
     table = table.without_missing([wanted] if wanted in table else [])
-    derived = [] if protected else [c.name for c in derivable(table, wanted)]
-    chosen = tuple(protected) or (*(n for n in table if n != wanted and n.lower() in GUARDED), *derived)
+    chosen = protected or tuple(n for n in table if n != wanted and n.lower() in GUARDED)
+    chosen += ("sex",) if not protected and derived_sex(table, wanted) is not None else ()
     table = table.without_missing([n for n in chosen if n in table])
     schema = infer(table, wanted, chosen, name=Path(data).name.split(".")[0], where=data)
     comments = list(schema.notes)

@@ -267,15 +267,15 @@ class Z3Solver:
         self._variables, _, self._rules = formulas(schema)
         self.columns = tuple(sorted({j for rule in schema.rules for j in columns_of(rule)}))
 
-    def closest(self, row: Codes, box: Box, columns: Sequence[int] | None = None) -> Codes | None:
-        """The sticky solution: fewest columns changed, then the smallest sum of code differences.
+    def closest(self, row: Codes, box: Box) -> Codes | None:
+        """Return the row of the box with the fewest columns changed, then the smallest sum of code differences.
 
-        Columns that no rule mentions are solved in closed form, unless ``columns`` names them.
+        Columns that no rule mentions (all but ``columns``) are solved in closed form.
         """
         result = box.clip(row)
         if result is None:
             return None
-        z3, tied = self._z3, self.columns if columns is None else tuple(columns)
+        z3, tied = self._z3, self.columns
         solver = z3.Optimize()
         solver.set("timeout", TIMEOUT_MS)
         solver.add(*self._rules)
@@ -299,9 +299,8 @@ class Z3Solver:
 class PathSolver:
     """Turns boxes into rows.
 
-    A conjunction of path predicates is a box, whose solution nearest to a row is found column by column. Only if that
-    row breaks one of the schema's rules is Z3 asked. Columns that are protected or immutable keep their value unless a
-    rule forces a protected one to change. `counts` says how boxes were solved.
+    The solution of a box nearest to a row is found column by column; Z3 is asked if it breaks a rule. Protected columns
+    keep their value unless a rule forces them to change, immutable ones always. `counts` says how boxes were solved.
 
     Raises
     ------

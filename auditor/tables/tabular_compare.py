@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,32 +42,25 @@ Where = tuple[str, tuple[str, ...], str]  # a score: its name, columns and popul
 Verdicts = dict[bytes, tuple[bool, int]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
-    """One run as the comparison reads it."""
+class Side(NamedTuple):
+    """One run as the comparison reads it: its record, and by place whether the label of each row changes."""
 
     record: RunRecord
-    judged: Mapping[str, Verdicts] = dataclasses.field(default_factory=dict)
+    judged: Mapping[str, Verdicts]
 
 
 def read(path: Path) -> Side:
     """Read the folder of a search over rows."""
     record, kept = records.read(RunFolder.open(path).record()), arrays(path / JUDGED)
-    places = sorted({name.partition("_")[0] for name in kept})
-    return Side(
-        record=record,
-        judged={
-            place: _verdicts(kept[f"{place}_codes"], kept[f"{place}_changes"], kept.get(f"{place}_values"))
-            for place in places
-        },
-    )
+    return Side(record, {place: verdicts(kept, place) for place in PLACES.values() if f"{place}_codes" in kept})
 
 
-def _verdicts(
-    codes: NDArray[np.generic], changes: NDArray[np.generic], values: NDArray[np.generic] | None = None
-) -> Verdicts:
+def verdicts(kept: Mapping[str, NDArray[np.generic]], place: str) -> Verdicts:
+    """Return by the key of a row whether its label changes, and how often it was drawn."""
     out: Verdicts = {}
-    for i, (row, change) in enumerate(zip(codes, changes.tolist(), strict=True)):
+    values = kept.get(f"{place}_values")
+    changes = kept[f"{place}_changes"].tolist()
+    for i, (row, change) in enumerate(zip(kept[f"{place}_codes"], changes, strict=True)):
         key = row.tobytes() + (b"" if values is None else values[i].tobytes())
         out[key] = (change, out[key][1] + 1 if key in out else 1)
     return out
@@ -119,7 +112,7 @@ def _score(where: Where, a: Estimate, b: Estimate, first: Side, second: Side, sa
     if same and whole and not exact:
         pairs = _pairs(first.judged.get(place, {}), second.judged.get(place, {}))
         if any(pairs):
-            return _paired(pairs)
+            return _paired(*pairs)
     difference = b.value - a.value
     change: Change = "unclear"
     if exact and not difference:
@@ -149,9 +142,8 @@ def _pairs(before: Verdicts, after: Verdicts) -> tuple[int, int, int, int]:
     return rows[0], rows[1], rows[2], rows[3]
 
 
-def _paired(pairs: tuple[int, int, int, int]) -> Tested:
-    neither, only_before, only_after, both = pairs
-    n = sum(pairs)
+def _paired(neither: int, only_before: int, only_after: int, both: int) -> Tested:
+    n = neither + only_before + only_after + both
     groups = (both, only_before, only_after, neither)
     x, y = (np.repeat(changed, groups) for changed in ([1, 1, 0, 0], [1, 0, 1, 0]))
     difference, low, high = difference_of_rates(y, x, np.ones(n, dtype=np.int64))

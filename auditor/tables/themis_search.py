@@ -32,12 +32,6 @@ from auditor.tables.row_tally import Tally, counted_label, estimate_of, uncounte
 Chosen = tuple[int, ...]  # columns by position
 
 
-def theta_of(settings: ThemisOptions) -> float:
-    """Return the threshold of a search."""
-    assert settings.theta is not None
-    return settings.theta
-
-
 class Tested(NamedTuple):
     """What one test of one set said: its score, and whether it is ``above`` or ``below`` the threshold."""
 
@@ -170,7 +164,7 @@ class _Exact:
         estimate = estimate_of(value, (value, value), level, self._rows, EXACT_METHOD, skipped=skipped)
         columns = tuple(schema.names[i] for i in chosen)
         score = Score(name=settings.measure, columns=columns, estimate=estimate, population="domain (all rows)")
-        return Tested(score, "above" if value > theta_of(settings) else "below")
+        return Tested(score, "above" if value > (settings.theta or 0.0) else "below")
 
     def _causal(self, labels: Labels, possible: Mask) -> float:
         step, changed = max(1, self._evaluator.batch // labels.shape[1]), 0
@@ -192,7 +186,7 @@ class _Sampled:
 
     def __init__(self, evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, prune: bool) -> None:
         self._evaluator, self._schema, self._settings, self._rng = evaluator, evaluator.schema, settings, rng
-        self._theta, self._prune = theta_of(settings), prune
+        self._theta, self._prune = settings.theta or 0.0, prune
         self._rows = uniform(self._schema, 0, rng)
         self._labels: Labels = np.empty(0, dtype=np.int64)
 

@@ -86,14 +86,14 @@ def test_pairs_keep_how_often_a_row_stands() -> None:
     before = {b"a": (True, 3), b"b": (False, 1), b"c": (True, 1)}
     after = {b"a": (False, 2), b"b": (True, 1), b"d": (True, 9)}
     assert _pairs(before, after) == (0, 2, 1, 0)
-    found = _paired((10, 0, 6, 4))
+    found = _paired(10, 0, 6, 4)
     assert found.p_value == pytest.approx(2 / 2**6)
     assert (found.before, found.after, found.difference) == (4 / 20, 10 / 20, 6 / 20)
-    turned = _paired((0, 0, 5, 0))
+    turned = _paired(0, 0, 5, 0)
     assert (turned.difference, turned.high) == (1.0, 1.0)
     assert turned.low is not None
     assert turned.low < 0.5, "five rows do not fix the difference at 100 points"
-    none, one = _paired((300, 0, 0, 0)), _paired((299, 0, 1, 0))
+    none, one = _paired(300, 0, 0, 0), _paired(299, 0, 1, 0)
     assert none.high == pytest.approx(0.0122, abs=1e-4)
     assert one.high == pytest.approx(0.0185, abs=1e-4), "one change bounds no more than none"
 

@@ -21,7 +21,7 @@ from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.finds import Answers, answers_of, pairs_csv, pairs_of, slices, witnesses
 from auditor.tables.retraining import augment_rows
-from auditor.tables.row_data import derivable, implications, infer
+from auditor.tables.row_data import derived_sex, implications, infer
 from auditor.tables.row_schema import Schema
 
 MODULE = """
@@ -239,9 +239,9 @@ def test_sex_is_derived_where_values_name_it() -> None:
     assert schema.encode(table)[:4, 0].tolist() == [1, 0, 1, 1]
     assert "A95" in dict(schema.columns[0].mapping)
     plain = np.array(["woman, married", "man, single", "man, married"], dtype=object)
-    assert dict(derivable({"s": plain}, "")[0].mapping)["woman, married"] == "female"
+    assert dict(derived_sex({"s": plain}, "").mapping)["woman, married"] == "female"
     for other in (["A91", "B2", "C3"], ["female", "male"], ["manager", "mandate", "x"]):
-        assert not derivable({"s": np.array(other, dtype=object)}, "")
+        assert derived_sex({"s": np.array(other, dtype=object)}, "") is None
 
 
 def test_rules_are_suggested_not_set(tmp_path: Path) -> None:
