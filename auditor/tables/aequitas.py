@@ -123,11 +123,10 @@ def share_estimate(
     trial_size: int = TRIAL_SIZE,
     level: float = LEVEL,
 ) -> Estimate:
-    """The share of discriminatory cases among all cases (section 4.3).
+    """Estimate the share of discriminatory cases (section 4.3) from ``trials`` samples of ``trial_size`` uniform rows.
 
-    ``trials`` samples of ``trial_size`` uniform rows each. All rows are independent, so the interval is the
-    exact binomial one of all rows together; the note gives the paper's, from the mean of the trials. If the
-    domain has no more cases than rows would be drawn, all of them are asked instead.
+    The interval is the exact binomial one of all rows; the note gives the paper's, from the mean of the trials. A
+    domain that has no more cases than that is enumerated.
     """
     schema = evaluator.schema
     exact, hits, silent = schema.cases <= trials * trial_size, list[int](), 0

@@ -28,9 +28,7 @@ class Finds:
     """Counts every case once, by the exact key of its columns that are not protected.
 
     ``phases`` has for each phase cases asked (judged), discriminatory ones among them (hits), new cases (generated),
-    new finds (discriminatory), and cases left undecided by rows without a label (not_judged). ``undecided`` are
-    distinct cases without a difference of which not every row has a label, ``off_manifold`` those whose label differs
-    only on rows that nobody could be.
+    new finds (discriminatory), and cases left undecided by rows without a label (not_judged).
     """
 
     def __init__(self, evaluator: Evaluator, options: AequitasOptions) -> None:
@@ -117,9 +115,8 @@ class Probabilities:
     def update(self, chosen: NDArray[np.intp], delta: NDArray[np.int64], hit: Mask) -> None:
         """Learn from a batch of steps: column, signed step, and whether the row it led to is discriminatory.
 
-        A batch is one update per answer in unknown order. For σ_v the sum does not depend on the order (except at 0
-        and 1). For σ_pr, k times "add Δpr to one entry, then normalise" is ``q^k σ + (1 − q^k) × (share of each column
-        among the k)`` averaged over orders, with ``q = 1 / (1 + Δpr)``.
+        For σ_v the order of answers does not matter (except at 0 and 1). For σ_pr, k times "add Δpr to one entry, then
+        normalise" is on average over orders ``q^k σ + (1 − q^k) × (share of each column)``, ``q = 1 / (1 + Δpr)``.
         """
         n = len(self.column)
         towards_down = np.where(hit == (delta < 0), 1.0, -1.0)
@@ -150,11 +147,9 @@ def global_search(finds: Finds, rng: np.random.Generator) -> Codes:
 
 
 def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Probabilities | None:
-    """Algorithm 2 from every start row at once: step ``i`` of all walks, then step ``i + 1``.
+    """Run Algorithm 2 from every start row at once; return the learned probabilities, None without a walk.
 
-    The printed algorithm finishes one walk before the next begins; here the probabilities learn from all
-    walks in step. Where a start row has more than `WALK` trials and start rows are few, its trials are shared
-    out to several walks. Returns the learned probabilities; None if there was nothing to do.
+    Where a start row has more than `WALK` trials and start rows are few, its trials are shared out to several walks.
     """
     schema, options = finds.schema, finds.options
     columns = schema.movable_index

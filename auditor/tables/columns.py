@@ -49,24 +49,8 @@ _RESERVED = (*COMPARE, *"()[],", *BINARY, "not", "in")
 class Column:
     """One column and its codes.
 
-    Attributes
-    ----------
-    kind : str
-        ``integer``: raw value ``low + code * step``. ``category`` and ``derived``: ``values[code]``. ``binned``:
-        ``values[code]`` is the representative of the bin.
-    values : tuple
-        Raw value of each code; empty for ``integer``. NaN, as the last one: a value may be missing, and the model is
-        asked with NaN there.
-    edges : tuple of float
-        For ``binned``: rising cuts between bins; a value equal to a cut is in the upper bin.
-    protected, immutable : bool
-        Whether it is varied to judge a case; whether a search may not change it.
-    ordered : bool
-        Whether neighbouring codes are neighbouring values; a search may then step by one.
-    source, mapping : str, tuple of pairs
-        For ``derived``: the data column it is computed from, and how.
-    own : tuple of numbers
-        For ``binned``: values that given rows have. Their codes follow those of the bins; no search or draw makes them.
+    ``integer`` has the raw value ``low + code * step``, ``category`` and ``derived`` have ``values[code]``; ``binned``
+    has ``values[code]`` as the representative of a bin. NaN as the last value: a value may be missing.
     """
 
     name: str
@@ -75,13 +59,13 @@ class Column:
     values: tuple[Raw, ...] = ()
     low: int = 0
     step: int = 1
-    edges: tuple[float, ...] = ()
-    protected: bool = False
-    immutable: bool = False
-    ordered: bool = False
-    source: str | None = None
-    mapping: tuple[tuple[Raw, Raw], ...] = ()
-    own: tuple[int | float, ...] = ()
+    edges: tuple[float, ...] = ()  # of ``binned``: rising cuts; a value equal to a cut is in the upper bin
+    protected: bool = False  # varied to judge a case
+    immutable: bool = False  # a search may not change it
+    ordered: bool = False  # neighbouring codes are neighbouring values
+    source: str | None = None  # of ``derived``: the data column it is computed from
+    mapping: tuple[tuple[Raw, Raw], ...] = ()  # and how
+    own: tuple[int | float, ...] = ()  # of ``binned``: values of given rows, whose codes follow those of the bins
 
     def __post_init__(self) -> None:
         where = f"column {self.name!r}"

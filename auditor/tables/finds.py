@@ -43,43 +43,24 @@ LEVEL = 0.95  # of all slices together
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TabularResult:
-    """The outcome of Themis, Aequitas or SG on one model.
-
-    Attributes
-    ----------
-    mode : str
-        ``score`` or ``search``; ``fully``; ``symbolic``.
-    sampling : {"iid", "directed"}
-        Only cases that were drawn independently of earlier verdicts enter a rate.
-    counts : mapping
-        At least ``generated`` (distinct cases judged), ``discriminatory`` (those with different labels),
-        ``off_manifold`` (whose label differs only on rows that nobody could be), ``evaluations`` (rows passed to the
-        model) and ``seconds``. In the record of a run ``seconds`` are those of the whole run, and
-        ``evaluations_in_all`` has the rows of pairs and slices too.
-    details : mapping
-        Tables of the method's own.
-    whole_cases : bool
-        Whether all rows of a case were asked about, whatever the answers were.
-    finds, given_finds : array of int32
-        Discriminatory cases: drawn or searched for, and given rows as they are. For export.
-    judged : mapping
-        Independent draws and whether the label of their case changes, by where they come from (``domain``,
-        ``given``), for comparisons with another run.
-    """
+    """The outcome of Themis, Aequitas or SG on one model."""
 
     method: Literal["themis", "aequitas", "sg"]
-    mode: str
-    sampling: Sampling
+    mode: str  # ``score`` or ``search``; ``fully``; ``symbolic``
+    sampling: Sampling  # only cases that were drawn independently of earlier verdicts ("iid") enter a rate
     options: Mapping[str, object]
+    # At least ``generated`` (distinct cases judged), ``discriminatory``, ``off_manifold`` (their label differs only on
+    # rows that nobody could be), ``evaluations`` (rows passed to the model) and ``seconds``.
     counts: Mapping[str, float]
     scores: tuple[Score, ...] = ()
     minimal_sets: tuple[Score, ...] = ()
     lattice: tuple[ColumnSet, ...] = ()  # smaller sets first
     pairs: tuple[RowPair, ...] = ()
-    details: Mapping[str, object] = field(default_factory=dict)
-    whole_cases: bool = True
-    finds: Codes | None = None
-    given_finds: Codes | None = None
+    details: Mapping[str, object] = field(default_factory=dict)  # tables of the method's own
+    whole_cases: bool = True  # whether all rows of a case were asked about, whatever the answers were
+    finds: Codes | None = None  # discriminatory cases that were drawn or searched for
+    given_finds: Codes | None = None  # given rows whose label changes
+    # independent draws and whether the label of their case changes, by place (``domain``, ``given``)
     judged: Mapping[str, tuple[Codes, NDArray[np.bool_]]] = field(default_factory=dict)
     status: Literal["complete", "partial"] = "complete"
     status_reason: str = ""

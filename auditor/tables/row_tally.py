@@ -41,16 +41,10 @@ class Tally:
         self._first_left, self._left = KEEP_FIRST, keep
 
     def add(self, rows: Codes, *, weigh: str = "row") -> None:
-        """Judge rows and count them.
+        """Judge independent rows and count them.
 
-        Parameters
-        ----------
-        rows : array of int32, shape (n, d)
-            Independent rows.
-        weigh : {"row", "cells", "given"}
-            ``row``: a draw counts once, by its own cell; groups are read off every cell (common random
-            numbers). ``cells``: every possible cell of the case counts (enumeration). ``given``: groups are
-            read off the rows' own cells only (apparent scores).
+        By ``row`` a draw counts once, by its own cell, and groups are read off every cell (common random numbers). By
+        ``cells`` every possible cell counts (enumeration). By ``given`` groups are read off the rows' own cells.
         """
         evaluator, codes = self.evaluator, self.schema.binned(rows)
         labels = evaluator.grid(rows, self.index, self.combos)
@@ -61,61 +55,37 @@ class Tally:
             judged = possible & (labels != NOT_JUDGED)
             undecided = (judged != possible).any(axis=1) & ~evaluator.differ(labels, possible)
             possible = np.asarray(judged & ~undecided[:, None])
-        own = None
-        if weigh != "cells" and (constrained or weigh == "given" or evaluator.distance.numeric):
-            own = row_keys(codes[:, self.index], self.schema.cards[self.index])
         differ = evaluator.differ(labels, possible)
+        quick = possible is None and not evaluator.distance.numeric  # the cells of a case are alike
+        cells = np.ones(labels.shape, dtype=bool) if weigh == "cells" and not quick else None  # that count
+        if weigh == "given" or (weigh == "row" and not quick):
+            own = row_keys(codes[:, self.index], self.schema.cards[self.index]).astype(np.intp)
+            cells = np.zeros(labels.shape, dtype=bool)
+            cells[np.arange(len(labels)), own] = True
+        real = possible if cells is None else cells if possible is None else cells & possible
         changed = differ
-        if weigh == "cells":
-            self._count_cells(labels, possible, differ)
-        else:
-            changed = self._count_rows(labels, possible, own, differ)
-        if weigh == "given" and own is not None:
-            self._count_own(labels, possible, own)
-        else:
-            self._count_groups(labels, possible)
+        if quick:
+            weight = labels.shape[1] if weigh == "cells" else 1
+            self.rows += len(labels) * weight
+            self.flips += int(differ.sum()) * weight
+            self.flipped_draws += int(differ.sum())
+        elif cells is not None and real is not None:
+            mine = evaluator.each(labels, possible) & real
+            self.rows += int(real.sum())
+            self.flips += int(mine.sum())
+            self.flipped_draws += int(mine.any(axis=1).sum())
+            changed = np.asarray(mine.any(axis=1)) if evaluator.distance.numeric else differ
+            if possible is not None:
+                self.off += int((evaluator.differ(labels) & ~differ).sum())
+                self.impossible += int((cells & ~possible).sum())
+        self._count_groups(labels, real if weigh == "given" else possible)
         self.draws += len(codes)
         self._keep(rows, labels, possible, differ, changed)
 
-    def _count_cells(self, labels: Labels, possible: Mask | None, differ: Mask) -> None:
+    def _count_groups(self, labels: Labels, cells: Mask | None) -> None:
+        """Count the labels of groups in some cells; None: in all of them."""
         n, m = labels.shape
-        quick = not self.evaluator.distance.numeric and possible is None
-        if possible is not None:
-            self.off += int((self.evaluator.differ(labels) & ~differ).sum())
-            self.impossible += int((~possible).sum())
-        self.rows += n * m if possible is None else int(possible.sum())
-        self.flips += int(differ.sum()) * m if quick else int(self.evaluator.each(labels, possible).sum())
-        self.flipped_draws += int(differ.sum())
-
-    def _count_rows(self, labels: Labels, possible: Mask | None, own: NDArray[np.generic] | None, differ: Mask) -> Mask:
-        """Count draws by their own cells; whether the label of each changes, shape (n,)."""
-        at, mine, real = np.arange(len(labels)), differ, None
-        exact = not self.evaluator.distance.numeric
-        if not exact:  # the row's own label counts, and under a threshold it may lie between two that differ
-            mine = self.evaluator.each(labels, possible)[at, own]
-        if possible is not None:
-            real = possible[at, own]
-            mine = mine & real
-            self.off += int((self.evaluator.differ(labels) & ~differ).sum())
-            self.impossible += int((~real).sum())
-        self.rows += len(labels) if real is None else int(real.sum())
-        self.flips += int(mine.sum())
-        self.flipped_draws += int(mine.sum())
-        return differ if exact else mine
-
-    def _count_own(self, labels: Labels, possible: Mask | None, own: NDArray[np.generic]) -> None:
-        """Labels of groups, of the rows' own cells."""
-        n, m = labels.shape
-        real = np.ones(n, dtype=bool) if possible is None else possible[np.arange(n), own]
-        mine = labels[np.arange(n), own][real]
-        self.group_rows += np.bincount(own[real], minlength=m)
-        for label in np.unique(mine):
-            self._of(int(label))[:] += np.bincount(own[real][mine == label], minlength=m)
-
-    def _count_groups(self, labels: Labels, possible: Mask | None) -> None:
-        """Labels of groups, of all cells."""
-        n, m = labels.shape
-        self.group_rows += n if possible is None else possible.sum(axis=0)
+        self.group_rows += n if cells is None else cells.sum(axis=0)
         low, high = (int(labels.min()), int(labels.max())) if labels.size else (0, -1)
         values: Sequence[int] = range(low, high + 1) if high - low <= 16 else np.unique(labels).tolist()[:64]
         left = self.group_rows - self._counted  # what no earlier label of this batch explains
@@ -123,8 +93,8 @@ class Tally:
             counts = left
             if k + 1 < len(values) or len(values) > 17:
                 same = labels == label
-                cells = (same[:, j] if possible is None else same[:, j] & possible[:, j] for j in range(m))
-                counts = np.array([np.count_nonzero(column) for column in cells])
+                columns = (same[:, j] if cells is None else same[:, j] & cells[:, j] for j in range(m))
+                counts = np.array([np.count_nonzero(column) for column in columns])
                 left = left - counts
             if counts.any():
                 self._of(label)[:] += counts
@@ -195,10 +165,9 @@ class Tally:
     def group(
         self, level: float, interval: Interval | None, method: str, *, note: str = ""
     ) -> tuple[Estimate, ScoreDetail] | None:
-        """Largest minus smallest share of favourable labels over the groups.
+        """Return the largest minus the smallest share of favourable labels over the groups.
 
-        Intervals hold for all groups together (Bonferroni); the upper end also respects that the group
-        score is at most the causal one (Theorem 4.3), on half of the error probability.
+        Intervals hold for all groups together (Bonferroni); the upper end uses Theorem 4.3 on half of the error.
         """
         if self.evaluator.distance.numeric:
             return None
@@ -264,11 +233,7 @@ def estimate_of(
 
 
 def counted_label(evaluator: Evaluator, labels: Collection[int]) -> int | None:
-    """The label whose shares a group score compares: the favourable one, or the one of two that sorts last.
-
-    With two labels the score is the same for both, so none needs to be called good. None where the label cannot be
-    chosen without a guess; `uncounted` says why.
-    """
+    """Return the label that a group score counts: the favourable one, or the one of two that sorts last; else None."""
     wanted = evaluator.schema.favourable
     if wanted is None:
         return max(labels, key=lambda code: _sorted_as(evaluator.label_name(code))) if 0 < len(labels) <= 2 else None

@@ -53,9 +53,8 @@ class _Line:
 class Frontier:
     """A max-priority queue of test inputs, first in, first out among equals.
 
-    With ``arms``, the number of kinds of local steps, local inputs are not ordered by their rank alone, as in the
-    paper: Thompson sampling of their success so far chooses a seed whose descendants wait, then the kind of step
-    (among the seed's own descendants, with what all lines saw of it as the prior), then the rank.
+    With ``arms``, the number of kinds of local steps, Thompson sampling of success so far chooses the seed of the next
+    local input, then the kind of step (what all lines of descent saw is the prior), then the rank.
     """
 
     def __init__(self, rng: np.random.Generator, arms: int = 0) -> None:

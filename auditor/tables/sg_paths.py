@@ -1,10 +1,8 @@
 """Paths of SG: the decisions of one input in a tree, and inputs that satisfy them under a schema's rules.
 
-The path is grown without growing the tree (`get_path`). A CART tree is grown greedily from the top, so the nodes that
-an input passes depend on nothing off its path, and `PathGrower` looks for the best split of those nodes only. Codes are
-whole numbers from small ranges, so a node is a histogram of codes per class, and the histogram of the side that is
-kept is its parent's less that of the side that is dropped. Constraints are solved in closed form, or by Z3 (extra
-``tabular``) where a rule of the schema is broken.
+The path is grown without growing the tree (`get_path`): the nodes that an input passes depend on nothing off its path.
+A node is a histogram of codes per class, and that of the side that is kept is its parent's less the side that is
+dropped. Constraints are solved in closed form, or by Z3 (extra ``tabular``) where a rule of the schema is broken.
 """
 
 from __future__ import annotations
@@ -221,10 +219,7 @@ def _among(variable: Whole, table: NDArray[np.generic]) -> object:
 
 
 def clash(schema: Schema) -> list[str] | None:
-    """The texts of constraints that cannot hold together; None if a row satisfies all of them.
-
-    The set is made minimal: without any one of them the others can hold.
-    """
+    """Return a minimal set of constraints that cannot hold together; None if a row satisfies all of them."""
     z3 = z3_module()
     _, bounds, rules = formulas(schema)
 

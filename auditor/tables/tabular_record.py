@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import reading
-from auditor.core.errors import DataFileError
 from auditor.core.record import code_sha256
 from auditor.core.record.rows import Score, Slices
 from auditor.core.shown import csv_text, plural, verb
@@ -277,17 +276,10 @@ def inputs_of(opened: Opened) -> dict[str, object]:
     plan, schema, rows = opened.plan, opened.schema, len(opened.rows)
     inputs: dict[str, object] = {"schema": {"name": schema.name, "sha256": digest(dump_schema(schema))}}
     if plan.data:
-        inputs["rows"] = {"source": plan.data, "n": rows, "sha256": _sha256(plan.data)}
+        inputs["rows"] = {"source": plan.data, "n": rows, "sha256": reading.sha256(plan.data)}
     if plan.task is not None:
         inputs["task_sha256"] = load_task(plan.task).sha256
     return inputs
-
-
-def _sha256(path: str) -> str:
-    try:
-        return reading.sha256(path)
-    except OSError as error:
-        raise DataFileError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def plan_record(opened: Opened) -> dict[str, object]:

@@ -62,17 +62,9 @@ class TabularRun(Result):
 
 
 def audit_table(plan: TabularPlan, *, observe: Observer | None = None, frozen: Frozen | None = None) -> TabularRun:
-    """Run one method on one model of rows.
+    """Run one method on one model of rows; deviations from a ``frozen`` plan are recorded.
 
-    Parameters
-    ----------
-    frozen : Frozen, optional
-        The plan that was frozen beforehand; what ``plan`` does otherwise is recorded.
-
-    Raises
-    ------
-    UserError
-        A file, option or model is wrong.
+    Raises `UserError` where a file, option or model is wrong.
     """
     return outside_loop(lambda: _audit(plan, observe or silent, None, frozen))
 
@@ -82,17 +74,8 @@ def resume_table(
 ) -> TabularRun:
     """Finish a run with a task or an ``http:`` model that was cut off: the search runs again on known answers.
 
-    Parameters
-    ----------
-    path : Path
-        The run folder.
-    limits : mapping, optional
-        New ``max_calls``, ``max_cost`` or ``max_seconds``; they are for the whole run.
-
-    Raises
-    ------
-    RunFolderError
-        It is no such run, or its schema changed.
+    ``limits`` are new ``max_calls``, ``max_cost`` or ``max_seconds`` of the whole run. Raises `RunFolderError` where it
+    is no such run, or its schema changed.
     """
     with RunFolder.open(path, write=True) as folder:
         stored = folder.plan | {k: v for k, v in (limits or {}).items() if v is not None}

@@ -3,11 +3,9 @@
 S. Galhotra, Y. Brun, A. Meliou, *Fairness Testing: Testing Software for Discrimination*, ESEC/FSE 2017.
 
 The default protocol draws rows uniformly, judges every combination of the columns for all of them at once,
-and stops on an interval that is valid whenever one stops. ``protocol="themis"`` follows the paper's algorithms row by
-row, to lay figures side by side: after ``min_samples`` rows sampling stops as soon as
-``z * sqrt(p (1 - p) / r) < epsilon``. With no change among the first rows the margin is 0 and the score is reported as
-exactly 0: that is the rule, and the reason why it is not the default here. The model is asked in batches all the same:
-rows behind the stop count as evaluations but in no score.
+and stops on an interval that is valid whenever one stops. ``protocol="themis"`` is the paper's: sampling stops as soon
+as ``z * sqrt(p (1 - p) / r) < epsilon``, so without a change among the first rows the score is exactly 0. The model is
+asked in batches there too: rows after the stop count as evaluations but in no score.
 """
 
 from __future__ import annotations

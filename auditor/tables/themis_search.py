@@ -42,11 +42,10 @@ class Tested(NamedTuple):
 def search(
     evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, *, prune: bool = True
 ) -> TabularResult:
-    """Return all minimal sets of protected columns above ``theta``.
+    """Return all minimal sets of protected columns above ``theta``; ``prune`` is whether the theorems are used.
 
-    ``prune`` is whether the theorems are used. A set is tested with independent rows until its interval is above or
-    below ``theta``, or ``epsilon`` or ``max_samples`` is reached; then the estimate decides and the set is marked as
-    not determined by the data.
+    A set is tested with independent rows until its interval is above or below ``theta``, or ``epsilon`` or
+    ``max_samples`` is reached; then the estimate decides.
     """
     schema = evaluator.schema
     index = schema.protected_index.tolist()

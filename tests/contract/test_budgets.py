@@ -16,7 +16,7 @@ LINES = {  # of Python, and what they shall become
     "measure": 7900,  # 5,200
     "run": 7750,  # 4,600
     "models": 7700,  # 4,400
-    "tables": 6850,  # 4,400
+    "tables": 6200,  # 4,400
     "perturb": 6500,  # 5,000
     "core": 5400,  # 3,400
     "contrib": 4400,  # 3,400
@@ -27,7 +27,7 @@ LINES = {  # of Python, and what they shall become
     "text": 1700,  # 1,400
     "testing": 950,  # 600
 }
-MOST = 70_200  # in all; the target is 44,000
+MOST = 69_500  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
