@@ -72,7 +72,6 @@ def run(
         "undecided": finds.undecided,
         "evaluations": evaluator.evaluations - asked_before,
         "estimate_evaluations": spent_on_estimate,
-        "seconds": finds.seconds,
     }
     if not len(cases):
         notes.append("no discriminatory case was found; the share's upper limit says how many there may be")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -35,7 +34,6 @@ class Finds:
         self.schema, self.evaluator, self.options = evaluator.schema, evaluator, options
         self._seen, self._known = Seen(), Seen()
         self._rows: list[Codes] = [np.empty((0, self.schema.d), dtype=np.int32)]
-        self._began = time.monotonic()
         self.phases = defaultdict[str, Counter[str]](Counter)
         self.undecided = self.off_manifold = 0
 
@@ -48,11 +46,6 @@ class Finds:
     def discriminatory(self) -> int:
         """Distinct discriminatory cases."""
         return len(self._known)
-
-    @property
-    def seconds(self) -> float:
-        """Wall time of the search."""
-        return time.monotonic() - self._began
 
     def rows(self) -> Codes:
         """The discriminatory cases in the order in which they were found, shape (k, d)."""

@@ -104,8 +104,7 @@ class Evaluator:
 
     def spent(self) -> dict[str, float]:
         """What was asked, for the counts of a result."""
-        seconds = round(self.seconds, 3)
-        return {"evaluations": self.evaluations, "cache_hits": self.cache_hits, "seconds": seconds}
+        return {"evaluations": self.evaluations, "cache_hits": self.cache_hits}
 
     @property
     def remaining(self) -> int | None:

@@ -50,7 +50,7 @@ class TabularResult:
     sampling: Sampling  # only cases that were drawn independently of earlier verdicts ("iid") enter a rate
     options: Mapping[str, object]
     # At least ``generated`` (distinct cases judged), ``discriminatory``, ``off_manifold`` (their label differs only on
-    # rows that nobody could be), ``evaluations`` (rows passed to the model) and ``seconds``.
+    # rows that nobody could be) and ``evaluations`` (rows passed to the model).
     counts: Mapping[str, float]
     scores: tuple[Score, ...] = ()
     minimal_sets: tuple[Score, ...] = ()

@@ -9,7 +9,6 @@ of these constraints are the next inputs. What differs from the paper, and why, 
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
@@ -52,7 +51,6 @@ class Tried(NamedTuple):
 
     entry: Entry
     labels: Labels
-    possible: Mask
     hit: bool
 
 
@@ -92,7 +90,7 @@ class Search:
         self.off_manifold = self.undecided = 0
         self._seeds_tried = 0
         self.explained = self.neighbours = self.revisits = self.repeats = 0
-        self._began, self.stopped = time.perf_counter(), ""
+        self.stopped = ""
 
     @property
     def cases(self) -> Codes:
@@ -140,7 +138,7 @@ class Search:
         hits: list[Entry] = []
         for i, entry in enumerate(entries):
             hit = bool(judged.discriminatory[i])
-            self._tried.append(Tried(entry, judged.labels[i], judged.possible[i], hit))
+            self._tried.append(Tried(entry, judged.labels[i], hit))
             self.frontier.learn(entry, hit)
             if hit and "local" in self._made:
                 hits.append(entry)
@@ -233,10 +231,8 @@ class Search:
 
     def result(self) -> TabularResult:
         """What came of it."""
-        seconds = time.perf_counter() - self._began
-        cases, hit, spent = self.cases, self.hits, self.evaluator.evaluations
-        finds = cases[hit]
-        details = self._details(cases, hit)
+        cases = self.cases
+        finds = cases[self.hits]
         notes = ["Inputs were searched for, not drawn: their share says nothing about how often a label changes."]
         done = len(cases) >= self.options.limit
         if not done and not self.stopped:
@@ -251,22 +247,21 @@ class Search:
                 "discriminatory": len(finds),
                 "off_manifold": self.off_manifold,
                 "undecided": self.undecided,
-                "evaluations": spent,
+                "evaluations": self.evaluator.evaluations,
                 "neighbourhood_evaluations": self.neighbours,
                 "explained": self.explained,
-                "seconds": seconds,
             },
-            details=details,
+            details=self._details(),
             finds=finds,
             status="partial" if self.stopped and not done else "complete",
             status_reason=self.stopped if not done else "",
             notes=tuple(notes),
         )
 
-    def _details(self, cases: Codes, hit: Mask) -> dict[str, object]:
+    def _details(self) -> dict[str, object]:
         generated = Counter(one.entry.phase for one in self._tried)
         discriminatory = Counter(one.entry.phase for one in self._tried if one.hit)
-        details: dict[str, object] = {
+        return {
             "phases": {
                 name: {"generated": generated[name], "discriminatory": discriminatory[name]}
                 for name in ("seed", "local", "global")
@@ -275,4 +270,3 @@ class Search:
             "visited_paths_skipped": self.revisits,
             "repeated_cases_skipped": self.repeats,
         }
-        return details
