@@ -28,9 +28,9 @@ LEVEL = 0.95  # of the interval of the share
 
 
 def run(
-    evaluator: Evaluator, read: AequitasOptions, rng: np.random.Generator, given: Codes | None = None
+    evaluator: Evaluator, read: AequitasOptions, rng: np.random.Generator, data: Codes | None = None
 ) -> TabularResult:
-    """Search for discriminatory cases from uniform rows, whatever rows are ``given``, and estimate their share.
+    """Search for discriminatory cases from uniform rows, whatever the ``data``, and estimate their share.
 
     Examples
     --------

@@ -144,8 +144,8 @@ def with_examples(evaluator: Evaluator, result: TabularResult, answers: Answers 
 
     ``answers`` are those of ``result.finds``.
     """
-    given = None if result.given_finds is None else answers_of(evaluator, result.given_finds[: 4 * SHOWN])
-    pairs = [pair for one in (given, answers) if one is not None for pair in pairs_of(evaluator, one.first(4 * SHOWN))]
+    own = None if result.given_finds is None else answers_of(evaluator, result.given_finds[: 4 * SHOWN])
+    pairs = [pair for one in (own, answers) if one is not None for pair in pairs_of(evaluator, one.first(4 * SHOWN))]
     sets = result.lattice
     if result.sampling == "directed" and answers is not None:
         sets = lattice(evaluator, answers.first(LATTICE_CASES).judged)

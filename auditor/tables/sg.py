@@ -34,14 +34,12 @@ BATCH, SEED_SHARE = 8, 0.1  # inputs judged at once; share of them that are seed
 PHASES = frozenset(("local", "global"))  # the searches that are made; the paper's Tables 8, 10 and 11 leave some out
 
 
-def run(
-    evaluator: Evaluator, options: SgOptions, rng: np.random.Generator, given: Codes | None = None
-) -> TabularResult:
-    """Search for discriminatory cases with SG, from clusters of the ``given`` rows."""
+def run(evaluator: Evaluator, options: SgOptions, rng: np.random.Generator, data: Codes | None = None) -> TabularResult:
+    """Search for discriminatory cases with SG, from clusters of the ``data``."""
     if not len(evaluator.schema.protected_index):
         raise ConfigError("--method sg needs at least one protected column (--protected NAME)")
     optional("sklearn.cluster")  # told before anything is asked
-    search = Search(evaluator, options, given, rng)
+    search = Search(evaluator, options, data, rng)
     search.go()
     return search.result()
 

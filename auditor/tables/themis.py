@@ -35,9 +35,9 @@ BATCH = 256  # rows between two looks of the paper's rule
 
 
 def run(
-    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, given: Codes | None = None
+    evaluator: Evaluator, settings: ThemisOptions, rng: np.random.Generator, data: Codes | None = None
 ) -> TabularResult:
-    """Measure discrimination scores, or search minimal discriminating sets; ``given`` rows have scores of their own."""
+    """Measure discrimination scores, those of the ``data`` too, or search minimal discriminating sets."""
     schema = evaluator.schema
     if not len(schema.protected_index):
         raise ConfigError("no protected column: give --protected NAME[,NAME]")
@@ -64,7 +64,7 @@ def run(
     notes = ["Rows were drawn independently; equal draws were kept, because a rate needs them."]
     if exact and not reason:
         notes = ["Every possible row was judged; the scores of the domain are exact."]
-    apparent_scores, left_out = apparent(own, given, settings.confidence)
+    apparent_scores, left_out = apparent(own, data, settings.confidence)
     reason, scores = reason or left_out, (*apparent_scores, *scores)
     if schema.constraints:
         notes.append(
