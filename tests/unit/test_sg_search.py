@@ -48,7 +48,7 @@ def slab(codes: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 def search(rng: int = 1, rule: Any = slab, schema: Schema = SCHEMA, **options: Any) -> TabularResult:
     budget = options.pop("budget", None)
-    evaluator = Evaluator(numbers(schema, rule), schema, budget=budget)
+    evaluator = Evaluator(numbers(schema, rule), schema, budget=budget, keep=budget is not None)
     data = options.pop("data", uniform(schema, 300, np.random.default_rng(0)))
     settings = SgOptions.of({"limit": 120, "samples": 400, **options})
     result = run(evaluator, settings, np.random.default_rng(rng), data)
