@@ -1,32 +1,47 @@
 """The one way to ask a model: every adapter is wrapped in the same layers.
 
 A request passes, in this order, what the run's journal already answers, the cache, calls that are under
-way, and then, attempt by attempt, limiter, budget and adapter (`auditor.models.attempts`).
+way, and then, attempt by attempt, limiter, budget and adapter. The limiter comes before the budget, so that limits are
+checked when a call is sent and not when it queues.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Any
+from itertools import islice, zip_longest
+from random import Random
 
 from auditor.core import secrets
-from auditor.core.errors import BadRequest, CallError, ContentFiltered
+from auditor.core.errors import (
+    AuthFailed,
+    BadRequest,
+    BadResponse,
+    BudgetExceeded,
+    CallError,
+    CallTimeout,
+    ContentFiltered,
+    PluginError,
+    RateLimited,
+    ServerFault,
+)
 from auditor.core.protocols import Model, Reply
-from auditor.core.shown import plural
-from auditor.core.types import Request, Response
-from auditor.models.attempts import BUDGET, Attempts, First, Key, Known, answer, clean, failure
+from auditor.core.types import Request, Response, Usage
+from auditor.models.attempts import BUDGET, Counts, First, Key, Known, RetryPolicy, answer, clean, failure
 from auditor.models.attempts import definitive as definitive
-from auditor.models.reply_cache import Cache, Shelf
+from auditor.models.budget import Budget, TokenCounter
+from auditor.models.limiter import Limiter
+from auditor.models.reply_cache import Cache
+from auditor.models.reply_cache import key as cache_key
+from auditor.models.transport import TooLong
 
 CHUNK = 256
-POLL_S = (0.05, 0.5)  # between two looks for what another process asks for: the first, and the longest
-NOTICE_S = 10.0  # that another process is waited for is said
-LONGEST_WAIT_S = 600.0  # without any answer of another process; it may hang, so its prompts are asked here
+UNREACHABLE_AFTER = 3  # failed attempts at one request, or time-outs in turn, where nothing was ever answered
+_NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
 
 
 class _Round:
@@ -39,10 +54,6 @@ class _Round:
         self.buffer: deque[Request] = deque()
         self.places: dict[Key, list[int]] = {}
         self.waiting: list[tuple[int, asyncio.Future[Response | None]]] = []
-        self.elsewhere: set[Key] = set()  # of places: what another process is asking for
-
-    def request(self, key: Key) -> Request:
-        return self.requests[self.places[key][0]]
 
     def deliver(self, index: int, response: Response) -> None:
         request = self.requests[index]
@@ -51,7 +62,7 @@ class _Round:
         self.results[index] = response
 
 
-class Client(Attempts[_Round]):
+class Client:
     """Asks one model; see the module's docstring for the layers.
 
     Every answer, also one from the cache, goes to ``on_response`` once, before `ask` returns it. So do
@@ -77,11 +88,19 @@ class Client(Attempts[_Round]):
         one. One that nobody could read is asked for again.
     give_up : bool
         Stop where ``keep`` says of most of the first answers that nobody can read them.
-    **limits
-        ``budget``, shared by all clients of a run, ``retry``, and ``clock`` and ``sleep`` for tests.
+    budget : Budget
+        Shared by all clients of a run.
+    retry : RetryPolicy, optional
+        When a failed call is tried again.
+    clock, sleep : callable
+        For tests.
 
     Attributes
     ----------
+    stopped : BudgetExceeded or CallError or None
+        Why no further call is made.
+    counts : Counts
+        Totals so far.
     first : First
         What became of the first answers.
     """
@@ -91,18 +110,32 @@ class Client(Attempts[_Round]):
         model: Model,
         *,
         cache: Cache | None,
+        budget: Budget,
         concurrency: int = 8,
+        retry: RetryPolicy | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         answered: Known | None = None,
         on_response: Callable[[Response], None] | None = None,
         remember: bool = True,
         keep: Callable[[str, str], bool] | None = None,
         give_up: bool = False,
-        **limits: Any,
     ) -> None:
-        super().__init__(model, concurrency=concurrency, **limits)
+        budget.require_price(model)
         secrets.look()
-        self.first = First()
-        self._shelf = Shelf(cache if model.cacheable else None, model.fingerprint)
+        self.model, self.budget, self.retry = model, budget, retry or RetryPolicy()
+        self.counts, self.tokens, self.first = Counts(), TokenCounter(), First()
+        self.stopped: BudgetExceeded | CallError | None = None
+        self._limiter = Limiter(min(concurrency, model.at_once or concurrency), clock=clock)
+        model.on_headers = self._limiter.headers
+        self._price = budget.price_of(model)
+        self._clock, self._sleep = clock, sleep
+        self._rng = Random(self.retry.seed)
+        self._halt = asyncio.Event()
+        self._reached = False  # the server has shown that it is there
+        self._too_long = 0  # answers that were cut
+        self._time_outs, self._timed_out_at = 0, float("-inf")  # one after the other; the last of them
+        self._cache = cache if model.cacheable else None
         self._answered: Known = answered if answered is not None else {}
         self._on_response = on_response
         self._remember = remember
@@ -134,18 +167,34 @@ class Client(Attempts[_Round]):
 
     def keep(self, responses: Iterable[Response], *, cached: bool) -> None:
         """Have the cache hold these answers, or forget them: what single ones are worth may show later."""
-        by_key = {(r.prompt_sha256, r.replicate): r for r in responses}
-        if not cached:
-            self._shelf.forget(by_key)
+        if self._cache is None:
             return
-        for key, r in by_key.items():
+        by_name = {self._name(r.prompt_sha256, r.replicate): r for r in responses}
+        if not cached:
+            self._cache.forget(by_name)
+            return
+        for name, r in by_name.items():
             reply = Reply(r.output or "", r.scores, r.usage, model_reported=r.model_reported, cut_off=r.cut_off)
-            self._shelf.put(key, reply)
+            self._cache.put(name, reply)
 
     async def aclose(self) -> None:
         """Commit the cache (it stays open: others may share it) and release the adapter."""
-        self._shelf.flush()
+        self._flush()
         await self.model.aclose()
+
+    def _name(self, prompt_sha256: str, replicate: int) -> str:
+        """The key of an answer in the cache."""
+        return cache_key(self.model.fingerprint, prompt_sha256, replicate)
+
+    def _flush(self) -> None:
+        if self._cache is not None:
+            self._cache.flush()
+
+    def stop(self, reason: BudgetExceeded | CallError) -> None:
+        """Make no further call; the first ``reason`` says why. What was asked already is still taken."""
+        if self.stopped is None:
+            self.stopped = reason
+            self._halt.set()
 
     # -- who asks what --------------------------------------------------------
 
@@ -153,14 +202,10 @@ class Client(Attempts[_Round]):
         """One pass; returns the requests whose answer another `ask` promised and then did not get."""
         try:
             await self._employ(round_)
-            while round_.elsewhere:
-                await self._watch(round_)
-                await self._employ(round_)
         finally:
-            self._shelf.release(round_.places)
             for key in round_.places:
                 self._in_flight.pop(key).set_result(None)
-            self._shelf.flush()
+            self._flush()
         left: list[int] = []
         for index, promise in round_.waiting:
             response = await asyncio.shield(promise)  # its owner is not cancelled with us
@@ -186,26 +231,6 @@ class Client(Attempts[_Round]):
         for end in sorted(failures, key=lambda f: isinstance(f, asyncio.CancelledError)):
             raise end
 
-    async def _watch(self, round_: _Round) -> None:
-        """Wait for answers that another process asks for, or until it let go of some that are then asked here."""
-        assert self._shelf.cache is not None
-        began, nap, said = self._clock(), POLL_S[0], False
-        while round_.elsewhere and not round_.buffer:
-            self._shelf.flush()  # the other one may wait for ours
-            await self._pause(nap)
-            before = len(round_.elsewhere)
-            self._sort(round_, list(round_.elsewhere))
-            waited = self._clock() - began
-            if len(round_.elsewhere) < before:
-                began, nap = self._clock(), POLL_S[0]
-            elif self.stopped is not None or waited >= LONGEST_WAIT_S:
-                round_.buffer.extend(map(round_.request, round_.elsewhere))
-                round_.elsewhere = set()
-            elif waited >= NOTICE_S and not said:
-                self._shelf.cache.say(f"waiting for {plural(before, 'answer')} that another audit asks for")
-                said = True
-            nap = min(2 * nap, POLL_S[1])
-
     async def _work(self, round_: _Round) -> None:
         while True:
             while len(round_.buffer) < self._batch and self._refill(round_):
@@ -219,7 +244,7 @@ class Client(Attempts[_Round]):
     def _refill(self, round_: _Round) -> bool:
         """Sort the next requests: known, promised by another `ask`, cached, or to be asked."""
         indices = list(islice(round_.todo, CHUNK))
-        fresh: list[Key] = []
+        fresh: list[Request] = []
         for index in indices:
             request = round_.requests[index]
             key = (request.prompt.sha256, request.replicate)
@@ -237,31 +262,21 @@ class Client(Attempts[_Round]):
             else:
                 round_.places[key] = [index]
                 self._in_flight[key] = asyncio.get_running_loop().create_future()
-                fresh.append(key)
+                fresh.append(request)
         self._sort(round_, fresh)
         return bool(indices)
 
-    def _sort(self, round_: _Round, keys: Sequence[Key]) -> None:
-        """Finish what is cached, note what another process asks for, and queue the rest."""
-        hits = self._look_up(round_, keys)
-        rest = {key for key in keys if key not in hits}
-        ours = self._shelf.claim(rest)
-        again = self._look_up(round_, ours)  # answered and let go of since
-        self._shelf.release(again)
-        hits |= again
-        round_.elsewhere -= set(keys)
-        round_.elsewhere |= {key for key in rest - ours if not self.model.left_before(round_.request(key))}
-        for key in keys:
-            if key in hits:
+    def _sort(self, round_: _Round, requests: Sequence[Request]) -> None:
+        """Finish what is cached, and queue the rest."""
+        names = [self._name(r.prompt.sha256, r.replicate) for r in requests] if self._cache else []
+        hits = self._cache.get_many(names) if self._cache else {}
+        for request, name in zip_longest(requests, names):
+            reply = hits.get(name)
+            if reply is not None and self._keep(reply.text, request.prompt.format):
                 self.counts.cached += 1
-                request = round_.request(key)
-                self._finish(round_, answer(self.model.name, request, hits[key], cached=True, cost_usd=0.0))
-            elif key not in round_.elsewhere:
-                round_.buffer.append(round_.request(key))
-
-    def _look_up(self, round_: _Round, keys: Iterable[Key]) -> dict[Key, Reply]:
-        hits = self._shelf.get(keys)
-        return {key: reply for key, reply in hits.items() if self._keep(reply.text, round_.request(key).prompt.format)}
+                self._finish(round_, answer(self.model.name, request, reply, cached=True, cost_usd=0.0))
+            else:
+                round_.buffer.append(request)
 
     # -- outcomes -------------------------------------------------------------
 
@@ -269,8 +284,8 @@ class Client(Attempts[_Round]):
         """Keep, journal and hand out an answer."""
         self._fruitless = 0
         readable = self._keep(reply.text, request.prompt.format)
-        if readable:
-            self._shelf.put((request.prompt.sha256, request.replicate), clean(reply), soon=True)
+        if readable and self._cache is not None:
+            self._cache.put(self._name(request.prompt.sha256, request.replicate), clean(reply))
         self._finish(round_, answer(self.model.name, request, reply, cost_usd=cost, latency_s=latency_s))
         self._look_at_first(readable)
 
@@ -310,5 +325,148 @@ class Client(Attempts[_Round]):
         key = (response.prompt_sha256, response.replicate)
         for index in round_.places.pop(key):
             round_.deliver(index, response)
-        self._shelf.release((key,))
         self._in_flight.pop(key).set_result(response)
+
+    # -- attempts ------------------------------------------------------------------
+
+    async def _answer(self, round_: _Round, batch: list[Request]) -> None:
+        """Ask until each request of ``batch`` has its response."""
+        attempt, waited = 0, 0.0
+        while batch:
+            attempt += 1
+            failed = await self._attempt(round_, batch, attempt)
+            batch, longest = [], 0.0
+            for request, error in failed:
+                wait = self.retry.delay(attempt, error, waited, self._rng)
+                if wait is None:
+                    self._fail(round_, request, error)
+                    continue
+                batch.append(request)
+                longest = max(longest, wait)
+                if isinstance(error, RateLimited) and error.retry_after_s is not None:
+                    self._limiter.close_for(wait)
+            if batch:
+                self.counts.retries += len(batch)
+                waited += longest
+                await self._pause(longest)
+
+    async def _attempt(self, round_: _Round, batch: list[Request], attempt: int) -> list[tuple[Request, CallError]]:
+        """Send ``batch`` once; returns what failed and may be tried again."""
+        while True:
+            while self.stopped is None and (wait := self._limiter.wait_s()) > 0:
+                await self._pause(wait)
+            async with self._limiter:
+                if self.stopped is None and self._limiter.wait_s() > 0:
+                    continue  # the server closed while this call was in the queue
+                bounds = [self._bound(request) for request in batch]
+                granted = await self._reserve(batch, bounds)
+                # The rest goes back to the queue; it meets the limit there, or fits once calls are settled.
+                round_.buffer.extendleft(reversed(batch[granted:] if granted else ()))
+                if not granted:
+                    for request in batch:
+                        self._give_up(round_, request)
+                    return []
+                batch, bounds = batch[:granted], bounds[:granted]
+                sent_at = self._clock()
+                self._limiter.sent(len(batch))
+                outcomes = await self._generate(batch, bounds)
+                latency = (self._clock() - sent_at) / len(batch)
+                break
+        again: list[tuple[Request, CallError]] = []
+        for request, bound, outcome in zip(batch, bounds, outcomes, strict=True):
+            if isinstance(outcome, Reply):
+                tokens = 0 if outcome.usage is None else outcome.usage.tokens_in + outcome.usage.tokens_out
+                self._limiter.answered(sent_at=sent_at, tokens=tokens)
+                self._take(round_, request, outcome, self._pay(request, outcome, bound), latency)
+                continue
+            self.budget.settle(bound, 0.0 if isinstance(outcome, _NOT_BILLED) else None)
+            if isinstance(outcome, RateLimited):
+                self._limiter.refused(sent_at=sent_at, timed=outcome.retry_after_s is not None)
+            elif isinstance(outcome, CallTimeout):
+                self._limiter.timed_out(sent_at=sent_at)
+            self._judge(outcome, attempt, sent_at)
+            if self.stopped is not None and (outcome.transient or type(outcome) is type(self.stopped)):
+                self._give_up(round_, request)
+            elif outcome.transient:
+                again.append((request, outcome))
+            else:
+                self._fail(round_, request, outcome)
+        return again
+
+    async def _reserve(self, batch: list[Request], bounds: list[float]) -> int:
+        if self.stopped is None:
+            try:
+                return await self.budget.reserve(bounds, left_before=list(map(self.model.left_before, batch)))
+            except BudgetExceeded as error:
+                self.stop(error)
+        return 0
+
+    async def _generate(self, batch: list[Request], bounds: list[float]) -> Sequence[Reply | CallError]:
+        self.counts.calls += len(batch)
+        outcomes: Sequence[Reply | CallError] | None = None
+        try:
+            outcomes = await self.model.generate(batch)
+        except CallError as error:
+            outcomes = [error] * len(batch)
+        finally:
+            if outcomes is None or len(outcomes) != len(batch):
+                for bound in bounds:
+                    self.budget.settle(bound, None)
+        if len(outcomes) != len(batch):
+            raise PluginError(f"model {self.model.name}: {len(outcomes)} replies to {len(batch)} requests")
+        return outcomes
+
+    def _judge(self, error: CallError, attempt: int, sent_at: float) -> None:
+        """Stop the run where ``error`` is about the server and not about the request."""
+        left = self.budget.remaining_s()
+        if isinstance(error, AuthFailed):
+            self.stop(error)
+        elif error.transient and left is not None and left <= 0:
+            self.stop(self.budget.out_of_time())  # it is not asked again, so nothing is said of the server
+        elif isinstance(error, ServerFault | CallTimeout | BadResponse):
+            if isinstance(error, CallTimeout) and sent_at >= self._timed_out_at:
+                self._time_outs, self._timed_out_at = self._time_outs + 1, self._clock()
+            self._too_long += isinstance(error, TooLong)
+            enough = min(UNREACHABLE_AFTER, self.retry.attempts)
+            unreachable = not self._reached and max(attempt, self._time_outs) >= enough
+            spared = isinstance(error, TooLong) and self._reached and self._too_long < UNREACHABLE_AFTER
+            if unreachable or not (error.transient or spared):  # a server that is gone for good
+                self.stop(error)
+            return
+        elif isinstance(error, RateLimited) and (error.retry_after_s or 0.0) > self.retry.ceiling_s:
+            self.stop(error)
+        self._reached = True
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, but no longer than the run goes on."""
+        left = self.budget.remaining_s()
+        if left is not None and seconds >= left:
+            self.stop(self.budget.out_of_time())
+        if self.stopped is not None:
+            return
+        nap = asyncio.ensure_future(self._sleep(seconds))
+        halt = asyncio.ensure_future(self._halt.wait())
+        try:
+            await asyncio.wait({nap, halt}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            nap.cancel()
+            halt.cancel()
+
+    def _bound(self, request: Request) -> float:
+        if self._price is None:
+            return 0.0
+        written = self.model.max_tokens(request.prompt.format)
+        return self._price.usd(Usage(tokens_in=self.tokens.bound(request.prompt), tokens_out=written))
+
+    def _pay(self, request: Request, reply: Reply, bound: float) -> float | None:
+        cost = reply.cost_usd
+        if reply.usage is not None:
+            self.tokens.observe(request.prompt, reply.usage)
+            self.counts.tokens_in += reply.usage.tokens_in
+            self.counts.tokens_out += reply.usage.tokens_out
+            if cost is None and self._price is not None:
+                cost = self._price.usd(reply.usage)
+        self.budget.settle(bound, cost)
+        self.counts.answered += 1
+        self._reached = True
+        return cost

@@ -12,7 +12,7 @@ from auditor.core.protocols import Model, Reply, bare_text
 from auditor.core.reading import from_json
 from auditor.core.shown import plural
 from auditor.core.types import Request, digest
-from auditor.models import http_file, json_places, transport
+from auditor.models import http_file, transport
 from auditor.models.adapter import best_label, read_scores, token_limits, usage
 from auditor.models.budget import Price
 
@@ -47,26 +47,22 @@ class HttpTemplate(Model):
     def __init__(self, file: str, *, task: Any = None, price: Price | None = None, rows: bool = False) -> None:
         self._template = template = http_file.read(file, rows=rows)
         self._rows, self._understood = rows, False
-        self.max_batch = template.batch
+        self.max_batch = template.batch or (http_file.ROWS_AT_ONCE if "rows" in template.holes else 1)
         self.proxy = transport.proxy_of(template.fill(template.url))
         self._task = task
         self.name = template.name or f"http:{file}"
-        self.style: Literal["text", "chat"] = template.style
+        self.style: Literal["text", "chat"] = "text" if rows or "input" in template.holes else "chat"
         self.deterministic = template.deterministic
-        self.price = price or template.price
+        self.price = price or (None if template.price is None else Price(**template.price.model_dump()))
         self._temperature = float(getattr(task, "temperature", 0.0))
         self._limits = token_limits(task)
-        facts: dict[str, object] = {"adapter": "http.v1", "template": template.facts(), "style": self.style}
-        holes = json.dumps([template.request, template.query])
-        if "max_tokens" in holes:
+        facts: dict[str, object] = {"adapter": "http.v2", "template": template.facts(), "style": self.style}
+        if "max_tokens" in template.holes:
             facts["limits"] = {form: limit for form, limit in self._limits.items() if form}
-        if "temperature" in holes:
+        if "temperature" in template.holes:
             facts["temperature"] = self._temperature
         self.fingerprint = "http:" + digest(facts, size=16)
         self._client: httpx.AsyncClient | None = None
-
-    def __repr__(self) -> str:
-        return f"HttpTemplate({self._template.path!r})"
 
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer to a prompt of ``format`` may have."""
@@ -94,11 +90,11 @@ class HttpTemplate(Model):
         if isinstance(value, CallError):
             # Where no answer could be read so far, the file is wrong, so the run stops.
             return [self._unread(str(value)) if isinstance(value, BadResponse) else value for _ in batch]
-        way = self._template.paths.get("answer", ())
-        decided = json_places.follow(value, way)
-        answers = decided if json_places.EACH in way else [decided]
-        if not isinstance(answers, list) or None in answers:
-            return [self._unread(f"the answer has {json_places.lost(value, way)}") for _ in batch]
+        way = self._template.answer
+        assert way is not None
+        answers = [match.obj for match in way.finditer(value)]
+        if not answers or None in answers:
+            return [self._unread(f"the answer has {http_file.lost(way, value)}") for _ in batch]
         if len(answers) != len(batch):
             return [self._unread(f"{len(answers)} decisions for {plural(len(batch), 'row')}") for _ in batch]
         self._understood = True
@@ -117,11 +113,8 @@ class HttpTemplate(Model):
         try:
             body = None
             if template.request is not None:
-                body = json.dumps(json_places.place(template.request, values), ensure_ascii=False).encode()
-            query = {
-                name: str(json_places.place(template.fill(value) if isinstance(value, str) else value, values))
-                for name, value in template.query.items()
-            }
+                body = json.dumps(http_file.place(template.request, values), ensure_ascii=False).encode()
+            query = {name: str(http_file.place(template.fill(value), values)) for name, value in template.query.items()}
             headers = {name: template.fill(value) for name, value in template.headers.items()}
             if body is not None:
                 headers = {"Content-Type": "application/json", **headers}
@@ -161,7 +154,7 @@ class HttpTemplate(Model):
             return text if isinstance(text, CallError) else {**values, "input": text}
         messages = prompt.payload().get("messages") or [{"role": "user", "content": prompt.text or ""}]
         system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
-        apart = "{{system}}" in json.dumps([self._template.request, self._template.query]).replace(" ", "")
+        apart = "system" in self._template.holes
         shown = [m["content"] for m in messages if not (apart and m["role"] == "system")]
         if apart:
             messages = [m for m in messages if m["role"] != "system"]
@@ -169,34 +162,37 @@ class HttpTemplate(Model):
 
     def _refused(self, status: int, value: object, headers: Mapping[str, str]) -> CallError:
         kind = transport.of_status(status, transport.error_code(value))
-        message = self._template.at("error", value)
+        message = http_file.found(self._template.error, value)
         text = message if isinstance(message, str) else transport.said(value)
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""
         return kind(self._clean(f"HTTP {status}: {text}") + hint, retry_after_s=transport.wait_s(kind, headers))
 
     def _read(self, value: object) -> Reply | CallError:
         template = self._template
-        if message := template.at("error", value):
+        if message := http_file.found(template.error, value):
             return BadResponse(self._clean(f"the server reports an error: {message}"))
         scores: Mapping[str, float] | None = None
-        if (chances := template.at("scores", value)) is not None:
+        if (chances := http_file.found(template.scores, value)) is not None:
             if not isinstance(chances, Mapping):
                 return BadResponse(f"{self.name}: what stands at scores is no mapping of labels to numbers")
             try:
                 scores = read_scores(chances, self.name)
             except BadResponse as error:
                 return error
-        text = template.at("answer", value)
-        if text is None and "answer" not in template.paths and scores:
+        text = http_file.found(template.answer, value)
+        if text is None and template.answer is None and scores:
             text = best_label(scores)
         if (text := _text(text)) is None:
-            where = json_places.lost(value, template.paths.get("answer") or template.paths.get("scores") or ())
-            return BadResponse(f"{self.name}: the answer has {where}")
-        reported = template.at("model", value)
+            way = template.answer or template.scores
+            assert way is not None
+            return BadResponse(f"{self.name}: the answer has {http_file.lost(way, value)}")
+        reported = http_file.found(template.model, value)
         return Reply(
             text,
             scores=scores,
-            usage=usage(template.at("tokens_in", value), template.at("tokens_out", value)),
+            usage=usage(
+                *(http_file.found(way, value) for way in (template.usage.tokens_in, template.usage.tokens_out))
+            ),
             model_reported=reported if isinstance(reported, str) else None,
         )
 

@@ -1,22 +1,11 @@
-"""The file behind ``http:FILE.yaml``: read, checked, with the line of what is wrong.
+"""The file behind ``http:FILE.yaml`` (`EXAMPLE`): read, checked, with the line of an error.
 
-::
+``${NAME}`` is taken from the environment, in the URL, headers and query. A placeholder that is a whole text becomes its
+JSON value; inside a longer text it is put in as text. The body is written as JSON after that, so nothing in a tested
+text can change the request's structure. Paths into the reply are JSONPath (RFC 9535); ``$`` in front may be left out.
 
-    format: 1
-    url: https://service.example.org/v1/answer
-    headers:
-      Authorization: Bearer ${SERVICE_KEY}
-    request:
-      messages: "{{messages}}"
-      max_tokens: "{{max_tokens}}"
-    answer: choices[0].message.content
-
-``${NAME}`` is taken from the environment, in the URL, headers and query. A placeholder that stands alone in a text
-becomes its JSON value; inside a longer text it is put in as text; the body is written as JSON after that, so that
-nothing in a tested text can change the request's structure.
-
-A service that decides on rows of a table is sent ``{{row}}``, or several at once as ``{{rows}}``; ``answer`` then has
-one ``[*]`` (``predictions[*].label``): one decision a row, in order.
+A service that decides on rows of a table is sent ``{{row}}``, or several at once as ``{{rows}}``; ``answer`` then finds
+one decision a row, in order (``predictions[*].label``).
 """
 
 from __future__ import annotations
@@ -24,32 +13,25 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
+
+import jsonpath
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
 from auditor.core import reading, secrets
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.reading import Where
-from auditor.models.budget import Price
-from auditor.models.json_places import EACH, HOLE, Steps, follow, parse_path
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
 OF_ROWS = ("row", "rows")
 ROWS_AT_ONCE = 50
-KEYS = (
-    "format", "name", "url", "method", "headers", "query", "request", "timeout_s", "deterministic", "answer",
-    "scores", "usage", "model", "error", "price", "max_tokens", "batch",
-)  # fmt: skip
-METHODS = ("POST", "PUT", "PATCH", "GET")
+HOLE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
-_WHAT: Mapping[type[object], str] = {
-    str: "a text", dict: "a mapping", float: "a number", bool: "true or false", int: "a whole number",
-}  # fmt: skip
 
 EXAMPLE = """For a chat service it reads:
     format: 1
@@ -59,59 +41,109 @@ EXAMPLE = """For a chat service it reads:
     answer: choices[0].message.content                  # where the reply holds the answer"""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Template:
-    """A checked file.
+def _path(text: object) -> jsonpath.JSONPath:
+    if not isinstance(text, str):
+        raise ValueError("write a path, for example choices[0].message.content")
+    try:
+        path = jsonpath.compile(text)
+    except jsonpath.JSONPathError as error:
+        raise ValueError(f"{text!r} is no path ({str(error).splitlines()[0]})") from None
+    if not isinstance(path, jsonpath.JSONPath) or ".." in str(path):
+        raise ValueError(f"{text!r} may be found at many places; name one, for example choices[0].message.content")
+    return path
 
-    ``url``, ``headers`` and ``query`` still hold ``${NAME}``; ``fill`` puts in the values. ``style`` is "text"
-    where the request holds ``{{input}}`` or rows, else "chat". ``batch`` is how many rows go in one request. ``paths``
-    lead to answer, scores, tokens_in, tokens_out, model and error.
-    """
 
-    path: str
-    name: str | None
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+
+Way = Annotated[jsonpath.JSONPath, BeforeValidator(_path)]
+Value = str | int | float
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Usage(_Strict):
+    """Where the reply says how many tokens were used."""
+
+    tokens_in: Way | None = None
+    tokens_out: Way | None = None
+
+
+class Tokens(_Strict):
+    """What tokens cost, in US dollars per million."""
+
+    input_usd: Dollars
+    output_usd: Dollars
+
+
+class Template(_Strict):
+    """A file; ``url``, ``headers`` and ``query`` still hold ``${NAME}``, and `fill` puts in the values."""
+
+    format: Literal[1]
     url: str
-    method: str
-    headers: Mapping[str, str]
-    query: Mapping[str, object]
-    request: Any
-    timeout_s: float
-    deterministic: bool
-    paths: Mapping[str, Steps]
-    price: Price | None
-    max_tokens: int | None
-    style: Literal["text", "chat"]
-    batch: int
-    variables: Mapping[str, str] = field(repr=False)
+    name: str | None = None
+    method: Annotated[Literal["POST", "PUT", "PATCH", "GET"], BeforeValidator(lambda m: str(m).upper())] = "POST"
+    headers: dict[str, Value] = {}
+    query: dict[str, Value] = {}
+    request: Any = None
+    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    deterministic: bool = False
+    answer: Way | None = None
+    scores: Way | None = None
+    usage: Usage = Usage()
+    model: Way | None = None
+    error: Way | None = None
+    price: Tokens | None = None
+    max_tokens: int | None = None
+    batch: Annotated[int, Field(ge=1)] | None = None  # rows of one request
+    _variables: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Values of the environment by name."""
+        return self._variables
 
     @property
     def secrets(self) -> list[str]:
         """Values from the environment that no message may hold, longest first."""
-        return sorted((v for v in self.variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))
+        return sorted((v for v in self._variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))
 
-    def fill(self, text: str) -> str:
-        """``text`` with the values of its ``${NAME}``."""
-        return _VARIABLE.sub(lambda match: self.variables[match.group(1)], text)
+    @property
+    def holes(self) -> set[str]:
+        """The placeholders in request and query."""
+        return {name for _, text in self.texts() for name in HOLE.findall(text)}
 
-    def at(self, name: str, value: object) -> object:
-        """What an answer holds at one of the paths; None where it, or the path, is not there."""
-        return follow(value, self.paths.get(name))
+    def texts(self) -> Iterator[tuple[Where, str]]:
+        """Every text of request and query that is no key, with its place."""
+        return _texts({"request": self.request, "query": self.query}, ())
+
+    def fill(self, value: Value) -> str:
+        """``value`` as text, with the values of its ``${NAME}``."""
+        return _VARIABLE.sub(lambda match: self._variables[match.group(1)], str(value))
 
     def facts(self) -> dict[str, object]:
-        """What shapes the answers: names of variables, never their values, beside the host that is asked."""
+        """What shapes the answers: the host that is asked, and names of variables, never their values."""
         host = urlsplit(self.fill(self.url))
         return {
             "host": f"{host.hostname}:{host.port}",
             "url": re.sub(r"//[^/@]*@", "//", self.url),
             "method": self.method,
             "headers": {
-                name: value if "${" not in value else _VARIABLE.findall(value)
+                name: value if "${" not in str(value) else _VARIABLE.findall(str(value))
                 for name, value in sorted(self.headers.items())
             },
             "query": self.query,
             "request": self.request,
-            "paths": [self.paths.get("answer"), self.paths.get("scores")],
+            "paths": [str(self.answer), str(self.scores)],
         }
+
+
+class _Wrong(Exception):
+    """Something in the file is wrong: where, and what."""
+
+    def __init__(self, where: Where | str, text: str) -> None:
+        super().__init__(text)
+        self.where = (where,) if isinstance(where, str) else where
 
 
 def read(file: str, *, rows: bool = False) -> Template:
@@ -119,192 +151,118 @@ def read(file: str, *, rows: bool = False) -> Template:
 
     Raises `DataFileError`, with file and line, and `ConfigError` where an environment variable is not set.
     """
-    return _Reader(file, rows).template()
+    raw, lines = reading.read_yaml(Path(file), largest=LARGEST, missing=f" {EXAMPLE}")
+    if not isinstance(raw, dict):
+        raise DataFileError(f"{file}: a mapping with url, request and answer is needed")
+
+    def place(where: Where) -> str:
+        line = next((n for i in range(len(where), 0, -1) if (n := lines.get(where[:i]))), None)
+        return f"{Path(file)}{'' if line is None else f', line {line}'}"
+
+    try:
+        template = _model(raw)
+        for where, text in ((("url",), template.url), *_pairs("headers", template), *_pairs("query", template)):
+            for name in _VARIABLE.findall(text):
+                template._variables[name] = _variable(name, where, place)
+        _check(template, rows)
+    except _Wrong as error:
+        raise DataFileError(f"{place(error.where)}: {error}") from None
+    secrets.of_url(template.fill(template.url))
+    return template
 
 
-class _Reader:
-    """Reads one file; every complaint names file and line."""
+def _model(raw: dict[Any, Any]) -> Template:
+    try:
+        return Template.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where, kind = first["loc"], first["type"]
+        name = ".".join(map(str, where))
+        if kind == "extra_forbidden":
+            parts: dict[str, type[_Strict]] = {"usage": Usage, "price": Tokens}
+            known = parts.get(str(where[0]), Template).model_fields
+            raise _Wrong(where, f"unknown field {where[-1]!r}.{_near(str(where[-1]), known)}") from None
+        if kind == "missing":
+            raise _Wrong(where[:-1], f"the field {name} is missing") from None
+        told = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        got = "" if kind == "value_error" else f"; got {str(first['input'])[:40]!r}"
+        raise _Wrong(where, f"{name}: {told}{got}") from None
 
-    def __init__(self, file: str, rows: bool) -> None:
-        self.file, self.rows = file, rows
-        self.variables: dict[str, str] = {}
-        value, self.lines = reading.read_yaml(Path(file), largest=LARGEST, missing=f" {EXAMPLE}")
-        if not isinstance(value, dict):
-            raise DataFileError(f"{file}: a mapping with url, request and answer is needed")
-        self.raw: dict[str, object] = value
 
-    def fail(self, where: Where | str, text: str) -> DataFileError:
-        where = (where,) if isinstance(where, str) else where
-        line = next((n for i in range(len(where), 0, -1) if (n := self.lines.get(where[:i]))), None)
-        return DataFileError(f"{Path(self.file)}{'' if line is None else f', line {line}'}: {text}")
+def _near(name: str, known: Collection[str], show: str = "{}") -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {show.format(near[0])}?" if near else f" Known: {', '.join(known)}."
 
-    def template(self) -> Template:
-        raw = self.raw
-        self.known(raw, KEYS)
-        if raw.get("format") != 1:
-            raise self.fail("format", f"format must be 1; got {_brief(raw.get('format'))}")
-        if "url" not in raw:
-            raise self.fail((), "the field url is missing")
-        if "answer" not in raw and "scores" not in raw:
-            raise self.fail((), "the field answer (or scores) is missing: where the reply holds the model's answer")
-        url = self.expect("url", str, "")
-        method = self.expect("method", str, "POST").upper()
-        if method not in METHODS:
-            raise self.fail("method", f"method must be one of {', '.join(METHODS)}; got {method}")
-        self.note_variables(url, ("url",))
-        headers = self.headers()
-        query = self.text_map("query")
-        request = raw.get("request")
-        if method == "GET" and request is not None:
-            raise self.fail("request", "a GET request has no body; put the text into query")
-        usage = self.expect("usage", dict, {})
-        self.known(usage, ("tokens_in", "tokens_out"), ("usage",))
-        timeout_s = self.expect("timeout_s", float, 60.0)
-        if not 0 < timeout_s <= 3600:
-            raise self.fail("timeout_s", f"timeout_s must be between 0 and 3600 seconds; got {timeout_s:g}")
-        used = self.placeholders(request, query)
-        name, deterministic = self.expect("name", str, None), self.expect("deterministic", bool, False)
-        paths = dict(self.path_at(raw, key) for key in ("answer", "scores", "model", "error") if key in raw)
-        paths |= dict(self.path_at(usage, key, ("usage",)) for key in usage)
-        template = Template(
-            path=self.file,
-            name=name,
-            url=url,
-            method=method,
-            headers=headers,
-            query=query,
-            request=request,
-            timeout_s=timeout_s,
-            deterministic=deterministic,
-            paths=paths,
-            price=self.price(),
-            max_tokens=self.expect("max_tokens", int, None),
-            style="text" if self.rows else self.style(used),
-            batch=self.batch(used, paths.get("answer", ())) if self.rows else 1,
-            variables=self.variables,
-        )
-        secrets.of_url(template.fill(url))
-        parts = urlsplit(template.fill(url))
-        if parts.scheme not in ("http", "https") or not parts.hostname or "{{" in url:
-            raise self.fail("url", "url must start with http:// or https://, name a host, and hold no {{…}}")
-        return template
 
-    def expect(self, key: str, kind: type[object], default: object) -> Any:
-        if key not in self.raw:
-            return default
-        value = self.raw[key]
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.fail(key, f"{key} must be {_WHAT[kind]}; got {_brief(value)}")
-        return value
+def _pairs(field: Literal["headers", "query"], template: Template) -> list[tuple[Where, str]]:
+    values: dict[str, Value] = getattr(template, field)
+    return [((field, name), str(value)) for name, value in values.items()]
 
-    def known(self, raw: Mapping[str, object], keys: tuple[str, ...], where: Where = ()) -> None:
-        for key in raw:
-            if key not in keys:
-                near = difflib.get_close_matches(str(key), keys, n=1)
-                hint = f" Did you mean {near[0]}?" if near else f" Known: {', '.join(keys)}."
-                raise self.fail((*where, str(key)), f"unknown field {str(key)!r}.{hint}")
 
-    def note_variables(self, text: str, where: Where) -> None:
-        for name in _VARIABLE.findall(text):
-            if not re.fullmatch(r"[A-Za-z_]\w*", name):
-                raise self.fail(where, f"${{{name}}} is no name of an environment variable")
-            value = os.environ.get(name)
-            if value is None or not value.strip():
-                message = str(self.fail(where, f"the environment variable {name} is not set."))
-                raise ConfigError(message, below=f"Run: export {name}=…")
-            if not (value.isascii() and value.isprintable()):
-                raise self.fail(where, f"the value of {name} holds characters that no HTTP header can carry")
-            self.variables[name] = value.strip()
-            secrets.know(value)
+def _variable(name: str, where: Where, place: Callable[[Where], str]) -> str:
+    """The value of an environment variable."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise _Wrong(where, f"${{{name}}} is no name of an environment variable")
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise ConfigError(f"{place(where)}: the environment variable {name} is not set.", below=f"Run: export {name}=…")
+    if not (value.isascii() and value.isprintable()):
+        raise _Wrong(where, f"the value of {name} holds characters that no HTTP header can carry")
+    secrets.know(value)
+    return value
 
-    def text_map(self, key: str) -> dict[str, object]:
-        value: dict[str, object] = self.expect(key, dict, {})
-        for name, item in value.items():
-            if not isinstance(name, str) or isinstance(item, bool) or not isinstance(item, str | int | float):
-                raise self.fail((key, str(name)), f"{key}: {name!r} must be a text; got {_brief(item)}")
-            if isinstance(item, str):
-                self.note_variables(item, (key, name))
-        return value
 
-    def path_at(self, raw: Mapping[str, object], key: str, where: Where = ()) -> tuple[str, Steps]:
-        value = raw[key]
-        if not isinstance(value, str):
-            raise self.fail((*where, key), f"{key} is a path such as choices[0].message.content; got {_brief(value)}")
-        try:
-            return key, parse_path(value)
-        except ValueError as error:
-            raise self.fail((*where, key), f"{key}: {error}") from None
+def _check(template: Template, rows: bool) -> None:
+    """Check what no single field says."""
+    if template.answer is None and template.scores is None:
+        raise _Wrong((), "the field answer (or scores) is missing: where the reply holds the model's answer")
+    parts = urlsplit(template.fill(template.url))
+    if parts.scheme not in ("http", "https") or not parts.hostname or "{{" in template.url:
+        raise _Wrong("url", "url must start with http:// or https://, name a host, and hold no {{…}}")
+    if template.method == "GET" and template.request is not None:
+        raise _Wrong("request", "a GET request has no body; put the text into query")
+    for where, value in _pairs("headers", template):
+        name = str(where[1])
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
+            raise _Wrong(where, f"{name!r} is no name of a header")
+        if not (value.isascii() and value.isprintable()) or "{{" in value:
+            raise _Wrong(where, f"the value of {name} must be plain ASCII without {{{{…}}}}")
+        if _SECRET_HEADER.search(name) and "${" not in value:
+            hint = f"write {name}: ${{NAME}} and export NAME=…"
+            raise _Wrong(where, f"a secret does not belong into a file: {hint}")
+    allowed = OF_ROWS if rows else PLACEHOLDERS
+    for where, text in template.texts():
+        for name in HOLE.findall(text):
+            if name not in allowed:
+                raise _Wrong(where, f"unknown placeholder {{{{{name}}}}}.{_near(name, allowed, '{{{{{}}}}}')}")
+            if name in ("messages", *OF_ROWS) and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
+                raise _Wrong(where, f"{{{{{name}}}}} is no text: it must be the whole value, in request")
+    (_check_rows if rows else _check_texts)(template)
 
-    def headers(self) -> dict[str, str]:
-        headers = {name: str(value) for name, value in self.text_map("headers").items()}
-        for name, value in headers.items():
-            where = ("headers", name)
-            if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
-                raise self.fail(where, f"{name!r} is no name of a header")
-            if not (value.isascii() and value.isprintable()) or "{{" in value:
-                raise self.fail(where, f"the value of {name} must be plain ASCII without {{{{…}}}}")
-            if _SECRET_HEADER.search(name) and "${" not in value:
-                hint = f"write {name}: ${{NAME}} and export NAME=…"
-                raise self.fail(where, f"a secret does not belong into a file: {hint}")
-        return headers
 
-    def price(self) -> Price | None:
-        if "price" not in self.raw:
-            return None
-        price = self.expect("price", dict, {})
-        names = ("input_usd", "output_usd")
-        self.known(price, names, ("price",))
-        numbers = [price.get(name) for name in names]
-        if not all(isinstance(n, int | float) and not isinstance(n, bool) and n >= 0 for n in numbers):
-            raise self.fail("price", "price needs input_usd and output_usd, in USD per million tokens")
-        return Price(input_usd=float(price["input_usd"]), output_usd=float(price["output_usd"]))
+def _check_texts(template: Template) -> None:
+    texts = template.holes & {"input", "prompt", "messages", "system"}
+    if not texts - {"system"}:
+        raise _Wrong("request", "request must hold {{messages}}, {{prompt}} or {{input}}")
+    if "input" in texts and len(texts) > 1:
+        told = "does not go with {{prompt}}, {{messages}} or {{system}}"
+        raise _Wrong("request", f"{{{{input}}}} is the bare text, for a service with a prompt of its own; it {told}")
+    if template.answer is not None and not template.answer.singular_query():
+        raise _Wrong("answer", "answer must name one place, without [*]")
 
-    def placeholders(self, request: object, query: Mapping[str, object]) -> set[str]:
-        """Check the placeholders, and name them."""
-        used: set[str] = set()
-        allowed = OF_ROWS if self.rows else PLACEHOLDERS
-        for where, text in _texts({"request": request, "query": query}, ()):
-            for name in HOLE.findall(text):
-                if name not in allowed:
-                    near = difflib.get_close_matches(name, allowed, n=1)
-                    hint = f" Did you mean {{{{{near[0]}}}}}?" if near else ""
-                    raise self.fail(where, f"unknown placeholder {{{{{name}}}}}.{hint}")
-                if name in ("messages", *OF_ROWS) and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
-                    raise self.fail(where, f"{{{{{name}}}}} is no text: it must be the whole value, in request")
-                used.add(name)
-        if self.rows and len(used) != 1:
-            raise self.fail("request", "request must hold either {{row}} (one row) or {{rows}} (a list of rows)")
-        return used
 
-    def batch(self, used: set[str], answer: Steps) -> int:
-        """How many rows go in one request."""
-        many = "rows" in used
-        if answer.count(EACH) != many:
-            hint = "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}"
-            raise self.fail("answer", hint)
-        batch: int = self.expect("batch", int, ROWS_AT_ONCE if many else 1)
-        if batch < 1 or (batch > 1 and not many):
-            raise self.fail("batch", f"batch must be at least 1, and 1 where request holds {{{{row}}}}; got {batch}")
-        return batch
-
-    def style(self, used: set[str]) -> Literal["text", "chat"]:
-        """Which input the placeholders want."""
-        texts = used & {"input", "prompt", "messages"}
-        if not texts:
-            raise self.fail("request", "request must hold {{messages}}, {{prompt}} or {{input}}")
-        if "input" in texts and used & {"prompt", "messages", "system"}:
-            raise self.fail(
-                "request",
-                "{{input}} is the bare text, for a service with a prompt of its own; it does not go with {{prompt}}, "
-                "{{messages}} or {{system}}",
-            )
-        return "text" if "input" in texts else "chat"
+def _check_rows(template: Template) -> None:
+    if len(template.holes) != 1:
+        raise _Wrong("request", "request must hold either {{row}} (one row) or {{rows}} (a list of rows)")
+    many, answer = "rows" in template.holes, template.answer
+    if answer is None or answer.singular_query() == many:
+        hint = "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}"
+        raise _Wrong("answer", hint)
+    if (template.batch or 1) > 1 and not many:
+        raise _Wrong("batch", f"batch must be 1 where request holds {{{{row}}}}; got {template.batch}")
 
 
 def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:
-    """Every text in ``value`` that is no key, with its place."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping):
@@ -315,5 +273,44 @@ def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:
             yield from _texts(item, (*where, i))
 
 
-def _brief(value: object) -> str:
-    return "nothing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
+def place(value: object, values: Mapping[str, object]) -> Any:
+    """``value`` with its placeholders replaced: a whole text by the value itself, a part of one by the value as text.
+
+    Examples
+    --------
+    >>> place({"q": "{{prompt}}", "n": "{{max_tokens}}", "t": "Say: {{prompt}}"}, {"prompt": 'a"b', "max_tokens": 8})
+    {'q': 'a"b', 'n': 8, 't': 'Say: a"b'}
+    """
+    if isinstance(value, str):
+        if whole := HOLE.fullmatch(value.strip()):
+            return values[whole.group(1)]
+        return HOLE.sub(lambda match: str(values[match.group(1)]), value)
+    if isinstance(value, Mapping):
+        return {key: place(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [place(item, values) for item in value]
+    return value
+
+
+def found(path: jsonpath.JSONPath | None, value: object) -> object:
+    """What the path finds first; None where it finds nothing, or where there is no path."""
+    match = None if path is None else path.match(value)  # type: ignore[arg-type]
+    return None if match is None else match.obj
+
+
+def lost(path: jsonpath.JSONPath, value: object) -> str:
+    """Say where a path that finds no text ends, and what is there.
+
+    Examples
+    --------
+    >>> lost(jsonpath.compile("result.labels"), {"result": {"label": 1, "flag": 0}})
+    "nothing at $['result']['labels']; there: label, flag"
+    """
+    here = value
+    for n in range(1, len(path.segments) + 1):
+        part = jsonpath.JSONPath(env=path.env, segments=path.segments[:n])
+        if part.match(value) is None:  # type: ignore[arg-type]
+            names = f"; there: {', '.join(list(map(str, here))[:8])}" if isinstance(here, Mapping) else ""
+            return f"nothing at {part}{names}"
+        here = found(part, value)
+    return f"no text at {path}"

@@ -1,8 +1,9 @@
-"""How many calls may be in flight, and how many a second: what answers, time-outs, refusals and headers say."""
+"""How many calls may be in flight: learnt from answers, time-outs, refusals and headers."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections import deque
@@ -20,19 +21,18 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 START = 2  # calls in flight at first
 HOLDS, BRIEF_S = 3.0, 0.05  # a latency holds up to so many times the lowest, and up to so many seconds more
-SLOWER = 1.02
+SLOWER = 1.02  # by how much the lowest latency is raised where it does not hold: the server may be slower for good
 ROOM = 0.7  # of the time-out: the most that a mean latency may take after the next step
 
-GROUP = 16  # calls after which a pace is judged …
-GROUP_S = 2.0  # … or seconds, with at least FEW calls and no refusal
-FEW = 4
-CROWD = 8  # refusals after which it is judged at once, where three in four are refused
-MOSTLY = 0.6  # share of refusals from which on a slower group says nothing about chance: it was far too fast
+GROUP = 16  # calls after which refusals are judged
+FEW, FEW_S = 4, 2.0  # or so many calls and seconds, without a refusal
+CROWD = 8  # refusals after which they are judged at once, where three in four are refused
 STRAY = 0.05  # share of refusals that is let be
-BELOW = 0.9  # of what was accepted: the next pace
-STEEPEST = 8.0  # the most that one group may lower the pace
-MORE_THAN_CHANCE = 0.3  # by how much the share of refusals must exceed one that slowing down did not change
+BELOW = 0.9  # of the calls that were accepted: the next size
+STEEPEST = 8.0  # the most that one group may divide the size by
 FLOOR = 1 / 40  # of one call at a time
+MOSTLY = 0.6  # share of refusals from which on a smaller group says nothing about chance: it was far too large
+MORE_THAN_CHANCE = 0.3  # by how much the share of refusals must exceed one that a smaller size did not change
 
 
 def duration_s(text: str) -> float | None:
@@ -50,104 +50,182 @@ def duration_s(text: str) -> float | None:
 
 
 class Limiter:
-    """A semaphore whose size follows the server, between 1 and ``concurrency``.
+    """How many calls may be in flight: one number that follows the server, between 1/40 and ``concurrency``.
 
-    It starts at 2. As many answers as its size, sent since it last changed, let it grow: to twice the size until the
-    first trouble, by one afterwards. It grows only while their mean latency holds, and leaves room below the time-out
-    that was seen. A time-out halves it, and so does a refusal that names a time or comes before the first answer; calls
-    that were under way together halve it once. Refusals that name no time set a pace instead (`Pace`).
+    It starts at 2, doubles until the first trouble and grows slowly afterwards, as long as latency holds and leaves
+    room below a time-out that was seen. A time-out halves it. So does a refusal that names a time, or that comes before
+    the first answer. Calls that were under way together halve it once.
 
-    Where the server says how much is left (`headers`), no more calls are in flight than that: if each of them still
-    has to be let in, there is room for it. So a limit that is this client's alone is met without a refusal.
+    Refusals that name no time are judged in groups of calls: the size becomes the part that was accepted, and calls are
+    spread evenly over time from then on. So a size below 1 is a pace, which meets a limit on calls a second. A server
+    that refuses at random accepts the same share of fewer calls; after two smaller groups that were refused no less,
+    that share is let be.
+
+    Where the server says how much is left (`headers`), no more calls are in flight than that.
 
     Examples
     --------
     >>> limiter = Limiter(8)
-    >>> limiter.slow_down(sent_at=0.0)
+    >>> limiter.timed_out(sent_at=0.0)
     >>> limiter.size
-    1
+    1.0
     """
+
+    _since: float  # the beginning of a group of calls that are sent at one size
+    _last_sent: float
+    _sent: int
+    _answered: int
+    _refused: int
+    _seconds: float  # of its answers together
 
     def __init__(self, concurrency: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         if concurrency < 1:
             raise ConfigError(f"--concurrency is {concurrency}; it must be 1 or more")
         self.concurrency = concurrency
-        self.size = min(START, concurrency)
+        self.size = float(min(START, concurrency))
         self.in_flight = 0
         self._clock = clock
-        self._slowed_at = self._changed_at = float("-inf")
-        self._group, self._group_s = 0, 0.0  # answers to calls sent since the size changed, and their seconds
+        self._closed_until = self._next_at = float("-inf")
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+        self._paced = False  # calls are spread evenly: refusals without a time were seen
+        self._troubled = False  # it is known about where trouble begins, so the size grows slowly
+        self._halved_at = float("-inf")
+        self._clean = 0  # groups in a row without trouble
+        self._latency_s: float | None = None  # mean of the last answers; None until the first
         self._best_s = float("inf")  # the lowest mean latency of a group
         self._timeout_s = float("inf")  # after how many seconds a call was given up
-        self._closed_until = float("-inf")
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._refused_before: float | None = None  # share that was refused when the size was last lowered
+        self._lowered_from = self.size  # before it was lowered, several times where that did not help
+        self._no_better = 0  # times in a row that a smaller size was refused no less
+        self._chance = 0.0  # share that is refused at any size
+        self._begin()
+
         self._left, self._left_until = concurrency, float("-inf")
         self._entries = 0  # calls that were let through
         self._told_at = 0  # how many had been when the server said what is left
         self._tokens_per_call = 0.0
-        self._any = False  # anything was answered
-        self.pace = Pace(concurrency, clock=clock)
 
     @property
     def room(self) -> int:
         """How many calls may be in flight now."""
-        left = self._left if self._clock() < self._left_until else self.size
-        return max(1, min(self.size, left))
+        left = self._left if self._clock() < self._left_until else self.concurrency
+        return max(1, min(self._calls(self.size), left))
+
+    def _calls(self, size: float) -> int:
+        """How many calls may be in flight at a size."""
+        return math.ceil(size) if self._paced else max(1, int(size))
 
     def wait_s(self) -> float:
-        """Seconds until calls may be sent again, as the server asked or the pace has it; 0 if now."""
-        return max(0.0, self._closed_until - self._clock(), self.pace.wait_s())
+        """Seconds until calls may be sent again; 0 if now."""
+        return max(0.0, self._closed_until - self._clock(), self._next_at - self._clock())
 
     def close_for(self, seconds: float) -> None:
         """Send nothing for ``seconds``."""
         self._closed_until = max(self._closed_until, self._clock() + seconds)
 
-    def slow_down(self, *, sent_at: float, timed: bool = True) -> None:
+    def sent(self, calls: int = 1) -> None:
+        """So many calls are sent now."""
+        now = self._clock()
+        if not self._sent:
+            self._since = now
+        self._sent, self._last_sent = self._sent + calls, now
+        if self._paced and self._latency_s is not None:
+            self._next_at = max(self._next_at, now) + calls * self._latency_s / self.size
+
+    def answered(self, *, sent_at: float, tokens: int = 0) -> None:
+        """A call sent at ``sent_at`` was answered, for so many tokens in and out."""
+        if tokens:
+            last = self._tokens_per_call or tokens
+            self._tokens_per_call = last + 0.1 * (tokens - last)
+        seconds = max(self._clock() - sent_at, 1e-6)
+        self._latency_s = seconds if self._latency_s is None else self._latency_s + 0.1 * (seconds - self._latency_s)
+        if sent_at >= self._since:
+            self._answered, self._seconds = self._answered + 1, self._seconds + seconds
+            self._judge()
+
+    def refused(self, *, sent_at: float, timed: bool = True) -> None:
         """A call sent at ``sent_at`` was rate limited; ``timed``: the server said for how long."""
-        if self._any and not timed:
-            self.pace.refused(sent_at=sent_at)
-        else:
+        if timed or self._latency_s is None:
             self._halve(sent_at)
+        elif sent_at >= self._since:
+            self._refused += 1
+            self._judge()
 
     def timed_out(self, *, sent_at: float) -> None:
         """A call sent at ``sent_at`` got no whole answer in time."""
-        if (seconds := self._clock() - sent_at) > self._best_s or not self._any:
+        if (seconds := self._clock() - sent_at) > self._best_s or self._latency_s is None:
             self._timeout_s = seconds
         self._halve(sent_at)
 
     def _halve(self, sent_at: float) -> None:
-        if sent_at < self._slowed_at:
-            return  # it was under way when the size was halved, and says nothing about the new size
-        self._slowed_at = self._clock()
-        self._resize(self.size // 2)
+        if sent_at >= self._halved_at:  # else it was under way when the size was halved
+            self._halved_at = self._clock()
+            self._troubled, self._clean = True, 0
+            self._resize(self.size / 2, least=min(1.0, self.size))
 
-    def speed_up(self, *, sent_at: float, tokens: int = 0) -> None:
-        """A call sent at ``sent_at`` was answered, for so many tokens in and out."""
-        self._any = True
-        self.pace.answered(sent_at=sent_at)
-        if tokens:
-            last = self._tokens_per_call or tokens
-            self._tokens_per_call = last + 0.1 * (tokens - last)
-        if sent_at < self._changed_at or self.size == self.concurrency:
+    def _judge(self) -> None:
+        """Change the size once enough calls that were sent at this size have ended."""
+        done = self._answered + self._refused
+        crowd = self._refused >= CROWD and 4 * self._refused >= 3 * done and not self._chance
+        late = not self._refused and done >= FEW and self._clock() - self._since >= FEW_S
+        judged_together = GROUP if self._paced or self._chance or self._refused else int(self.size)
+        if not (crowd or late or done >= judged_together):
             return
-        self._group += 1
-        self._group_s += self._clock() - sent_at
-        if self._group >= self.size:
-            self._grow(self._group_s / self._group)
+        share = self._refused / done
+        if share <= max(STRAY, self._chance and self._chance + MORE_THAN_CHANCE):
+            self._grow(share)
+        else:
+            self._lower(share)
 
-    def _grow(self, mean_s: float) -> None:
-        """Grow, where the mean latency of a group holds and would with more calls that share the server's work."""
+    def _grow(self, share: float) -> None:
+        """Grow, where the mean latency of the group holds and would with more calls that share the server's work."""
+        self._clean += 1
+        if self._clean > 1 or self._answered >= GROUP // 2:  # a few answers say little about chance
+            self._refused_before, self._no_better = None, 0
+        self._chance += (share - self._chance) / 4
+        self._chance *= self._chance > STRAY
+        larger = self.size * (1.0 + min(0.5, 0.02 * 1.5 ** (self._clean - 1)) if self._troubled else 2.0)
+        mean_s = self._seconds / max(1, self._answered)
         self._best_s = min(self._best_s, mean_s)
-        more = 2 * self.size if self._slowed_at == float("-inf") else self.size + 1
-        holds = mean_s <= HOLDS * self._best_s + BRIEF_S and mean_s * more <= ROOM * self._timeout_s * self.size
+        then_s = mean_s * self._calls(larger) / self._calls(self.size)
+        holds = mean_s <= HOLDS * self._best_s + BRIEF_S and then_s <= ROOM * self._timeout_s
         if not holds:
-            self._best_s *= SLOWER  # the server may be slower for good
-        self._resize(more if holds else self.size)
+            self._best_s *= SLOWER
+        self._resize(larger if holds else self.size)
+        self._paced = self._paced and self.size < self.concurrency
 
-    def _resize(self, size: int) -> None:
-        self.size = max(1, min(self.concurrency, size))
-        self._changed_at, self._group, self._group_s = self._clock(), 0, 0.0
+    def _lower(self, share: float) -> None:
+        """Let fewer calls in, unless fewer were refused as much before."""
+        assert self._latency_s is not None
+        before, self._refused_before = self._refused_before, share
+        self._no_better = self._no_better + 1 if before is not None and before / 2 <= share < MOSTLY else 0
+        if not self._no_better:
+            self._lowered_from = self.size
+        if self._no_better == 2:
+            self._chance, self._refused_before, self._no_better = max(before or 0.0, share), None, 0
+            self._paced = self._troubled = False
+            self._next_at = float("-inf")
+            self._resize(self._lowered_from)
+            return
+        # Workers that wait before they ask again leave room unused.
+        used = self._sent * self._latency_s / max(self._last_sent - self._since, 1e-3)
+        size = min(self.size, used)
+        accepted = BELOW * size * (1.0 - share)
+        self._paced, self._clean = True, 0
+        self._troubled = accepted > 0.0 and not self._chance
+        self._resize(max(accepted, size / STEEPEST))
+        self._next_at = self._clock() + self._latency_s / self.size
+
+    def _resize(self, size: float, *, least: float = FLOOR) -> None:
+        self.size = max(least, min(self.concurrency, size))
+        self._begin()
         self._wake()
+
+    def _begin(self) -> None:
+        self._since = self._last_sent = self._clock()
+        self._sent = self._answered = self._refused = 0
+        self._seconds = 0.0
 
     def headers(self, values: Mapping[str, str]) -> None:
         """Take note of the rate-limit headers of an answer: with none left, wait for the reset; with few, ask few.
@@ -209,110 +287,3 @@ class Limiter:
             if not turn.done():
                 turn.set_result(None)
                 free -= 1
-
-
-class Pace:
-    """Calls a second, or no pace: learnt from refusals, where a server does not say when to come back.
-
-    Calls are looked at in groups of those that were sent at one pace. A server with a limit on calls a second accepts
-    as many of them as before when fewer are sent, so the pace becomes what it accepted; one that refuses at random
-    accepts the same share of fewer calls, and slowing down would only lose time. Two slower groups in a row that were
-    refused no less tell the second from the first; the pace then ends, and begins again only where clearly more is
-    refused.
-
-    Parameters
-    ----------
-    most : int
-        Calls in flight at most: a pace above what these can reach holds nothing up, and ends.
-    """
-
-    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.per_s: float | None = None  # the pace
-        self._most, self._clock = most, clock
-        self._next_at = float("-inf")
-        self._latency_s: float | None = None  # of answers; None until the first
-        self._capacity: float | None = None  # calls a second that were accepted when others were refused
-        self._clean = 0  # groups in a row without refusals
-        self._before: float | None = None  # share that was refused when it was last lowered
-        self._in_vain = 0  # lowered, and refused no less
-        self._chance = 0.0  # share that is refused at any pace
-        self._begin()
-
-    def _begin(self) -> None:
-        self._since = self._clock()
-        self._sent = self._answered = self._refused = 0
-        self._last_sent = self._since
-
-    def wait_s(self) -> float:
-        """Seconds until the next call may be sent; 0 if now."""
-        return 0.0 if self.per_s is None else max(0.0, self._next_at - self._clock())
-
-    def sent(self, calls: int = 1) -> None:
-        """So many calls are sent now."""
-        now = self._clock()
-        if not self._sent:
-            self._since = now
-        self._sent += calls
-        self._last_sent = now
-        if self.per_s is not None:
-            self._next_at = max(self._next_at, now) + calls / self.per_s
-
-    def answered(self, *, sent_at: float) -> None:
-        """A call sent at ``sent_at`` was answered."""
-        latency = max(self._clock() - sent_at, 1e-6)
-        self._latency_s = latency if self._latency_s is None else self._latency_s + 0.1 * (latency - self._latency_s)
-        if sent_at >= self._since:
-            self._answered += 1
-            self._judge()
-
-    def refused(self, *, sent_at: float) -> None:
-        """A call sent at ``sent_at`` was refused, and no time was named. Before the first answer this says nothing."""
-        if self._latency_s is not None and sent_at >= self._since:
-            self._refused += 1
-            self._judge()
-
-    def _judge(self) -> None:
-        done = self._answered + self._refused
-        crowd = self._refused >= CROWD and 4 * self._refused >= 3 * done and not self._chance
-        late = not self._refused and done >= FEW and self._clock() - self._since >= GROUP_S
-        if not (done >= GROUP or crowd or late):
-            return
-        share = self._refused / done
-        seconds = max(self._last_sent - self._since, 1e-3)
-        sent_per_s = self._sent / seconds if self.per_s is None else min(self.per_s, self._sent / seconds)
-        if share <= max(STRAY, self._chance and self._chance + MORE_THAN_CHANCE):
-            self._go_on(share)
-        else:
-            self._lower(share, sent_per_s)
-        self._begin()
-
-    def _go_on(self, share: float) -> None:
-        """Hardly anything was refused: a little faster, and ever more so the longer it goes well."""
-        if not self._chance:
-            self._before, self._in_vain = None, 0
-        elif share < self._chance / 4:
-            self._chance = 0.0
-        if self.per_s is None or self._latency_s is None:
-            return
-        self._clean += 1
-        if self._capacity is None or self.per_s < 0.7 * self._capacity:
-            self.per_s *= 2.0
-        else:
-            self.per_s *= 1.0 + min(0.5, 0.02 * 1.5 ** (self._clean - 1))
-        if self.per_s * self._latency_s > 2.0 * self._most:
-            self.per_s, self._capacity = None, None
-
-    def _lower(self, share: float, sent_per_s: float) -> None:
-        """Much was refused: fewer, unless fewer were refused as much before."""
-        assert self._latency_s is not None
-        before, self._before = self._before, share
-        self._in_vain = self._in_vain + 1 if before is not None and before / 2 <= share < MOSTLY else 0
-        if self._in_vain == 2:
-            self._chance, self._capacity, self._before, self._in_vain = share, None, None, 0
-            self.per_s = None
-            return
-        self._clean = 0
-        accepted = sent_per_s * (1.0 - share)
-        self._capacity = accepted if accepted and not self._chance else None
-        self.per_s = max(FLOOR / self._latency_s, BELOW * accepted, sent_per_s / STEEPEST)
-        self._next_at = self._clock() + 1.0 / self.per_s

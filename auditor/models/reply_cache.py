@@ -1,13 +1,12 @@
 """Answers of earlier runs, in one SQLite file that several processes may share.
 
 The cache saves calls; it is not the record of a run. Writes are committed in batches, so a crash can lose
-the last ones, which the run's journal has. A cache that fails never fails the run. What one process is asking for is
-claimed, so that others wait for the answer instead of paying for it too.
+the last ones, which the run's journal has. A cache that fails never fails the run. Two audits that ask the same
+prompts at the same time both pay for them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sqlite3
@@ -22,9 +21,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.protocols import Reply
 from auditor.core.reading import from_json
 from auditor.core.types import Usage, digest
-from auditor.models.key_locks import Claims
 
-Question = tuple[str, int]  # (prompt sha256, replicate)
 SCHEMA = 1
 FILE_NAME = "responses.sqlite"
 BUSY_S = 5.0
@@ -93,7 +90,6 @@ class Cache:
         self._first_waiting_at = 0.0
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self._claims: Claims | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open()
@@ -120,23 +116,6 @@ class Cache:
             texts.update(self._try(query, some) or ())
         return {k: reply for k, text in texts.items() if (reply := _decode(text)) is not None}
 
-    def claim(self, keys: Iterable[str]) -> set[str]:
-        """Those of ``keys`` that nobody else is asking for; nobody else will, until they are released.
-
-        An answer that was put is released when it is committed, a key without an answer by `release`, and all of a
-        process by its end.
-        """
-        if self._connection is None:
-            return set(keys)
-        if self._claims is None:
-            self._claims = Claims(self.path)
-        return self._claims.take(keys)
-
-    def release(self, keys: Iterable[str]) -> None:
-        """Let others ask for ``keys``; one whose answer waits to be committed is released with that."""
-        if self._claims is not None:
-            self._claims.release(key for key in keys if key not in self._waiting)
-
     def put(self, key: str, reply: Reply) -> None:
         """Keep ``reply``; committed with the next batch."""
         if self._connection is None:
@@ -153,7 +132,6 @@ class Cache:
         gone = list(keys)
         for key in gone:
             self._waiting.pop(key, None)
-        self.release(gone)
         self._try("DELETE FROM responses WHERE key = ?", [(key,) for key in gone], many=True)
 
     def flush(self) -> None:
@@ -164,7 +142,6 @@ class Cache:
         rows = [(k, text, now) for k, text in self._waiting.items()]
         self._try("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", rows, many=True)
         self._waiting.clear()
-        self.release(key for key, _, _ in rows)
 
     def stats(self) -> CacheStats:
         """Number of answers and size on disk."""
@@ -186,7 +163,7 @@ class Cache:
     def close(self) -> None:
         """Commit and let go of the file."""
         self.flush()
-        self._let_go()
+        self._disconnect()
 
     def __enter__(self) -> Self:
         return self
@@ -196,15 +173,8 @@ class Cache:
 
     def __del__(self) -> None:
         # Without this, Python 3.13 warns about every cache that nobody closed.
-        if hasattr(self, "_claims"):
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Close the file without an error, and release what was claimed."""
-        self._disconnect()
-        if self._claims is not None:
-            self._claims.close()
-            self._claims = None
+        if hasattr(self, "_connection"):
+            self._disconnect()
 
     def _open(self) -> None:
         connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
@@ -280,7 +250,7 @@ class Cache:
             self._switch_off(error)
 
     def _switch_off(self, cause: Exception) -> None:
-        self._let_go()
+        self._disconnect()
         self._waiting.clear()
         self.say(f"the response cache {self.path} is off for this run: {cause}")
 
@@ -300,61 +270,6 @@ class Cache:
             self._warn(message)
         else:
             self._unsaid.append(message)
-
-
-class Shelf:
-    """One model's place in a cache, by question; without a cache nothing is kept, and every claim is granted."""
-
-    def __init__(self, cache: Cache | None, fingerprint: str) -> None:
-        self.cache, self._fingerprint = cache, fingerprint
-        self._due: asyncio.TimerHandle | None = None
-
-    def name(self, question: Question) -> str:
-        """The cache's key."""
-        return key(self._fingerprint, *question)
-
-    def _named(self, questions: Iterable[Question]) -> dict[str, Question]:
-        return {self.name(question): question for question in questions}
-
-    def get(self, questions: Iterable[Question]) -> dict[Question, Reply]:
-        """The replies there are."""
-        if self.cache is None:
-            return {}
-        named = self._named(questions)
-        return {named[name]: reply for name, reply in self.cache.get_many(named).items()}
-
-    def claim(self, questions: Iterable[Question]) -> set[Question]:
-        """Those that nobody else is asking for."""
-        if self.cache is None:
-            return set(questions)
-        named = self._named(questions)
-        return {named[name] for name in self.cache.claim(named)}
-
-    def release(self, questions: Iterable[Question]) -> None:
-        """Let others ask."""
-        if self.cache is not None:
-            self.cache.release(self._named(questions))
-
-    def put(self, question: Question, reply: Reply, *, soon: bool = False) -> None:
-        """Keep a reply; ``soon``: somebody may wait for it, and the next one may take long."""
-        if self.cache is None:
-            return
-        self.cache.put(self.name(question), reply)
-        if soon and self._due is None:
-            self._due = asyncio.get_running_loop().call_later(COMMIT_S, self.flush)
-
-    def forget(self, questions: Iterable[Question]) -> None:
-        """Keep the replies no longer."""
-        if self.cache is not None:
-            self.cache.forget(self._named(questions))
-
-    def flush(self) -> None:
-        """Commit what waits."""
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
-        if self.cache is not None:
-            self.cache.flush()
 
 
 def _is_corrupt(error: Exception) -> bool:

@@ -30,7 +30,7 @@ from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget, Price
 from auditor.models.client import Client, definitive
-from auditor.models.limiter import Limiter
+from auditor.models.limiter import FLOOR, Limiter
 from auditor.models.reply_cache import Cache
 from auditor.models.transport import retry_after
 
@@ -675,9 +675,9 @@ def sizes(limiter: Limiter, clock: Clock, latencies: Sequence[float]) -> list[in
     for latency in latencies:
         sent = clock.now
         clock.now += latency
-        for _ in range(limiter.size):
-            limiter.speed_up(sent_at=sent)
-        seen.append(limiter.size)
+        for _ in range(limiter.room):
+            limiter.answered(sent_at=sent)
+        seen.append(limiter.room)
     return seen
 
 
@@ -688,9 +688,9 @@ def test_the_limiter_starts_with_two_and_doubles_until_it_was_refused() -> None:
     sent = clock.now
     clock.now += 1.0
     for _ in range(16):
-        limiter.slow_down(sent_at=sent)  # all under way together
+        limiter.refused(sent_at=sent)  # all under way together
     assert limiter.size == 8
-    assert sizes(limiter, clock, [1.0] * 3) == [9, 10, 11]
+    assert sizes(limiter, clock, [1.0] * 9) == [8, 8, 8, 9, 10, 11, 14, 16, 16]
 
 
 def test_the_limiter_grows_while_latency_holds_and_leaves_room_below_a_time_out() -> None:
@@ -700,22 +700,35 @@ def test_the_limiter_grows_while_latency_holds_and_leaves_room_below_a_time_out(
     clock.now += 20.0
     limiter.timed_out(sent_at=clock.now - 10.0)
     assert limiter.size == 4
-    assert sizes(limiter, clock, [3.0] * 3) == [5, 6, 7]
+    grown = sizes(limiter, clock, [3.0] * 20)
+    assert grown == sorted(grown)
+    assert grown[-1] == 16
     limiter.timed_out(sent_at=clock.now)  # HTTP 408 at once says nothing about how long an answer may take
-    assert sizes(limiter, clock, [1.0] * 2) == [4, 5]
+    assert sizes(limiter, clock, [1.0] * 20)[-1] == 16
     one = Limiter(16, clock=clock)
     one.timed_out(sent_at=clock.now - 60.0)
-    assert sizes(one, clock, [20.0, 40.0, 40.0]) == [2, 2, 2]  # three at once would take 60 seconds
+    for _ in range(60):
+        sizes(one, clock, [20.0 * one.room])  # calls share the server's work
+        assert one.room <= 2  # three at once would take 60 seconds
+    assert one.room == 2
 
 
-@given(st.lists(st.integers(0, 2), max_size=200))
+@given(st.lists(st.integers(0, 3), max_size=200))
 def test_the_limiter_stays_in_its_range(history: Iterable[int]) -> None:
     clock = Clock()
     limiter = Limiter(9, clock=clock)
+    events: list[Callable[[float], None]] = [
+        lambda at: limiter.answered(sent_at=at),
+        lambda at: limiter.refused(sent_at=at),
+        lambda at: limiter.refused(sent_at=at, timed=False),
+        lambda at: limiter.timed_out(sent_at=at),
+    ]
     for what in history:
         clock.now += 1.0
-        (limiter.speed_up, limiter.slow_down, limiter.timed_out)[what](sent_at=clock.now - 0.5)
-        assert 1 <= limiter.size <= 9
+        limiter.sent()
+        events[what](clock.now - 0.5)
+        assert FLOOR <= limiter.size <= 9
+        assert 1 <= limiter.room <= 9
 
 
 def test_rate_limits_reduce_what_is_in_flight() -> None:
@@ -874,7 +887,7 @@ WRONG = st.one_of(
 )
 def test_headers_that_make_no_sense_do_no_harm(told: dict[str, str], tokens: int) -> None:
     limiter = Limiter(8, clock=lambda: 0.0)
-    limiter.speed_up(sent_at=0.0, tokens=tokens)
+    limiter.answered(sent_at=0.0, tokens=tokens)
     limiter.headers(told)
     assert 1 <= limiter.room <= 8
     assert 0.0 <= limiter.wait_s() <= 120.0

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jsonpath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,8 +31,7 @@ from auditor.core.errors import (
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models.http import HttpTemplate
-from auditor.models.http_file import read
-from auditor.models.json_places import follow, parse_path, place
+from auditor.models.http_file import found, place, read
 
 SECRET = "k-0123456789-secret"
 CHAT = """\
@@ -280,23 +280,26 @@ GOOD = 'format: 1\nurl: http://h/x\nrequest: {q: "{{prompt}}"}\nanswer: a\n'
     [
         (GOOD + "anser: b\n", "line 5: unknown field 'anser'. Did you mean answer?"),
         (GOOD + "answer: b\n", "line 5: the field answer stands here and in line 4"),
-        (GOOD.replace("format: 1", "format: 2"), "line 1: format must be 1"),
+        (GOOD.replace("format: 1", "format: 2"), "line 1: format: it should be 1"),
         (GOOD.replace("http://h/x", "ftp://h/x"), "line 2: url must start with http"),
         (GOOD.replace("{{prompt}}", "{{promt}}"), "line 3: unknown placeholder {{promt}}. Did you mean {{prompt}}?"),
         (GOOD.replace("{{prompt}}", "hello"), "line 3: request must hold"),
         (GOOD.replace("{{prompt}}", "say {{messages}}"), "line 3: {{messages}} is no text"),
         (GOOD.replace("{{prompt}}", "{{prompt}} {{input}}"), "line 3: {{input}} is the bare text"),
-        (GOOD.replace("answer: a", "answer: a..b"), "line 4: answer: 'a..b' is no path"),
+        (GOOD.replace("answer: a", "answer: a..b"), "line 4: answer: 'a..b' may be found at many places"),
         (GOOD.replace("answer: a\n", ""), "answer (or scores) is missing"),
         (GOOD.replace("url: http://h/x\n", ""), "the field url is missing"),
-        (GOOD + "timeout_s: soon\n", "line 5: timeout_s must be a number"),
-        (GOOD + "timeout_s: 0\n", "line 5: timeout_s must be between"),
-        (GOOD + "method: DELETE\n", "line 5: method must be one of"),
+        (GOOD + "timeout_s: soon\n", "line 5: timeout_s: it should be a valid number"),
+        (GOOD + "timeout_s: 0\n", "line 5: timeout_s: it should be greater than 0"),
+        (GOOD + "method: DELETE\n", "line 5: method: it should be 'POST', 'PUT'"),
         (GOOD + "headers:\n  Authorization: Bearer abc\n", "line 6: a secret does not belong into a file"),
         (GOOD + "headers:\n  'X Y': a\n", "line 6: 'X Y' is no name of a header"),
-        (GOOD + "headers: [a]\n", "line 5: headers must be a mapping"),
+        (GOOD + "headers: [a]\n", "line 5: headers: it should be a valid dictionary"),
         (GOOD + "usage: {input: a}\n", "line 5: unknown field 'input'"),
-        (GOOD + "price: {input_usd: -1, output_usd: 1}\n", "line 5: price needs"),
+        (
+            GOOD + "price: {input_usd: -1, output_usd: 1}\n",
+            "line 5: price.input_usd: it should be greater than or equal to 0",
+        ),
         ("- a\n", "a mapping"),
         ("", "a mapping"),
         ("url: [\n", "no valid YAML"),
@@ -326,26 +329,18 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         models.make(f"http:{tmp_path / 'none.yaml'}")
 
 
+VALUE = {"a": [{"b": 1}, {"b": 2}], "n": None, "c d": "x", "e": []}
+
+
 @pytest.mark.parametrize(
-    ("path", "steps"),
+    ("path", "there"),
     [
-        ("a.b[0].c", ("a", "b", 0, "c")),
-        ("$.a", ("a",)),
-        ("[1][-1]", (1, -1)),
-        ('a["b c"].d', ("a", "b c", "d")),
-        ("$", ()),
+        ("a[0].b", 1), ("$.a[-1].b", 2), ('$["c d"]', "x"), ("a[2]", None), ("a.b", None), ("n.x", None), ("x", None),
+        ("a[0].b[0]", None), ("e[0]", None),
     ],
-)
-def test_paths(path: str, steps: tuple[str | int, ...]) -> None:
-    assert parse_path(path) == steps
-
-
-def test_following_a_path_never_raises() -> None:
-    value = {"a": [{"b": 1}], "n": None}
-    assert follow(value, ("a", 0, "b")) == 1
-    assert follow(value, ("a", -1, "b")) == 1
-    for steps in (("a", 1), ("a", "b"), ("n", "x"), ("x",), ("a", 0, "b", 0)):
-        assert follow(value, steps) is None
+)  # fmt: skip
+def test_paths(path: str, there: object) -> None:
+    assert found(jsonpath.compile(path), VALUE) == there
 
 
 # -- identity and secrets -------------------------------------------------------------------------------

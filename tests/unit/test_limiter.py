@@ -1,0 +1,214 @@
+"""The limiter in virtual time: servers that are slow, small, refuse or close."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from auditor.core.errors import CallError, CallTimeout, RateLimited
+from auditor.core.protocols import Model, Reply
+from auditor.core.types import Prompt, Request, Response
+from auditor.models.budget import Budget
+from auditor.models.client import Client
+from auditor.models.limiter import FLOOR, Limiter
+
+
+class Jumping(asyncio.SelectorEventLoop):
+    """A loop whose time jumps to the next timer, so that minutes pass at once."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self.now = max(self.now, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+class Server(Model):
+    """Counts calls, refusals and time-outs."""
+
+    costs = "nothing"
+    style = "text"
+    deterministic = False
+    cacheable = True
+    max_batch = 1
+    name = fingerprint = "server"
+
+    def __init__(self, loop: Jumping, *, seed: int = 1) -> None:
+        self.loop, self.rng = loop, Random(seed)
+        self.calls = self.refused = self.timed_out = 0
+
+    async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
+        self.calls += 1
+        outcome = await self.reply()
+        self.refused += isinstance(outcome, RateLimited)
+        self.timed_out += isinstance(outcome, CallTimeout)
+        return [outcome]
+
+    async def reply(self) -> Reply | CallError:
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Refusing(Server):
+    """Lets ``per_s`` calls a second through, refuses a share at random, or is closed for a while."""
+
+    def __init__(
+        self,
+        loop: Jumping,
+        *,
+        per_s: float | None = None,
+        share: float = 0.0,
+        closed: tuple[float, float] = (0.0, 0.0),
+        latency_s: float = 0.05,
+        seed: int = 1,
+    ) -> None:
+        super().__init__(loop, seed=seed)
+        self.per_s, self.share, self.closed, self.latency_s = per_s, share, closed, latency_s
+        self.left, self.at = per_s or 0.0, 0.0
+
+    async def reply(self) -> Reply | CallError:
+        now = self.loop.time()
+        fits = not self.closed[0] <= now < self.closed[1] and self.rng.random() >= self.share
+        if self.per_s is not None:
+            self.left, self.at = min(self.per_s, self.left + (now - self.at) * self.per_s), now
+            fits = fits and self.left >= 1
+            self.left -= fits
+        await asyncio.sleep(self.latency_s * (0.5 + self.rng.random()))
+        return Reply("yes") if fits else RateLimited("slow down")
+
+
+class Slow(Server):
+    """Answers after the work of a call, unless the client gives up after 60 seconds."""
+
+    async def reply(self) -> Reply | CallError:
+        try:
+            async with asyncio.timeout(60.0):
+                await self.work()
+        except TimeoutError:
+            return CallTimeout("no whole answer within 60 s")
+        return Reply("yes")
+
+    async def work(self) -> None:
+        raise NotImplementedError
+
+
+class Slots(Slow):
+    """Eight calls at a time, each of which takes 20 to 50 seconds; the others wait."""
+
+    async def work(self) -> None:
+        self.slots = getattr(self, "slots", None) or asyncio.Semaphore(8)
+        async with self.slots:
+            await asyncio.sleep(self.rng.uniform(20.0, 50.0))
+
+
+class Shared(Slow):
+    """One machine: a call takes 20 seconds alone, and n times as long with n calls in flight."""
+
+    in_flight = 0
+
+    async def work(self) -> None:
+        self.in_flight += 1
+        try:
+            left = 20.0
+            while left > 0:
+                await asyncio.sleep(0.5)
+                left -= 0.5 / self.in_flight
+        finally:
+            self.in_flight -= 1
+
+
+def through(n: int, kind: Any = Refusing, **given: Any) -> tuple[Any, int, float]:
+    """The server after ``n`` questions, how many were lost, and the seconds that it took."""
+    loop = Jumping()
+
+    async def go() -> tuple[Server, list[Response]]:
+        server = kind(loop, **given)
+        client = Client(server, cache=None, budget=Budget(clock=loop.time), concurrency=16, clock=loop.time)
+        asked = [Request(prompt=Prompt(format="p", text=str(i)), replicate=0, variant_id=f"v{i}") for i in range(n)]
+        return server, await client.ask(asked)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        server, responses = runner.run(go())
+        return server, sum(r.output is None for r in responses), loop.now
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("per_s", "n", "most"), [(15.0, 900, 0.1), (5.0, 400, 0.15)])
+def test_a_limit_on_calls_a_second_is_met_with_few_refusals_and_no_loss(
+    per_s: float, n: int, most: float, seed: int
+) -> None:
+    server, lost, seconds = through(n, per_s=per_s, seed=seed)
+    assert lost == 0
+    assert server.refused <= most * server.calls
+    assert seconds < 1.2 * n / per_s
+
+
+@pytest.mark.parametrize("latency_s", [0.2, 0.5])
+def test_a_limit_on_calls_a_second_of_a_slower_server_is_met_too(latency_s: float) -> None:
+    server, lost, seconds = through(900, per_s=15.0, latency_s=latency_s)
+    assert lost == 0
+    assert server.refused <= 0.1 * server.calls
+    assert seconds < 1.2 * 900 / 15.0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("kind", "n", "most"), [(Slots, 300, 25), (Shared, 48, 6)])
+def test_a_slow_server_answers_everything_in_the_end(kind: type[Server], n: int, most: int, seed: int) -> None:
+    server, lost, _ = through(n, kind, seed=seed)
+    assert lost == 0
+    assert server.timed_out <= most
+
+
+def test_without_judging_refusals_far_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limiter, "_lower", Limiter._grow)
+    server, lost, _ = through(900, per_s=15.0)
+    assert server.refused > 0.4 * server.calls
+    assert lost > 0
+
+
+@pytest.mark.parametrize(("share", "latency_s"), [(0.1, 0.05), (0.3, 0.05), (0.3, 0.5)])
+def test_refusals_at_random_do_not_slow_a_run_down_by_half(
+    share: float, latency_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, seconds = through(1500, share=share, latency_s=latency_s)
+    monkeypatch.setattr(Limiter, "refused", lambda self, **_: None)
+    _, _, at_full_speed = through(1500, share=share, latency_s=latency_s)
+    assert seconds < 1.5 * at_full_speed
+
+
+def test_the_pace_ends_with_the_limit() -> None:
+    _, lost, seconds = through(3000, per_s=400.0, closed=(1.0, 6.0))
+    assert lost < 60
+    assert seconds < 100
+
+
+def test_before_anything_was_answered_there_is_no_pace_and_it_never_falls_below_its_floor() -> None:
+    now = 0.0
+    limiter = Limiter(16, clock=lambda: now)
+    for _ in range(100):
+        limiter.sent()
+        limiter.refused(sent_at=now, timed=False)
+        now += 0.1
+    assert (limiter.size, limiter.wait_s()) == (1, 0.0)
+    limiter.sent()
+    now += 2.0
+    limiter.answered(sent_at=now - 2.0)
+    for _ in range(400):
+        now += limiter.wait_s()
+        limiter.sent()
+        now += 2.0
+        limiter.refused(sent_at=now - 2.0, timed=False)
+    assert limiter.size == FLOOR
+    now += limiter.wait_s()
+    limiter.sent()
+    assert limiter.wait_s() == pytest.approx(2.0 / FLOOR)  # a call takes two seconds
