@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from auditor.core import secrets
 from auditor.core.errors import AuthFailed, BadRequest, BadResponse, CallError, CallTimeout, ServerFault
 from auditor.core.protocols import Model, Reply, bare_text
 from auditor.core.reading import from_json
@@ -197,11 +198,8 @@ class HttpTemplate(Model):
         )
 
     def _clean(self, text: str) -> str:
-        """``text`` on one line, cut, without the values that came from the environment."""
-        text = " ".join(text.split())
-        for secret in self._template.secrets:
-            text = text.replace(secret, "[key]")
-        return f"{self.name}: {transport.brief(text)}"
+        """``text`` on one line, cut, without secrets."""
+        return f"{self.name}: {transport.brief(secrets.scrub(text))}"
 
 
 def _text(value: object) -> str | None:

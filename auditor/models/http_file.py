@@ -104,11 +104,6 @@ class Template(_Strict):
         return self._variables
 
     @property
-    def secrets(self) -> list[str]:
-        """Values from the environment that no message may hold, longest first."""
-        return sorted((v for v in self._variables.values() if len(v) >= 4), key=lambda v: (-len(v), v))
-
-    @property
     def holes(self) -> set[str]:
         """The placeholders in request and query."""
         return {name for _, text in self.texts() for name in HOLE.findall(text)}

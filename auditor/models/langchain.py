@@ -9,14 +9,13 @@ as it is. One that begins with a prompt template of one variable brings its own 
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from auditor.core import talk
+from auditor.core import secrets, talk
 from auditor.core.errors import (
     AuthFailed,
     BadRequest,
@@ -54,7 +53,7 @@ class LangChain(Model):
         As of `auditor.models.openai.OpenAIChat`.
     fingerprint : str or None
         For objects: names their exact state (model, prompt, parameters). An object without one is cached only
-        where it is a model of an integration package, whose fields tell it apart.
+        where LangChain can serialize all of it.
     style : {"text", "chat"} or None
         Overrides what the module says.
 
@@ -109,14 +108,14 @@ class LangChain(Model):
             self._runnable = objects.bare(target)
             self._variable = objects.variable(self._runnable)
             self.name = name or objects.label(self._runnable)
-            self.cacheable = fingerprint is not None or objects.identified(self._runnable)
+            self.cacheable = fingerprint is not None or objects.is_whole(objects.serialized(self._runnable))
         self.style: Literal["text", "chat"] = style or ("chat" if self._variable is None else "text")
         self.calls_tools = objects.is_graph(self._runnable) or hasattr(self._runnable, "bind_tools")
-        self._secrets = objects.secrets(self._runnable)
+        objects.know_secrets(self._runnable)
         facts = {
-            "adapter": "langchain.v1",
+            "adapter": "langchain.v2",
             "spec": None if self._spec is None else self._spec.facts(),
-            "model": fingerprint or objects.facts(self._runnable),
+            "model": fingerprint or objects.serialized(self._runnable),
             "style": self.style,
         }
         self.fingerprint = "langchain:" + digest(facts, size=16)
@@ -191,10 +190,7 @@ class LangChain(Model):
     def _translate(self, error: Exception) -> CallError:
         """Our error for whatever was raised, without keys or the chain of causes."""
         kind, wait = kind_of(error)
-        message = " ".join(f"{type(error).__name__}: {error}".split())
-        for secret in self._secrets:
-            message = message.replace(secret, "[key]")
-        message = brief(re.sub(r"https?://[^\s/@]+@", "https://[key]@", message))
+        message = brief(secrets.scrub(f"{type(error).__name__}: {error}"))
         hint = ". Check the key in the environment, and the model's name" if kind is AuthFailed else ""
         return kind(f"{self.name}: {message}{hint}", retry_after_s=wait)
 

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from auditor.core import secrets
 from auditor.core.errors import ConfigError, MissingDependency
-from auditor.core.types import digest
 from auditor.models import transport
 from auditor.models.openai_protocol import revealed, unsupported
 
 # One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
 WITH_ADDRESS = ("openai", "ollama")
 _FEATURE = "A LangChain model (langchain:)"
-_SECRET = re.compile(
-    r"(^|_)(key|secret|password|passwd|credentials?|auth|authorization|cookie)s?(_|$)|headers|"
-    r"(access|api|auth|bearer|ad|id|session|refresh)_token",
-    re.IGNORECASE,
-)
-# Fields that do not shape an answer, or that are made from the others.
-_ASIDE = frozenset(
-    {"name", "cache", "verbose", "callbacks", "tags", "metadata", "custom_get_token_ids", "rate_limiter"}
-    | {"profile", "max_retries", "request_timeout", "default_request_timeout", "timeout", "n_retries"}
-    | {"client", "async_client", "root_client", "root_async_client", "http_client", "http_async_client"}
-)
+_SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 # What our settings are called by the classes of the integration packages; the first that a class knows is used.
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     "temperature": ("temperature",),
@@ -251,67 +239,27 @@ def own_limit(target: object) -> int | None:
     return None
 
 
-def identified(target: object) -> bool:
-    """Whether the fields of ``target`` tell it apart: a bare model of an integration package."""
-    package = type(target).__module__.partition(".")[0]
-    return package.startswith("langchain_") and package not in ("langchain_core", "langchain_community")
-
-
-def secrets(target: object) -> tuple[str, ...]:
-    """The values of secret fields of the models inside ``target``, longest first; for taking them out of messages."""
-    values: set[str] = set()
+def know_secrets(target: object) -> None:
+    """Keep the keys and headers of the models inside ``target`` out of everything that is written."""
     for model in models(target):
-        for name, value in _fields(model):
+        for name in getattr(type(model), "model_fields", {}):
+            value = getattr(model, name, None)
             if hasattr(value, "get_secret_value"):
-                values.add(str(value.get_secret_value()))
+                secrets.know(str(value.get_secret_value()))  # type: ignore[union-attr]
             elif isinstance(value, str) and _SECRET.search(name):
-                values.add(value)
+                secrets.know(value)
             elif isinstance(value, Mapping) and "headers" in name:
-                values |= {str(v) for v in value.values()}
-    return tuple(sorted((s for s in values if len(s) >= 4), key=lambda s: (-len(s), s)))
+                for one in value.values():
+                    secrets.know(str(one))
 
 
-def facts(target: object) -> Any:
-    """What identifies a `Runnable`, as plain data: classes, plain fields, the source of functions; no secrets."""
-    out: dict[str, object] = {"class": f"{type(target).__module__}.{type(target).__qualname__}"}
-    if hasattr(type(target), "model_fields"):
-        out["fields"] = {name: plain for name, value in _fields(target) if (plain := _plain(name, value)) is not None}
-    if steps := getattr(target, "steps", ()):
-        out["steps"] = [facts(step) for step in steps]
-    if (bound := getattr(target, "bound", None)) is not None:
-        out["bound"] = facts(bound)
-    for function in (getattr(target, "func", None), getattr(target, "afunc", None)):
-        if function is not None:
-            out["function"] = _source(function)
-    return out
+def serialized(target: object) -> str:
+    """``target`` as LangChain writes it, with the names of keys in place of keys; see `is_whole`."""
+    from langchain_core.load import dumps
+
+    return re.sub(r" at 0x[0-9a-f]+", "", dumps(target))
 
 
-def _fields(model: object) -> list[tuple[str, object]]:
-    names = sorted(getattr(type(model), "model_fields", {}))
-    return [(name, getattr(model, name, None)) for name in names]
-
-
-def _plain(name: str, value: object) -> object:
-    """``value`` as JSON data; None for what is secret, does not shape answers, or is no data."""
-    if name in _ASIDE or _SECRET.search(name) or hasattr(value, "get_secret_value"):
-        return None
-    if isinstance(value, str):
-        return re.sub(r"//[^/@\s]*@", "//", value)
-    if isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(k): _plain(str(k), v) for k, v in sorted(value.items(), key=lambda item: str(item[0]))}
-    if isinstance(value, list | tuple):
-        return [facts(v) if hasattr(type(v), "model_fields") else _plain("", v) for v in value]
-    if hasattr(type(value), "model_fields"):
-        return facts(value)
-    return None
-
-
-def _source(function: Any) -> str:
-    named = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"
-    try:
-        text = inspect.getsource(function)
-    except (OSError, TypeError):
-        text = ""
-    return digest({"name": named, "source": hashlib.sha256(text.encode()).hexdigest()}, size=16)
+def is_whole(text: str) -> bool:
+    """Whether LangChain could serialize every part, so that the text tells one object from another."""
+    return '"not_implemented"' not in text
