@@ -1,9 +1,8 @@
 """Hard limits on calls, cost and time, shared by all models of a run; list prices, and offline token counts.
 
 Prices age: every entry of ``auditor/embedded/prices.yaml`` has a date, and ``--price-in`` with
-``--price-out`` overrides it. Tokens are counted without a tokenizer (none ships without tables that
-must be downloaded): an estimate for planning, calibrated by the usage that servers report, and a bound
-for the hard limit on cost.
+``--price-out`` overrides it. Tokens are counted without a tokenizer, because none ships without tables that
+must be downloaded: an estimate for planning, and a bound for the hard limit on cost.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from datetime import date
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -25,10 +24,9 @@ from auditor.core import reading
 from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError, UserError
 from auditor.core.protocols import Model
 from auditor.core.protocols import Price as Price
-from auditor.core.reading import from_json
 from auditor.core.shown import plural
 from auditor.core.talk import calls_of
-from auditor.core.types import Prompt, Usage
+from auditor.core.types import Prompt
 
 BOOK = "spent.json"  # in a run folder
 CHARS_PER_TOKEN = 3.5  # English prose has about 4; lower, so that plans err on the dear side
@@ -43,6 +41,15 @@ class Spent(NamedTuple):
     calls: int = 0
     usd: float = 0.0
     reserved_usd: float = 0.0
+
+
+class _Row(msgspec.Struct):
+    """The line of a book; held is the most that calls in flight can cost."""
+
+    calls: Annotated[int, msgspec.Meta(ge=0)] = 0
+    spent_usd: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    reserved_usd: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    held_usd: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
 
 class Book:
@@ -72,31 +79,25 @@ class Book:
             It is not a book.
         """
         try:
-            row = from_json(path.read_bytes() or b"{}")
-            calls, held = row.get("calls", 0), row.get("held_usd", 0.0)
-            usd, reserved = row.get("spent_usd", 0.0) + held, row.get("reserved_usd", 0.0) + held
-            if (
-                type(calls) is not int
-                or calls < 0
-                or not (math.isfinite(usd) and usd >= 0 and 0 <= reserved <= usd + 1e-6)
-            ):
+            row = msgspec.json.decode(path.read_bytes() or b"{}", type=_Row)
+            spent = Spent(row.calls, row.spent_usd + row.held_usd, row.reserved_usd + row.held_usd)
+            if not (math.isfinite(spent.usd) and spent.reserved_usd <= spent.usd + 1e-6):
                 raise ValueError
         except FileNotFoundError:
             return Spent()
-        except (ValueError, TypeError, AttributeError) as error:
+        except ValueError as error:
             raise UserError(
                 f"{path} does not say what this run used so far, so its limits cannot be kept. Put it back as it "
                 "was, or start a new run"
             ) from error
-        return Spent(calls, float(usd), float(reserved))
+        return spent
 
     def write(self, spent: Spent, held_usd: float) -> None:
         """Replace what the book says; outlasts the end of the process, however it ends."""
-        usd = {"spent_usd": spent.usd, "reserved_usd": spent.reserved_usd, "held_usd": held_usd}
-        row = json.dumps({"calls": spent.calls} | {name: round(value, DIGITS) for name, value in usd.items()})
+        usd = (round(value, DIGITS) for value in (spent.usd, spent.reserved_usd, held_usd))
         try:
             self._file.seek(0)
-            self._file.write(row.encode().ljust(_WIDTH - 1) + b"\n")
+            self._file.write(msgspec.json.encode(_Row(spent.calls, *usd)).ljust(_WIDTH - 1) + b"\n")
         except OSError as error:
             raise UserError(f"cannot write {self.path}: {error.strerror or error}.") from error
 
@@ -401,43 +402,21 @@ def lookup(name: str, host: str = "api.openai.com") -> Price | None:
     return table().get((host, name))
 
 
-class TokenCounter:
-    """Counts the tokens of prompts without a tokenizer.
-
-    ``estimate`` starts at 3.5 characters per token and follows what the server reports; ``bound`` never
-    falls below what byte-level tokenizers can produce: one token per byte, and a template around it.
+def estimated_tokens(prompt: Prompt) -> int:
+    """Estimate the tokens of ``prompt`` from its characters.
 
     Examples
     --------
-    >>> counter = TokenCounter()
-    >>> counter.estimate(Prompt(format="plain", text="x" * 35)) >= 10
-    True
+    >>> estimated_tokens(Prompt(format="plain", text="x" * 35))
+    10
     """
+    return math.ceil(sum(map(len, _texts(prompt))) / CHARS_PER_TOKEN)
 
-    def __init__(self) -> None:
-        self._chars = 0
-        self._tokens = 0
 
-    @property
-    def chars_per_token(self) -> float:
-        """The ratio in use: the observed one, once at least 200 tokens were seen."""
-        return self._chars / self._tokens if self._tokens >= 200 else CHARS_PER_TOKEN
-
-    def estimate(self, prompt: Prompt) -> int:
-        """Expected tokens of ``prompt``."""
-        return math.ceil(_chars(prompt) / self.chars_per_token)
-
-    @staticmethod
-    def bound(prompt: Prompt) -> int:
-        """Tokens that ``prompt`` cannot exceed with a byte-level tokenizer."""
-        texts = _texts(prompt)
-        return sum(len(t.encode("utf-8", "surrogatepass")) + OVERHEAD_PER_MESSAGE for t in texts) + OVERHEAD_PER_MESSAGE
-
-    def observe(self, prompt: Prompt, usage: Usage) -> None:
-        """Learn from what the server counted."""
-        if usage.tokens_in > 0:
-            self._chars += _chars(prompt)
-            self._tokens += usage.tokens_in
+def most_tokens(prompt: Prompt) -> int:
+    """Bound the tokens of ``prompt``: at most one for each byte, and those of a chat template."""
+    texts = _texts(prompt)
+    return sum(len(t.encode("utf-8", "surrogatepass")) + OVERHEAD_PER_MESSAGE for t in texts) + OVERHEAD_PER_MESSAGE
 
 
 def _texts(prompt: Prompt) -> list[str]:
@@ -445,7 +424,3 @@ def _texts(prompt: Prompt) -> list[str]:
         return [prompt.text or ""]
     calls = [c.name + c.arguments for c in calls_of(prompt.messages)]
     return [*(m.content for m in prompt.messages), *calls, *(json.dumps(t.plain()) for t in prompt.tools)]
-
-
-def _chars(prompt: Prompt) -> int:
-    return sum(map(len, _texts(prompt)))

@@ -33,7 +33,7 @@ from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
 from auditor.models.attempts import BUDGET, Counts, First, Key, Known, RetryPolicy, answer, clean, failure
 from auditor.models.attempts import definitive as definitive
-from auditor.models.budget import Budget, TokenCounter
+from auditor.models.budget import Budget, most_tokens
 from auditor.models.limiter import Limiter
 from auditor.models.reply_cache import Cache
 from auditor.models.reply_cache import key as cache_key
@@ -124,7 +124,7 @@ class Client:
         budget.require_price(model)
         secrets.look()
         self.model, self.budget, self.retry = model, budget, retry or RetryPolicy()
-        self.counts, self.tokens, self.first = Counts(), TokenCounter(), First()
+        self.counts, self.first = Counts(), First()
         self.stopped: BudgetExceeded | CallError | None = None
         self._limiter = Limiter(min(concurrency, model.at_once or concurrency), clock=clock)
         model.on_headers = self._limiter.headers
@@ -456,12 +456,11 @@ class Client:
         if self._price is None:
             return 0.0
         written = self.model.max_tokens(request.prompt.format)
-        return self._price.usd(Usage(tokens_in=self.tokens.bound(request.prompt), tokens_out=written))
+        return self._price.usd(Usage(tokens_in=most_tokens(request.prompt), tokens_out=written))
 
     def _pay(self, request: Request, reply: Reply, bound: float) -> float | None:
         cost = reply.cost_usd
         if reply.usage is not None:
-            self.tokens.observe(request.prompt, reply.usage)
             self.counts.tokens_in += reply.usage.tokens_in
             self.counts.tokens_out += reply.usage.tokens_out
             if cost is None and self._price is not None:

@@ -27,12 +27,12 @@ import difflib
 import hashlib
 import importlib
 import inspect
+import itertools
 import json
 import math
 import numbers
 import os
 import sys
-import threading
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -132,15 +132,16 @@ class PythonFunction(Model):
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Ask the function; every failure becomes the error of its own request."""
         inputs = [_input(request.prompt, self.style, self.calls_tools) for request in batch]
+        asked = [value for value in inputs if not isinstance(value, CallError)]
+        parts = [asked] if self._batch and asked else asked
         if self._async:
-            return await self._ask_async(inputs)
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="auditor-python")
-        stop = threading.Event()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, self._ask, inputs, stop)
-        finally:
-            stop.set()
+            answered = await asyncio.gather(*map(self._ask_async, parts))
+        else:
+            self._executor = self._executor or ThreadPoolExecutor(max_workers=1, thread_name_prefix="auditor-python")
+            loop = asyncio.get_running_loop()
+            answered = [await loop.run_in_executor(self._executor, self._ask, part) for part in parts]
+        replies = itertools.chain.from_iterable(answered)
+        return [value if isinstance(value, CallError) else next(replies) for value in inputs]
 
     async def aclose(self) -> None:
         """Let the worker thread go; a call that is running ends first, waiting ones are dropped."""
@@ -148,42 +149,23 @@ class PythonFunction(Model):
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
 
-    def _ask(self, inputs: list[object], stop: threading.Event) -> list[Reply | CallError]:
-        if self._batch:
-            usable = [value for value in inputs if not isinstance(value, CallError)]
-            try:
-                answers = self._split(self._function(usable) if usable else [], len(usable))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
-                answers = [self._failure(error)] * len(usable)
-            return _merge(inputs, answers)
-        replies: list[Reply | CallError] = []
-        for value in inputs:
-            if stop.is_set():
-                break
-            replies.append(value if isinstance(value, CallError) else self._one(value))
-        return replies
-
-    def _one(self, value: object) -> Reply | CallError:
+    def _ask(self, value: Any) -> list[Reply | CallError]:
         try:
-            return self._read(self._function(value))
+            return self._replies(self._function(value), value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
-            return self._failure(error)
+            return self._failed(error, value)
 
-    async def _ask_async(self, inputs: list[object]) -> list[Reply | CallError]:
-        async def call(value: object) -> Any:
-            try:
-                return await self._function(value)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
-                return self._failure(error)
+    async def _ask_async(self, value: Any) -> list[Reply | CallError]:
+        try:
+            return self._replies(await self._function(value), value)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever foreign code raises
+            return self._failed(error, value)
 
-        usable = [value for value in inputs if not isinstance(value, CallError)]
-        if self._batch:
-            answer = await call(usable) if usable else []
-            if isinstance(answer, CallError):
-                return _merge(inputs, [answer] * len(usable))
-            return _merge(inputs, self._split(answer, len(usable)))
-        answers = await asyncio.gather(*(call(value) for value in usable))
-        return _merge(inputs, [self._try_read(answer) for answer in answers])
+    def _replies(self, answer: object, value: Any) -> list[Reply | CallError]:
+        return self._split(answer, len(value)) if self._batch else [self._read(answer)]
+
+    def _failed(self, error: BaseException, value: Any) -> list[Reply | CallError]:
+        return [self._failure(error)] * (len(value) if self._batch else 1)
 
     def _split(self, answer: object, n: int) -> list[Reply | CallError]:
         if isinstance(answer, (str, bytes, Mapping)) or not isinstance(answer, collections.abc.Iterable):
@@ -324,12 +306,6 @@ def _input(prompt: Prompt, style: str, tools: bool = False) -> Any:
         messages = [m.plain() for m in prompt.messages]
         return (messages, [tool.plain() for tool in prompt.tools]) if tools else messages
     return bare_text(prompt)
-
-
-def _merge(inputs: list[object], answers: Sequence[Reply | CallError]) -> list[Reply | CallError]:
-    """Put the answers back between the inputs that could not be asked."""
-    rest = iter(answers)
-    return [value if isinstance(value, CallError) else next(rest) for value in inputs]
 
 
 def _number(value: object) -> str | None:

@@ -19,7 +19,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import msgspec
 
 from auditor.core import reading
 from auditor.core.errors import BadRequest, BadResponse, CallError, DataFileError
@@ -29,6 +31,27 @@ from auditor.core.types import Request, digest
 from auditor.models.adapter import read_scores, user_text
 
 Key = tuple[str, str, str, int]  # kind, value, format ("" for any), replicate
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str
+
+
+class _Entry(msgspec.Struct):
+    """One line as it was written."""
+
+    prompt_sha256: str | None = None
+    messages: list[_Message] | None = None
+    variant_id: str | None = None
+    input: str | None = None
+    format: str | None = None
+    replicate: Annotated[int, msgspec.Meta(ge=0)] = 0
+    output: str | None = None
+    scores: dict[str, float] | None = None
+    model_reported: object = None
+    error: str | None = None
+    detail: str | None = None
 
 
 class NotRecorded(BadRequest):
@@ -103,7 +126,7 @@ class Recorded(Model):
         for number, raw in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
             if raw.strip():
                 entry = _entry(raw, f"{file}, line {number}")
-                present |= {name for name in ("messages", "input") if entry.get(name) is not None}
+                present |= {name for name in ("messages", "input") if getattr(entry, name) is not None}
                 self._add(_line(entry, number, f"{file}, line {number}"))
         if not self._unused:
             raise DataFileError(f"{file}: holds no recorded answers")
@@ -154,61 +177,37 @@ class Recorded(Model):
         )
 
 
-def _entry(raw: bytes, where: str) -> dict[str, object]:
+def _entry(raw: bytes, where: str) -> _Entry:
     try:
-        entry = from_json(raw.decode("utf-8"))
+        return msgspec.convert(from_json(raw.decode("utf-8")), _Entry)
     except UnicodeDecodeError as error:
         raise DataFileError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from error
-    except ValueError as error:
-        raise DataFileError(f"{where}: not a JSON object ({error})") from error
-    if not isinstance(entry, dict):
-        raise DataFileError(f"{where}: expected a JSON object, found {type(entry).__name__}")
-    return entry
+    except ValueError as error:  # also of msgspec
+        raise DataFileError(f"{where}: not an answer ({error})") from error
 
 
-def _line(entry: dict[str, object], number: int, where: str) -> Line:
-    replicate = entry.get("replicate", 0)
-    if isinstance(replicate, bool) or not isinstance(replicate, int) or replicate < 0:
-        raise DataFileError(f"{where}: field replicate is {replicate!r}; expected a whole number from 0")
-    names = ("prompt_sha256", "variant_id", "input", "format", "output", "error", "detail")
-    sha, variant, text, format_, output, error, detail = (_text(entry, name, where) for name in names)
-    if (output is None) == (error is None):
+def _line(entry: _Entry, number: int, where: str) -> Line:
+    if (entry.output is None) == (entry.error is None):
         raise DataFileError(f"{where}: expected exactly one of the fields output and error")
-    if sha is None and entry.get("messages") is not None:
-        sha = _messages_sha(entry["messages"], where)
+    sha, form = entry.prompt_sha256, entry.format or ""
+    if sha is None and entry.messages is not None:
+        sha = digest({"messages": msgspec.to_builtins(entry.messages)})
     if sha is not None:
-        key: Key = ("prompt_sha256", sha.lower(), "", replicate)
-    elif variant is not None:
-        key = ("variant_id", variant, format_ or "", replicate)
-    elif text is not None:
-        key = ("input", text, format_ or "", replicate)
+        key: Key = ("prompt_sha256", sha.lower(), "", entry.replicate)
+    elif entry.variant_id is not None:
+        key = ("variant_id", entry.variant_id, form, entry.replicate)
+    elif entry.input is not None:
+        key = ("input", entry.input, form, entry.replicate)
     else:
         raise DataFileError(f"{where}: needs one of the fields prompt_sha256, messages, variant_id, input")
-    if output is None:
-        return Line(number, key, RecordedFailure(error or "call-failed", detail or ""), variant, text)
-    scores = entry.get("scores")
-    if scores is not None:
-        if not isinstance(scores, dict):
-            raise DataFileError(f"{where}: field scores is not an object")
+    reply: Reply | RecordedFailure
+    if entry.output is None:
+        reply = RecordedFailure(entry.error or "call-failed", entry.detail or "")
+    else:
         try:
-            scores = read_scores(scores, "scores")
+            scores = None if entry.scores is None else read_scores(entry.scores, "scores")
         except BadResponse as problem:
             raise DataFileError(f"{where}: {problem}") from problem
-    reported = entry.get("model_reported")
-    reply = Reply(output, scores=scores, model_reported=reported if isinstance(reported, str) else None)
-    return Line(number, key, reply, variant, text)
-
-
-def _text(entry: dict[str, object], name: str, where: str) -> str | None:
-    value = entry.get(name)
-    if value is not None and not isinstance(value, str):
-        raise DataFileError(f"{where}: field {name} is {value!r}; expected text")
-    return value
-
-
-def _messages_sha(messages: object, where: str) -> str:
-    if not isinstance(messages, list) or not all(
-        isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str) for m in messages
-    ):
-        raise DataFileError(f"{where}: field messages is not a list of objects with role and content")
-    return digest({"messages": [{"role": m["role"], "content": m["content"]} for m in messages]})
+        reported = entry.model_reported if isinstance(entry.model_reported, str) else None
+        reply = Reply(entry.output, scores=scores, model_reported=reported)
+    return Line(number, key, reply, entry.variant_id, entry.input)

@@ -63,7 +63,7 @@ class Cache:
     commit_every, commit_s : int, float
         Commit after this many answers, or seconds after the first that waits, whichever is first.
     warn : callable or None
-        Gets one sentence when the cache had to be moved aside or switched off.
+        Gets one sentence when the cache had to be switched off.
 
     Raises
     ------
@@ -81,25 +81,24 @@ class Cache:
         warn: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._connection: sqlite3.Connection | None = None
         chosen = path is not None or bool(os.environ.get("AUDIT_CACHE"))
         self.path = Path(path) if path is not None else default_path()
         self._commit_every, self._commit_s, self._clock = commit_every, commit_s, clock
-        self._warn = warn
         self._unsaid: list[str] = []
+        self._say = warn or self._unsaid.append
         self._waiting: dict[str, str] = {}
         self._first_waiting_at = 0.0
-        self._connection: sqlite3.Connection | None = None
-        self._inode: int | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._open()
+            self._connection = self._open()
         except (OSError, sqlite3.Error) as error:
             if chosen and not _is_corrupt(error):
                 raise ConfigError(
                     f"the response cache {self.path} cannot be used: {error}. Set AUDIT_CACHE to a file "
                     "that can be written, or unset it"
                 ) from error
-            self._heal(error)
+            self._switch_off(error)
 
     def get(self, key: str) -> Reply | None:
         """The reply for ``key``, or None."""
@@ -113,7 +112,7 @@ class Cache:
         for start in range(0, len(rest), CHUNK):
             some = rest[start : start + CHUNK]
             query = f"SELECT key, value FROM responses WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
-            texts.update(self._try(query, some) or ())
+            texts.update(self._try(query, some))
         return {k: reply for k, text in texts.items() if (reply := _decode(text)) is not None}
 
     def put(self, key: str, reply: Reply) -> None:
@@ -136,12 +135,11 @@ class Cache:
 
     def flush(self) -> None:
         """Commit what waits."""
-        if not self._waiting or self._connection is None:
-            return
-        now = int(time.time())
-        rows = [(k, text, now) for k, text in self._waiting.items()]
-        self._try("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", rows, many=True)
-        self._waiting.clear()
+        if self._waiting:
+            now = int(time.time())
+            rows = [(k, text, now) for k, text in self._waiting.items()]
+            self._try("INSERT OR REPLACE INTO responses VALUES (?, ?, ?)", rows, many=True)
+            self._waiting.clear()
 
     def stats(self) -> CacheStats:
         """Number of answers and size on disk."""
@@ -165,6 +163,12 @@ class Cache:
         self.flush()
         self._disconnect()
 
+    def tell(self, warn: Callable[[str], None]) -> None:
+        """Hand warnings, also those so far, to ``warn``."""
+        self._say = warn
+        for message in self._unsaid:
+            warn(message)
+
     def __enter__(self) -> Self:
         return self
 
@@ -172,11 +176,9 @@ class Cache:
         self.close()
 
     def __del__(self) -> None:
-        # Without this, Python 3.13 warns about every cache that nobody closed.
-        if hasattr(self, "_connection"):
-            self._disconnect()
+        self._disconnect()  # Python 3.13 warns about every connection that nobody closed
 
-    def _open(self) -> None:
+    def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False)
         try:
             with suppress(sqlite3.OperationalError):  # locked: another process is switching it on
@@ -193,18 +195,15 @@ class Cache:
                         " (key TEXT PRIMARY KEY, value TEXT NOT NULL, created INTEGER NOT NULL) WITHOUT ROWID"
                     )
                     connection.execute(f"PRAGMA user_version={SCHEMA}")
-            self._inode = self.path.stat().st_ino
-        except (OSError, sqlite3.Error):
-            with suppress(OSError):
-                self._inode = self.path.stat().st_ino
+        except sqlite3.Error:
             connection.close()
             raise
-        self._connection = connection
+        return connection
 
-    def _try(self, statement: str, values: Sequence[Any] = (), *, many: bool = False) -> list[Any] | None:
-        """The rows of one statement, as a transaction of its own; None where it could not be run."""
+    def _try(self, statement: str, values: Sequence[Any] = (), *, many: bool = False) -> list[Any]:
+        """The rows of one statement, as a transaction of its own; none where it could not be run."""
         if self._connection is None:
-            return None
+            return []
         try:
             with self._connection as connection:
                 run = connection.executemany if many else connection.execute
@@ -213,15 +212,22 @@ class Cache:
             # Where another process writes for longer than BUSY_S, this batch is not kept.
             busy = isinstance(error, sqlite3.OperationalError) and ("locked" in str(error) or "busy" in str(error))
             if not busy:
-                self._heal(error)
-        return None
+                self._switch_off(error)
+        return []
 
-    def _heal(self, error: Exception) -> None:
-        """A broken file is replaced, any other trouble switches the cache off."""
-        if _is_corrupt(error):
-            self._move_aside(error)
-        else:
-            self._switch_off(error)
+    def _switch_off(self, cause: Exception) -> None:
+        """Go on without the cache; a damaged file is moved aside, so that the next run begins a new one."""
+        self._disconnect()
+        self._waiting.clear()
+        told = f"the response cache {self.path} is off for this run: {cause}"
+        if _is_corrupt(cause):
+            aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}")
+            with suppress(OSError):
+                self.path.rename(aside)
+                for side in self._side_files():
+                    side.unlink(missing_ok=True)
+                told = f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}"
+        self._say(told)
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -229,47 +235,8 @@ class Cache:
                 self._connection.close()
             self._connection = None
 
-    def _move_aside(self, cause: Exception) -> None:
-        self._disconnect()
-        aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}")
-        try:
-            # Another process may have replaced the file already; its new one must stay.
-            if self.path.stat().st_ino == self._inode:
-                for side in self._side_files():
-                    side.unlink(missing_ok=True)
-                self.path.rename(aside)
-                self.say(f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}")
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            self._switch_off(error)
-            return
-        try:
-            self._open()
-        except (OSError, sqlite3.Error) as error:
-            self._switch_off(error)
-
-    def _switch_off(self, cause: Exception) -> None:
-        self._disconnect()
-        self._waiting.clear()
-        self.say(f"the response cache {self.path} is off for this run: {cause}")
-
     def _side_files(self) -> tuple[Path, Path]:
         return (self.path.with_name(self.path.name + "-wal"), self.path.with_name(self.path.name + "-shm"))
-
-    def tell(self, warn: Callable[[str], None]) -> None:
-        """Hand what had to be said, and what has to be said from now on, to ``warn``."""
-        self._warn = warn
-        unsaid, self._unsaid = self._unsaid, []
-        for message in unsaid:
-            warn(message)
-
-    def say(self, message: str) -> None:
-        """Hand ``message`` to who asked for what has to be said."""
-        if self._warn is not None:
-            self._warn(message)
-        else:
-            self._unsaid.append(message)
 
 
 def _is_corrupt(error: Exception) -> bool:

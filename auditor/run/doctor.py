@@ -25,7 +25,7 @@ from auditor.core.record.controls import PositiveControl
 from auditor.core.shown import cut_off, plural
 from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.measure.positive_control import alike, kind_of
-from auditor.models.budget import Budget, Price, TokenCounter
+from auditor.models.budget import Budget, Price, estimated_tokens
 from auditor.models.client import Client
 from auditor.models.talks import Talks
 from auditor.report import run_checks
@@ -324,7 +324,7 @@ class _Examination:
         if tokens_in is not None:
             out, source = round(statistics.fmean(u.tokens_out for u in usages)), "as the server counts"
         else:
-            tokens_in = statistics.fmean(TokenCounter().estimate(p) for p in prompts)
+            tokens_in = statistics.fmean(map(estimated_tokens, prompts))
             out, source = model.max_tokens(prompts[0].format), "estimated; the server reports none"
         usage = Usage(tokens_in=round(tokens_in), tokens_out=out)
         self.facts["tokens_per_call"] = {"in": usage.tokens_in, "out": usage.tokens_out, "source": source}

@@ -145,9 +145,11 @@ def test_a_broken_file_is_moved_aside(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.sqlite"
     path.write_bytes(content)
     warnings: list[str] = []
-    cache = Cache(path, warn=warnings.append)
-    cache.put("k", FULL)
-    cache.close()
+    with Cache(path, warn=warnings.append) as cache:
+        cache.put("k", FULL)
+        assert cache.get("k") is None  # off for this run
+    with Cache(path) as cache:
+        cache.put("k", FULL)
     assert Cache(path).get("k") == FULL
     assert len(warnings) == 1
     assert "damaged" in warnings[0]
@@ -170,7 +172,9 @@ def test_damage_while_open_is_survived(tmp_path: Path) -> None:
     assert len(warnings) == 1
     cache.put("k", FULL)
     cache.flush()
-    assert cache.get("k") == FULL
+    assert cache.get("k") is None
+    assert Cache(path).get_many(map(str, range(400))) == {}
+    assert len(list(tmp_path.glob("c.sqlite.broken-*"))) == 1
 
 
 def test_a_row_that_is_not_a_reply_is_a_miss(tmp_path: Path) -> None:
