@@ -96,15 +96,7 @@ def parts_of(spec: str) -> tuple[str, str, str]:
 
 
 def find(spec: str) -> Callable[..., Model]:
-    """The adapter's class for the kind of ``spec``, which may be incomplete.
-
-    Raises
-    ------
-    UnknownPlugin
-        Nothing has this name; near misses are offered.
-    ConfigError
-        The kind is not in this version.
-    """
+    """Find the adapter's class for the kind of ``spec``, which may be incomplete; raises as `make`."""
     from auditor.core.registry import MODELS
 
     kind = parts_of(spec)[0]
@@ -127,11 +119,6 @@ def find(spec: str) -> Callable[..., Model]:
 
 def may_cost(spec: str) -> bool:
     """Whether a model may cost money: all but those that say that they run on this machine.
-
-    Raises
-    ------
-    UnknownPlugin
-        Nothing has this name.
 
     Examples
     --------
@@ -175,13 +162,7 @@ def wrap(function: Callable[..., object] | object, *, name: str | None = None, *
 
 
 def defaults(task: Any) -> list[str]:
-    """Specs of the embedded subjects that can do ``task``, which is asked without ``--model``.
-
-    Raises
-    ------
-    ConfigError
-        No embedded model does this task.
-    """
+    """Give the embedded subjects that can do ``task``, for runs without ``--model``; else raise `ConfigError`."""
     if {"positive", "negative"} <= {str(label) for label in task.labels}:
         return ["reviews", "vader"]
     if {"first", "second"} == {str(label) for label in task.labels}:

@@ -28,13 +28,7 @@ def user_text(prompt: Prompt) -> str:
 
 
 def read_scores(value: Mapping[Any, object], where: str) -> dict[str, float]:
-    """Check a mapping of labels to probabilities (also NumPy's) that came from outside.
-
-    Raises
-    ------
-    BadResponse
-        A label is not text, or a number is missing, not finite or outside [0, 1]; names ``where``.
-    """
+    """Check a mapping of labels to probabilities (also NumPy's) that came from outside, else raise `BadResponse`."""
     scores: dict[str, float] = {}
     for label, number in value.items():
         if not isinstance(label, str):

@@ -53,13 +53,7 @@ class _Row(msgspec.Struct):
 
 
 class Book:
-    """What a run used so far, in a file of its own, made if it is not there: one line, always as long.
-
-    Raises
-    ------
-    UserError
-        It is not a book, or it cannot be written.
-    """
+    """What a run used so far, in a file of its own, made if it is not there: one line, always as long."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -71,13 +65,7 @@ class Book:
 
     @staticmethod
     def read(path: Path) -> Spent:
-        """Calls that left and the most that they cost, those in flight at a kill too; nothing where there is no book.
-
-        Raises
-        ------
-        UserError
-            It is not a book.
-        """
+        """Calls that left and the most that they cost, those in flight at a kill too; nothing without a book."""
         try:
             row = msgspec.json.decode(path.read_bytes() or b"{}", type=_Row)
             spent = Spent(row.calls, row.spent_usd + row.held_usd, row.reserved_usd + row.held_usd)
@@ -227,13 +215,7 @@ class Budget:
         return model.costs != "tokens" or self.price_of(model) is not None
 
     def require_price(self, model: Model) -> None:
-        """Refuse to start where a limit on cost cannot be kept.
-
-        Raises
-        ------
-        ConfigError
-            ``max_cost`` is set and the price of ``model`` is unknown.
-        """
+        """Refuse to start where ``max_cost`` is set and the price of ``model`` is unknown."""
         if self.max_cost is not None and not self.priced(model):
             raise ConfigError(
                 f"--max-cost is set, but the price of {model.name} is not known. Give it in USD per million "
@@ -258,27 +240,12 @@ class Budget:
         return BudgetExceeded(message, limit="max_seconds")
 
     async def reserve(self, bounds_usd: Sequence[float], *, left_before: Sequence[bool] = ()) -> int:
-        """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow.
+        """Set aside calls for the longest prefix of ``bounds_usd`` that the limits allow; return how many.
 
-        Where only calls in flight stand in the way of the first one, it waits until they are settled:
-        they rarely cost as much as was set aside.
-
-        Parameters
-        ----------
-        bounds_usd : sequence of float
-            The most that each call can cost, in US dollars; 0 for models without a price.
-        left_before : sequence of bool
-            Which of the calls left already and were counted then, as those in a provider's batch.
-
-        Returns
-        -------
-        int
-            How many calls were granted, at least 1; each must be settled.
-
-        Raises
-        ------
-        BudgetExceeded
-            Not even the first one fits.
+        ``bounds_usd`` are the most that each call can cost. ``left_before`` says which calls left already and were
+        counted then, as those in a provider's batch. Where only calls in flight leave no room for the first one, it
+        waits until they are settled: they rarely cost as much as was set aside. Raises `BudgetExceeded` where not even
+        the first one fits. Each granted call must be settled.
         """
         if self._whole is not None:
             granted = await self._whole.reserve(bounds_usd, left_before=left_before)

@@ -21,18 +21,14 @@ LANGCHAIN: Mapping[str, tuple[str, str | None]] = {
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of spec.
-
-    ``packages`` must be importable; ``extra`` of this project brings them. ``environment`` are variables that it
-    reads. ``network``: it asks a server. ``rows``: it decides on rows of tables, and no text is handed to it.
-    """
+    """One kind of spec; ``rows``: it decides on rows of tables, and no text is handed to it."""
 
     spec: str
     what: str
     example: str
-    packages: tuple[str, ...] = ()
-    extra: str | None = None
-    environment: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # must be importable
+    extra: str | None = None  # of this project, which brings them
+    environment: tuple[str, ...] = ()  # variables that it reads
     network: bool = False
     rows: bool = False
 

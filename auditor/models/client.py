@@ -11,9 +11,8 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import islice, zip_longest
 from random import Random
 
 from auditor.core import secrets
@@ -47,11 +46,10 @@ _NOT_BILLED = (AuthFailed, BadRequest, RateLimited)
 class _Round:
     """One pass over the requests of one `Client.ask`: who waits for which key."""
 
-    def __init__(self, requests: Sequence[Request], results: list[Response | None], todo: Iterable[int]) -> None:
+    def __init__(self, requests: Sequence[Request], results: list[Response | None]) -> None:
         self.requests = requests
         self.results = results
-        self.todo: Iterator[int] = iter(todo)
-        self.buffer: deque[Request] = deque()
+        self.buffer: deque[Request] = deque()  # to be asked
         self.places: dict[Key, list[int]] = {}
         self.waiting: list[tuple[int, asyncio.Future[Response | None]]] = []
 
@@ -151,16 +149,12 @@ class Client:
         """The responses to ``requests``, in their order.
 
         Equal (prompt, replicate) pairs are asked once, also across concurrent calls of `ask`; each
-        response carries the variant id and format of its own request.
-
-        Raises
-        ------
-        PluginError
-            The adapter broke its contract. Other errors of adapter and ``on_response`` pass through.
+        response carries the variant id and format of its own request. Raises `PluginError` where the adapter broke
+        its contract; other errors of adapter and ``on_response`` pass through.
         """
         results: list[Response | None] = [None] * len(requests)
-        todo: Iterable[int] = range(len(requests))
-        while todo := await self._pass(_Round(requests, results, todo)):
+        todo: Sequence[int] = range(len(requests))
+        while todo := await self._pass(_Round(requests, results), todo):
             pass
         assert all(r is not None for r in results)
         return [r for r in results if r is not None]
@@ -198,9 +192,12 @@ class Client:
 
     # -- who asks what --------------------------------------------------------
 
-    async def _pass(self, round_: _Round) -> list[int]:
+    async def _pass(self, round_: _Round, todo: Sequence[int]) -> list[int]:
         """One pass; returns the requests whose answer another `ask` promised and then did not get."""
         try:
+            for start in range(0, len(todo), CHUNK):
+                self._sort(round_, todo[start : start + CHUNK])
+                await asyncio.sleep(0)
             await self._employ(round_)
         finally:
             for key in round_.places:
@@ -217,8 +214,8 @@ class Client:
 
     async def _employ(self, round_: _Round) -> None:
         """Let workers ask until nothing is left that is ours to ask."""
-        most = math.ceil(len(round_.requests) / self._batch)
-        workers = [asyncio.create_task(self._work(round_)) for _ in range(min(self._limiter.concurrency, most))]
+        most = min(self._limiter.concurrency, math.ceil(len(round_.buffer) / self._batch))
+        workers = [asyncio.create_task(self._work(round_)) for _ in range(most)]
         try:
             if workers:
                 await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -232,18 +229,13 @@ class Client:
             raise end
 
     async def _work(self, round_: _Round) -> None:
-        while True:
-            while len(round_.buffer) < self._batch and self._refill(round_):
-                await asyncio.sleep(0)
+        while round_.buffer:
             batch = [round_.buffer.popleft() for _ in range(min(self._batch, len(round_.buffer)))]
-            if not batch:
-                return
             await self._answer(round_, batch)
             await asyncio.sleep(0)  # local models never suspend; let others and Ctrl-C have a turn
 
-    def _refill(self, round_: _Round) -> bool:
-        """Sort the next requests: known, promised by another `ask`, cached, or to be asked."""
-        indices = list(islice(round_.todo, CHUNK))
+    def _sort(self, round_: _Round, indices: Iterable[int]) -> None:
+        """Sort requests: known, promised by another `ask`, cached, or to be asked."""
         fresh: list[Request] = []
         for index in indices:
             request = round_.requests[index]
@@ -263,14 +255,9 @@ class Client:
                 round_.places[key] = [index]
                 self._in_flight[key] = asyncio.get_running_loop().create_future()
                 fresh.append(request)
-        self._sort(round_, fresh)
-        return bool(indices)
-
-    def _sort(self, round_: _Round, requests: Sequence[Request]) -> None:
-        """Finish what is cached, and queue the rest."""
-        names = [self._name(r.prompt.sha256, r.replicate) for r in requests] if self._cache else []
+        names = [self._name(r.prompt.sha256, r.replicate) for r in fresh] if self._cache else [""] * len(fresh)
         hits = self._cache.get_many(names) if self._cache else {}
-        for request, name in zip_longest(requests, names):
+        for request, name in zip(fresh, names, strict=True):
             reply = hits.get(name)
             if reply is not None and self._keep(reply.text, request.prompt.format):
                 self.counts.cached += 1

@@ -20,10 +20,10 @@ several times in a row is not asked any further: it would go on like that.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import wait
 from typing import Any, ClassVar, Literal, NoReturn
 
 from auditor.core.errors import (
@@ -61,7 +61,7 @@ class Garbled(ServerFault):
 
 
 class _Malformed(BadResponse):
-    """A malformed answer of a program that gives the same one again."""
+    """A malformed answer of a program that would give the same one again."""
 
     transient = False
 
@@ -207,14 +207,7 @@ class RowProgram:
 
     A whole batch is written before the last answer is awaited; one line that is no answer ends it.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Names of the columns, in the order of the rows.
-    timeout_s : float
-        Seconds to wait for the next answer.
-    max_seconds : float, optional
-        Seconds from now on after which no answer is waited for.
+    ``timeout_s`` are seconds to wait for the next answer, ``max_seconds`` those of the run from now on.
     """
 
     def __init__(
@@ -248,12 +241,10 @@ class RowProgram:
 
     def _output(self, promise: Promise, began: float) -> str:
         while not promise.done():
-            ends = min(max(began, self._program.heard) + self._timeout_s, self._until)
-            with contextlib.suppress(TimeoutError):
-                promise.result(timeout=max(0.0, ends - time.monotonic()))
-                break
-            if time.monotonic() >= min(max(began, self._program.heard) + self._timeout_s, self._until):
+            left = min(max(began, self._program.heard) + self._timeout_s, self._until) - time.monotonic()
+            if left <= 0:
                 self._give_up()
+            wait([promise], timeout=left)
         entry = promise.result()
         if isinstance(entry, CallError) or "output" not in entry:
             why = str(entry) if isinstance(entry, CallError) else str(entry.get("error", "no output"))[:200]

@@ -64,8 +64,6 @@ class OpenAIChat(Model):
         Overrides the task's limits, and is taken as it is; 256 where neither says.
     temperature : float or "task" or "server"
         "task" (default) is the task's, or 0 without a task; "server" sends none.
-    seed : int or None
-        Sent if given. Servers promise best effort only, so the model never counts as deterministic.
     reasoning_effort : str or None
         Sent if given.
     extra_body : path, mapping or None
@@ -81,8 +79,6 @@ class OpenAIChat(Model):
         True: ask for log-probabilities, and give the scores of the task's labels where they can be told
         (`auditor.models.logprobs`); a server without them refuses the request. None: ask where the task has labels to
         score, fewer alternatives or none from the first refusal on.
-    api_version : str or None
-        Azure's; None means ``OPENAI_API_VERSION``.
 
     Attributes
     ----------
@@ -107,12 +103,10 @@ class OpenAIChat(Model):
         task: Any = None,
         max_tokens: int | None = None,
         temperature: float | Literal["task", "server"] = "task",
-        seed: int | None = None,
         timeout_s: float = 60.0,
         price: Price | None = None,
         api_key: str | None = None,
         logprobs: bool | None = None,
-        api_version: str | None = None,
         reasoning_effort: str | None = None,
         extra_body: str | Path | Mapping[str, object] | None = None,
         headers: Sequence[str] = (),
@@ -126,7 +120,7 @@ class OpenAIChat(Model):
         self.proxy = transport.proxy_of(url)
         self._advice = protocol.unreachable(url, named=bool(base_url))
         at_provider = self._host == urlsplit(protocol.PROVIDER).hostname
-        self._azure = protocol.azure_version(url, self._host, api_version)
+        self._azure = protocol.azure_version(url, self._host)
         self._key_name = protocol.key_name(self._host, self._azure, api_key)
         key, needed = api_key or os.environ.get(self._key_name, ""), at_provider or self._azure is not None
         self._key = protocol.checked_key(key, self.name, needed=needed, variable=self._key_name)
@@ -137,7 +131,7 @@ class OpenAIChat(Model):
             temperature = getattr(task, "temperature", 0.0)
         self._limit_name = "max_tokens"
         self.changed: dict[str, str] = {}
-        self._params: dict[str, Any] = {} if seed is None else {"seed": seed}
+        self._params: dict[str, Any] = {}
         # Those that think refuse any temperature, and know the limit only under its newer name.
         thinks = at_provider and _REASONING.match(name) is not None
         if thinks:

@@ -59,13 +59,7 @@ def address(base_url: str | None, api_key: str | None) -> str:
 
 
 def revealed(url: str) -> str:
-    """``url`` as it is asked; of one that was written down without its secrets the whole is in the environment.
-
-    Raises
-    ------
-    ConfigError
-        It is not.
-    """
+    """``url`` as it is asked: one that was written down without its secrets is found in the environment."""
     url = url.strip().rstrip("/")
     if secrets.MARK in url:
         for whole in map(_variable, ADDRESSES):
@@ -79,11 +73,11 @@ def revealed(url: str) -> str:
     return url
 
 
-def azure_version(url: str, host: str, api_version: str | None) -> str | None:
+def azure_version(url: str, host: str) -> str | None:
     """Azure's API version where the server is one of Azure's; None elsewhere."""
     if url.endswith("/v1") or not (url == _variable("AZURE_OPENAI_ENDPOINT") or host.endswith(AZURE_HOSTS)):
         return None
-    version = api_version or os.environ.get("OPENAI_API_VERSION") or os.environ.get("AZURE_OPENAI_API_VERSION")
+    version = os.environ.get("OPENAI_API_VERSION") or os.environ.get("AZURE_OPENAI_API_VERSION")
     if not version:
         raise ConfigError(
             f"{host} is Azure, which needs a version of its API.",

@@ -52,23 +52,9 @@ class PairJudge:
     Each pair is asked in both orders. A preference counts only where both answers name the same text; an
     answer that moves with the order is a tie, and is counted. Equal texts are not asked.
 
-    Parameters
-    ----------
-    task : Task
-        How it is asked and read: labels ``first``, ``second`` and ``equal``; its control texts are the pairs
-        with known answers, the better text first, and the same with the order swapped.
-    client : Client
-        Around ``model``; its ``on_response`` is `take`.
-    note, keep : callables, optional
-        Write down (id, prompt) of what is asked, before it is asked, and what was answered.
-
-    Attributes
-    ----------
-    counts : Counter of str
-        Questions by what became of them (``asked``, ``cached``, ``failed``) and tokens, each question once. What an
-        earlier part of the run was told counts as it did there.
-    cost_usd : float
-        Of these, as far as it is known.
+    The control texts of ``task`` are pairs with known answers, the better text first. ``client`` is around ``model``,
+    and its ``on_response`` is `take`. ``note`` writes down (id, prompt) before it is asked, ``keep`` the answer.
+    ``counts`` and ``cost_usd`` count each question once, also where an earlier part of the run asked it.
     """
 
     def __init__(

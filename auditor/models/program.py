@@ -51,11 +51,10 @@ Promise = Future[Entry | CallError]
 
 
 class Keeper:
-    """Ends a program, and what it started, when this process is gone, however it ended.
+    """Ends a program, and what it started, when this process is gone, also after ``kill -9``.
 
-    A small process beside the program waits for the end of a pipe that this process holds: the system closes it also
-    after ``kill -9``. It is there on systems with process groups; elsewhere (Windows) a program that ignores the end
-    of its input outlives an audit that was killed. The program leads a group of its own (``start_new_session``).
+    A small process waits for the end of a pipe that this process holds. Without process groups (Windows) a program
+    that ignores the end of its input outlives an audit that was killed.
     """
 
     def __init__(self, pid: int) -> None:
@@ -90,22 +89,8 @@ def end_group(pid: int, number: int | None = None) -> None:
 class Program:
     """One run of a program; any number of requests are under way at once.
 
-    Parameters
-    ----------
-    strict : bool
-        Whether one line that is no answer fails everything that is open.
-
-    Attributes
-    ----------
-    ended : str
-        How it ended; empty while it runs.
-    heard : float
-        When it last wrote an answer, on the monotonic clock; 0 before the first.
-
-    Raises
-    ------
-    ConfigError
-        It could not be started.
+    ``strict``: one line that is no answer fails everything that is open. ``ended`` says how it ended, and is empty
+    while it runs. ``heard`` is when it last wrote an answer, on the monotonic clock.
     """
 
     def __init__(self, name: str, argv: Sequence[str], *, strict: bool = False) -> None:

@@ -95,11 +95,7 @@ class Recorded(Model):
         What was asked when the answers were recorded. By default "text" if lines hold ``input`` and
         none holds ``messages``, else "chat".
 
-    Raises
-    ------
-    DataFileError
-        The file is missing, empty, not UTF-8, or a line is malformed or contradicts an earlier one; names
-        the line.
+    Raises `DataFileError`, with the line, for a malformed line or one that contradicts an earlier one.
     """
 
     costs: ClassVar[Costs] = "nothing"

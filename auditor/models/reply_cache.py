@@ -56,20 +56,10 @@ class CacheStats:
 class Cache:
     """Replies by key.
 
-    Parameters
-    ----------
-    path : path or None
-        The SQLite file; None means `default_path`.
-    commit_every, commit_s : int, float
-        Commit after this many answers, or seconds after the first that waits, whichever is first.
-    warn : callable or None
-        Gets one sentence when the cache had to be switched off.
+    ``path`` is the SQLite file; None means `default_path`. What waits is committed after ``commit_every`` answers or
+    ``commit_s`` seconds. ``warn`` gets one sentence when the cache had to be switched off.
 
-    Raises
-    ------
-    ConfigError
-        A path that the user chose cannot be used. The default path is never an error: the run goes on
-        without a cache and ``warn`` is told.
+    Raises `ConfigError` where a path that the user chose cannot be used. Without the default path the run goes on.
     """
 
     def __init__(

@@ -66,27 +66,9 @@ class TableModel:
 def load_table_model(
     spec: str, columns: Sequence[str], *, trust_pickle: bool = False, max_seconds: float | None = None
 ) -> TableModel:
-    """Open a model of rows.
+    """Open a model of rows that reads ``columns``, in this order.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        The input columns in the order of the schema; the model must read as many.
-    trust_pickle : bool
-        Whether files that run code when they are opened (joblib, pickle) may be opened.
-    max_seconds : float, optional
-        Of the run: a program is not waited for beyond them.
-
-    Raises
-    ------
-    UnknownPlugin
-        Another kind of spec.
-    ConfigError
-        The model cannot be opened, or reads another number of columns.
-    DataFileError
-        The file cannot be read.
-    MissingDependency
-        A package is not installed.
+    ``trust_pickle`` opens files that run code when they are opened. A program is not waited for beyond ``max_seconds``.
     """
     kind, _, rest = spec.partition(":")
     if kind not in KINDS or not rest:

@@ -78,14 +78,9 @@ class TooLong(BadResponse):
 
 
 def client(like: type[object] | None = None, **options: object) -> Any:
-    """A client that reads at most `LARGEST` bytes and follows redirects within one origin only.
+    """Make a client that reads at most `LARGEST` bytes and follows redirects within one origin only.
 
-    Parameters
-    ----------
-    like : type or None
-        A client class of the SDK that gets it: SDKs come with different packages of one interface. None: ``httpx``.
-    **options
-        Those of its ``AsyncClient``.
+    ``like`` is a client class of the SDK that gets it: SDKs come with different packages of one interface.
     """
     roots = (c.__module__.partition(".")[0] for c in (() if like is None else like.__mro__))
     package = importlib.import_module(next((r for r in roots if r.startswith("httpx")), "httpx"))
@@ -166,8 +161,7 @@ def of_status(status: int, code: str = "") -> type[CallError]:
 def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
     """Our kind of error for what an SDK raised, and how long its server asks to wait.
 
-    By a code that it carries; else by the name of its class or of a base of it; else by the HTTP status that it or its
-    cause carries; else it counts as a fault of the server that may pass.
+    By its code, else the name of its class or a base, else its HTTP status; else it is a passing fault of the server.
 
     Examples
     --------

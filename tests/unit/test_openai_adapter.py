@@ -326,7 +326,7 @@ def test_identity_covers_server_name_and_parameters() -> None:
         OpenAIChat("m", base_url="http://127.0.0.1:9/v2").fingerprint,
         OpenAIChat("m", base_url=URL, temperature=1.0).fingerprint,
         OpenAIChat("m", base_url=URL, max_tokens=9).fingerprint,
-        OpenAIChat("m", base_url=URL, seed=1).fingerprint,
+        OpenAIChat("m", base_url=URL, extra_body={"seed": 1}).fingerprint,
         OpenAIChat("m", base_url=URL, task=task_of(label=9)).fingerprint,
     }
     assert len(others | {base}) == 8
@@ -437,10 +437,10 @@ def test_a_lone_surrogate_is_a_bad_request() -> None:
 
 
 def test_make_openai() -> None:
-    model = models.make("openai:org/tiny:7b", base_url=URL, task=task_of(label=8), seed=3)
+    model = models.make("openai:org/tiny:7b", base_url=URL, task=task_of(label=8), extra_body={"seed": 3})
     assert isinstance(model, OpenAIChat)
     assert (model.name, model.model) == ("openai:org/tiny:7b", "org/tiny:7b")
-    assert model._params == {"temperature": 0.5, "seed": 3}
+    assert (model._params, model._extra) == ({"temperature": 0.5}, {"seed": 3})
     assert model.max_tokens("label") == 8
 
 
@@ -557,7 +557,8 @@ def test_azure_needs_a_version_and_its_key(azure: pytest.MonkeyPatch) -> None:
     azure.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123")
     model = OpenAIChat("gpt-4o-mini", base_url=endpoint)
     assert model.price is None
-    assert model.fingerprint != OpenAIChat("gpt-4o-mini", base_url=endpoint, api_version="2").fingerprint
+    azure.setenv("OPENAI_API_VERSION", "2025-01-01")
+    assert model.fingerprint != OpenAIChat("gpt-4o-mini", base_url=endpoint).fingerprint
 
 
 class Loopback:
