@@ -12,10 +12,11 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from auditor.core.errors import (
     BadRequest,
@@ -35,10 +36,14 @@ from auditor.models.openai import OpenAIChat
 from auditor.models.openai_protocol import read_completion
 from auditor.models.transport import DETAIL, error_code, of_status, said
 
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types import Batch
+
 MOST_REQUESTS = 50_000  # in one batch, as the provider limits it
 MOST_BYTES = 190 * 2**20  # of one file; the provider takes 200 MB
 DISCOUNT = 0.5  # of the list price
-ENDPOINT = "/v1/chat/completions"
+ENDPOINT: Final = "/v1/chat/completions"
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 MARK = "audit_mark"  # the field of a batch's metadata that holds our digest of its contents
 UPLOAD_S = 600.0  # for one file, either way
@@ -60,22 +65,9 @@ class _Batch:
 class Batched(Model):
     """A chat model of an OpenAI-compatible server, asked through batches.
 
-    Parameters
-    ----------
-    model : OpenAIChat
-        Knows server, key, model and parameters.
-    journal : Path
-        Where the submissions of this model are written down; a file of the run folder.
-    poll_s, longest_poll_s : float
-        Seconds between the first two polls, and at most; the wait grows by half each time.
-    left_s : callable
-        Seconds that the run has left, or None without a limit: at its end a batch is looked at once more and left to
-        a later run.
-
-    Raises
-    ------
-    DataFileError
-        The journal is not one of ours.
+    The submissions of ``model`` are written down in ``journal``, a file of the run folder. The wait between two polls
+    grows by half each time, from ``poll_s`` to ``longest_poll_s`` seconds. ``left_s`` gives the seconds left to the
+    run, or None without a limit; at its end a batch is looked at once more and left to a later run.
 
     Examples
     --------
@@ -175,49 +167,43 @@ class Batched(Model):
 
     # -- the server ----------------------------------------------------------
 
-    async def _call(self, work: Callable[[Any], Awaitable[object]]) -> Any:
-        """One call of the SDK; its errors become ours."""
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[AsyncOpenAI]:
+        """The SDK; its errors become ours."""
         from openai import OpenAIError
 
         try:
-            return await work(self._chat._connect())
+            yield self._chat._connect()
         except OpenAIError as error:
             raise self._chat._translate(error) from None
 
     async def _find(self, mark: str) -> str | None:
         """The batch that bears ``mark``, from a process that died before it wrote down the id."""
-
-        async def look(client: Any) -> str | None:
+        async with self._client() as client:
             async for batch in client.batches.list(limit=100):
                 if (batch.metadata or {}).get(MARK) == mark:
-                    return str(batch.id)
-            return None
-
-        batch_id: str | None = await self._call(look)
-        return batch_id
+                    return batch.id
+        return None
 
     async def _submit(self, wanted: _Batch, bodies: Mapping[str, Mapping[str, object]]) -> str:
         # It was never sent, and this run may no longer ask all of it: what it asks goes into a new batch.
         wanted.ids = tuple(i for i in wanted.ids if i in bodies)
         lines = [_line(i, bodies[i]) for i in wanted.ids]
-        name = f"audit-{wanted.mark}.jsonl"
-
-        async def send(client: Any) -> str:
-            file = await client.files.create(file=(name, b"".join(lines)), purpose="batch", timeout=UPLOAD_S)
+        content = (f"audit-{wanted.mark}.jsonl", b"".join(lines))
+        async with self._client() as client:
+            file = await client.files.create(file=content, purpose="batch", timeout=UPLOAD_S)
             made = await client.batches.create(
                 input_file_id=file.id, endpoint=ENDPOINT, completion_window="24h", metadata={MARK: wanted.mark}
             )
-            return str(made.id)
+            return made.id
 
-        made: str = await self._call(send)
-        return made
-
-    async def _wait(self, batch_id: str) -> Any:
+    async def _wait(self, batch_id: str) -> Batch:
         """Poll until the batch has ended, or the run's time is over."""
         pause, faults = self._poll_s, 0
         while True:
             try:
-                batch = await self._call(lambda client: client.batches.retrieve(batch_id))
+                async with self._client() as client:
+                    batch = await client.batches.retrieve(batch_id)
                 faults = 0
             except CallError as error:
                 faults += 1
@@ -233,7 +219,7 @@ class Batched(Model):
             pause = min(self._longest_s, pause * 1.5)
 
     async def _read_back(
-        self, wanted: _Batch, batch: Any, bodies: Mapping[str, Mapping[str, object]]
+        self, wanted: _Batch, batch: Batch, bodies: Mapping[str, Mapping[str, object]]
     ) -> dict[str, Reply | CallError]:
         if batch.status == "failed":
             return dict.fromkeys(wanted.ids, _refused(batch))
@@ -241,11 +227,9 @@ class Batched(Model):
         for file_id in (batch.error_file_id, batch.output_file_id):
             if not file_id:
                 continue
-
-            async def fetch(client: Any, file_id: str = file_id) -> bytes:
-                return bytes((await client.files.content(file_id, timeout=UPLOAD_S)).content)
-
-            for line in (await self._call(fetch)).splitlines():
+            async with self._client() as client:
+                content = (await client.files.content(file_id, timeout=UPLOAD_S)).content
+            for line in content.splitlines():
                 key, outcome, body = _outcome(line)
                 if isinstance(outcome, BadRequest) and key in bodies and self._chat.changed_by(body, bodies[key]):
                     outcome = ParameterChanged(str(outcome))
@@ -307,11 +291,10 @@ def _outcome(line: bytes) -> tuple[str, Reply | CallError, object]:
     return key, made(f"in the batch: HTTP {status}: {said(body)[:DETAIL]}"), body
 
 
-def _refused(batch: Any) -> CallError:
+def _refused(batch: Batch) -> CallError:
     """Why the server refused a whole batch."""
-    data = getattr(batch.errors, "data", None) or []
-    first = data[0] if data else None
-    code, text = getattr(first, "code", None) or "", getattr(first, "message", None) or "no reason given"
+    first = next(iter((batch.errors and batch.errors.data) or ()), None)
+    code, text = (first and first.code) or "", (first and first.message) or "no reason given"
     if "limit" in code:  # tokens or requests that may be enqueued at once
         return RateLimited(f"the batch was refused: {text[:DETAIL]}", retry_after_s=60.0)
     return BadRequest(f"the batch was refused: {text[:DETAIL]}")

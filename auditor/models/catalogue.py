@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 
 import msgspec
@@ -65,20 +65,33 @@ def kinds() -> list[Listed]:
     >>> [k.installed for k in kinds() if k.spec == "reviews"]
     [True]
     """
-    return [_row(kind) for kind in KINDS] + _plugins()
+    from auditor.core.registry import MODELS
+
+    plugins = [
+        Listed(
+            spec=name,
+            what="plugin of an installed package",
+            installed=True,
+            example=f"audit --task sentiment --model {name}",
+        )
+        for name in MODELS.names()
+        if not MODELS.is_own(name)
+    ]
+    return [*map(_listed, KINDS), *plugins]
 
 
-def _row(kind: Kind) -> Listed:
-    missing = [package for package in kind.packages if not installed(package)]
+def _listed(kind: Kind) -> Listed:
+    missing = tuple(package for package in kind.packages if not installed(package))
+    packages = f'"llm-bias-auditor[{kind.extra}]"' if kind.extra else " ".join(missing)
     providers = LANGCHAIN if kind.spec.startswith("langchain:") else {}
     return Listed(
         spec=kind.spec,
         what=kind.what,
         installed=not missing,
-        missing=tuple(missing),
+        missing=missing,
         extra=kind.extra,
-        install=_line(missing, kind.extra),
-        environment={name: _set(name) for name in kind.environment},
+        install=f"pip install {packages}" if missing else None,
+        environment=_are_set(kind.environment),
         network=kind.network,
         example=kind.example,
         providers={name: _provider(*needs) for name, needs in sorted(providers.items())},
@@ -87,27 +100,8 @@ def _row(kind: Kind) -> Listed:
 
 def _provider(package: str, key: str | None) -> Needs:
     here = installed(package)
-    return Needs(
-        installed=here,
-        install=None if here else f"pip install {package.replace('_', '-')}",
-        environment={} if key is None else {key: _set(key)},
-    )
-
-
-def _plugins() -> list[Listed]:
-    """Models that other packages bring."""
-    from auditor.core.registry import MODELS
-
-    names = [name for name in MODELS.names() if not MODELS.is_own(name)]
-    return [
-        Listed(
-            spec=name,
-            what="plugin of an installed package",
-            installed=True,
-            example=f"audit --task sentiment --model {name}",
-        )
-        for name in names
-    ]
+    install = None if here else f"pip install {package.replace('_', '-')}"
+    return Needs(installed=here, install=install, environment=_are_set((key,) if key else ()))
 
 
 def installed(package: str) -> bool:
@@ -118,11 +112,5 @@ def installed(package: str) -> bool:
         return False
 
 
-def _line(missing: list[str], extra: str | None) -> str | None:
-    if not missing:
-        return None
-    return f'pip install "llm-bias-auditor[{extra}]"' if extra else f"pip install {' '.join(missing)}"
-
-
-def _set(name: str) -> bool:
-    return bool(os.environ.get(name, "").strip())
+def _are_set(names: Iterable[str]) -> dict[str, bool]:
+    return {name: bool(os.environ.get(name, "").strip()) for name in names}
