@@ -44,7 +44,7 @@ from sklearn.pipeline import Pipeline
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from auditor.models.sentiment import WEIGHTS_FORMAT, WORD, Reviews, normalise
+from auditor.models.sentiment import WORD, Reviews, normalise
 
 SEED = 7
 OTHER_SEEDS = range(100, 115)
@@ -121,7 +121,7 @@ def export(model: Pipeline, documents: Sequence[str], path: Path) -> None:
     # idf = ln((1 + N) / (1 + d)) + 1, solved for the count, which is exact where the logarithm is not.
     counts = np.rint((1 + len(documents)) / np.exp(vectorizer.idf_ - 1) - 1).astype(int)
     header = {
-        "format": WEIGHTS_FORMAT,
+        "format": "auditor-reviews-1",
         "documents": len(documents),
         "intercept": round(float(regression.intercept_[0]), 10),
         "sublinear_tf": bool(vectorizer.sublinear_tf),

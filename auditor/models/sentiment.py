@@ -20,7 +20,6 @@ import gzip
 import hashlib
 import importlib
 import itertools
-import json
 import math
 import re
 import zlib
@@ -30,14 +29,15 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, MissingDependency
 from auditor.core.protocols import LocalClassifier, Reply
 from auditor.core.types import digest
 
-WEIGHTS_FORMAT = "auditor-reviews-1"
 WORD = r"[^\W_]+(?:'[^\W_]+)*"  # a run of letters and digits, with apostrophes inside (doesn't)
 _words = re.compile(WORD).findall
 
@@ -203,6 +203,13 @@ def terms(text: str) -> list[str]:
     return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]
 
 
+class _Header(msgspec.Struct):
+    format: Literal["auditor-reviews-1"]
+    documents: int
+    intercept: float
+    sublinear_tf: bool
+
+
 class Reviews(LocalClassifier):
     """The embedded review classifier: "positive" from a probability of 0.5 on, else "negative".
 
@@ -210,11 +217,6 @@ class Reviews(LocalClassifier):
     ----------
     weights : path, optional
         A weights file written by ``tools/train_reviews.py``; the embedded one by default.
-
-    Raises
-    ------
-    DataFileError
-        The weights file is missing or malformed; names the line.
 
     Examples
     --------
@@ -226,31 +228,18 @@ class Reviews(LocalClassifier):
 
     def __init__(self, *, weights: str | Path | None = None) -> None:
         path = reading.shipped("embedded", "reviews", "weights.tsv.gz") if weights is None else Path(weights)
+        self._table: dict[str, tuple[float, float]] = {}  # term to (inverse document frequency, coefficient)
         try:
             lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise DataFileError(
-                f"{path}: the weights could not be read ({error}). Write them with tools/train_reviews.py"
-            ) from error
-        self.fingerprint = "reviews:" + hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()[:32]
-        try:
-            header = json.loads(lines[0])
-            if header["format"] != WEIGHTS_FORMAT:
-                raise ValueError(f"format is {header['format']!r}, expected {WEIGHTS_FORMAT!r}")
-            self._intercept = float(header["intercept"] + 0)
-            self._sublinear = bool(header["sublinear_tf"] + 0)
-            documents = int(header["documents"] + 0)
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise DataFileError(f"{path}, line 1: not the header of a weights file ({error!r})") from error
-        self._table: dict[str, tuple[float, float]] = {}  # term to (inverse document frequency, coefficient)
-        for number, line in enumerate(lines[1:], start=2):
-            try:
+            header = msgspec.json.decode("".join(lines[:1]), type=_Header)
+            for line in lines[1:]:
                 term, count, coefficient = line.split("\t")
-                self._table[term] = (math.log((1 + documents) / (1 + int(count))) + 1, float(coefficient))
-            except ValueError as error:
-                raise DataFileError(
-                    f"{path}, line {number}: expected term, count and coefficient, tab-separated ({error})"
-                ) from error
+                idf = math.log((1 + header.documents) / (1 + int(count))) + 1
+                self._table[term] = (idf, float(coefficient))
+        except (OSError, EOFError, zlib.error, ValueError) as error:
+            raise DataFileError(f"{path}: not the weights that tools/train_reviews.py writes ({error})") from error
+        self._intercept, self._sublinear = header.intercept, header.sublinear_tf
+        self.fingerprint = "reviews:" + hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()[:32]
 
     def probability(self, text: str) -> float:
         """The probability that ``text`` is positive; the intercept's where it has no known term."""

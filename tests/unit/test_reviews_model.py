@@ -116,28 +116,25 @@ def test_generate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    "lines",
     [
-        ("", "line 1: not the header"),
-        ('{"format": "other"}', "line 1: not the header"),
-        ('{"format": "auditor-reviews-1", "documents": 3, "intercept": "x", "sublinear_tf": true}', "line 1"),
-        (
-            '{"format": "auditor-reviews-1", "documents": 3, "intercept": 0, "sublinear_tf": true}\ngood\t1',
-            "line 2: expected term, count and coefficient",
-        ),
+        "",
+        '{"format": "other"}',
+        '{"format": "auditor-reviews-1", "documents": 3, "intercept": "x", "sublinear_tf": true}',
+        '{"format": "auditor-reviews-1", "documents": 3, "intercept": 0, "sublinear_tf": true}\ngood\t1',
     ],
 )
-def test_bad_weights_name_the_line(tmp_path: Path, lines: str, message: str) -> None:
+def test_bad_weights_are_refused(tmp_path: Path, lines: str) -> None:
     path = tmp_path / "w.tsv.gz"
     path.write_bytes(gzip.compress(lines.encode()))
-    with pytest.raises(DataFileError, match=message):
+    with pytest.raises(DataFileError, match="not the weights"):
         Reviews(weights=path)
 
 
 def test_unreadable_weights(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match="could not be read"):
+    with pytest.raises(DataFileError, match="not the weights"):
         Reviews(weights=tmp_path / "missing.gz")
     path = tmp_path / "w.tsv.gz"
     path.write_bytes(WEIGHTS.read_bytes()[:1000])
-    with pytest.raises(DataFileError, match="could not be read"):
+    with pytest.raises(DataFileError, match="not the weights"):
         Reviews(weights=path)
