@@ -296,7 +296,7 @@ def test_a_journal_of_another_model_is_not_used_and_a_foreign_file_is_refused(
     provider: Provider, tmp_path: Path
 ) -> None:
     ask(make(provider, tmp_path), requests(["a"]))
-    (reply,) = ask(make(provider, tmp_path, seed=3), requests(["a"]))  # another seed: other answers
+    (reply,) = ask(make(provider, tmp_path, extra_body={"seed": 3}), requests(["a"]))  # another seed: other answers
     assert reply.text == "a!"
     assert provider.asked == {"a": 2}
     (tmp_path / "batches.jsonl").write_text('{"nothing": 1}\n')
