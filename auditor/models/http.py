@@ -163,36 +163,36 @@ class HttpTemplate(Model):
 
     def _refused(self, status: int, value: object, headers: Mapping[str, str]) -> CallError:
         kind = transport.of_status(status, transport.error_code(value))
-        message = http_file.found(self._template.error, value)
+        message = http_file.first_match(self._template.error, value)
         text = message if isinstance(message, str) else transport.said(value)
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""
         return kind(self._clean(f"HTTP {status}: {text}") + hint, retry_after_s=transport.wait_s(kind, headers))
 
     def _read(self, value: object) -> Reply | CallError:
         template = self._template
-        if message := http_file.found(template.error, value):
+        if message := http_file.first_match(template.error, value):
             return BadResponse(self._clean(f"the server reports an error: {message}"))
         scores: Mapping[str, float] | None = None
-        if (chances := http_file.found(template.scores, value)) is not None:
+        if (chances := http_file.first_match(template.scores, value)) is not None:
             if not isinstance(chances, Mapping):
                 return BadResponse(f"{self.name}: what stands at scores is no mapping of labels to numbers")
             try:
                 scores = read_scores(chances, self.name)
             except BadResponse as error:
                 return error
-        text = http_file.found(template.answer, value)
+        text = http_file.first_match(template.answer, value)
         if text is None and template.answer is None and scores:
             text = best_label(scores)
         if (text := _text(text)) is None:
             way = template.answer or template.scores
             assert way is not None
             return BadResponse(f"{self.name}: the answer has {http_file.lost(way, value)}")
-        reported = http_file.found(template.model, value)
+        reported = http_file.first_match(template.model, value)
         return Reply(
             text,
             scores=scores,
             usage=usage(
-                *(http_file.found(way, value) for way in (template.usage.tokens_in, template.usage.tokens_out))
+                *(http_file.first_match(way, value) for way in (template.usage.tokens_in, template.usage.tokens_out))
             ),
             model_reported=reported if isinstance(reported, str) else None,
         )

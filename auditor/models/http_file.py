@@ -179,9 +179,9 @@ def _model(raw: dict[Any, Any]) -> Template:
             raise _Wrong(where, f"unknown field {where[-1]!r}.{_near(str(where[-1]), known)}") from None
         if kind == "missing":
             raise _Wrong(where[:-1], f"the field {name} is missing") from None
-        told = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        problem = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
         got = "" if kind == "value_error" else f"; got {str(first['input'])[:40]!r}"
-        raise _Wrong(where, f"{name}: {told}{got}") from None
+        raise _Wrong(where, f"{name}: {problem}{got}") from None
 
 
 def _near(name: str, known: Collection[str], show: str = "{}") -> str:
@@ -240,8 +240,8 @@ def _check_texts(template: Template) -> None:
     if not texts - {"system"}:
         raise _Wrong("request", "request must hold {{messages}}, {{prompt}} or {{input}}")
     if "input" in texts and len(texts) > 1:
-        told = "does not go with {{prompt}}, {{messages}} or {{system}}"
-        raise _Wrong("request", f"{{{{input}}}} is the bare text, for a service with a prompt of its own; it {told}")
+        hint = "for a service with a prompt of its own; it does not go with {{prompt}}, {{messages}} or {{system}}"
+        raise _Wrong("request", f"{{{{input}}}} is the bare text, {hint}")
     if template.answer is not None and not template.answer.singular_query():
         raise _Wrong("answer", "answer must name one place, without [*]")
 
@@ -287,7 +287,7 @@ def place(value: object, values: Mapping[str, object]) -> Any:
     return value
 
 
-def found(path: jsonpath.JSONPath | None, value: object) -> object:
+def first_match(path: jsonpath.JSONPath | None, value: object) -> object:
     """What the path finds first; None where it finds nothing, or where there is no path."""
     match = None if path is None else path.match(value)  # type: ignore[arg-type]
     return None if match is None else match.obj
@@ -307,5 +307,5 @@ def lost(path: jsonpath.JSONPath, value: object) -> str:
         if part.match(value) is None:  # type: ignore[arg-type]
             names = f"; there: {', '.join(list(map(str, here))[:8])}" if isinstance(here, Mapping) else ""
             return f"nothing at {part}{names}"
-        here = found(part, value)
+        here = first_match(part, value)
     return f"no text at {path}"

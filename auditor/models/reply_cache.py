@@ -209,15 +209,15 @@ class Cache:
         """Go on without the cache; a damaged file is moved aside, so that the next run begins a new one."""
         self._disconnect()
         self._waiting.clear()
-        told = f"the response cache {self.path} is off for this run: {cause}"
+        message = f"the response cache {self.path} is off for this run: {cause}"
         if _is_corrupt(cause):
             aside = self.path.with_name(f"{self.path.name}.broken-{time.time_ns()}")
             with suppress(OSError):
                 self.path.rename(aside)
                 for side in self._side_files():
                     side.unlink(missing_ok=True)
-                told = f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}"
-        self._say(told)
+                message = f"the response cache {self.path} is damaged ({cause}); it was moved to {aside.name}"
+        self._say(message)
 
     def _disconnect(self) -> None:
         if self._connection is not None:

@@ -31,7 +31,7 @@ from auditor.core.errors import (
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request, Usage
 from auditor.models.http import HttpTemplate
-from auditor.models.http_file import found, place, read
+from auditor.models.http_file import first_match, place, read
 
 SECRET = "k-0123456789-secret"
 CHAT = """\
@@ -340,7 +340,7 @@ VALUE = {"a": [{"b": 1}, {"b": 2}], "n": None, "c d": "x", "e": []}
     ],
 )  # fmt: skip
 def test_paths(path: str, there: object) -> None:
-    assert found(jsonpath.compile(path), VALUE) == there
+    assert first_match(jsonpath.compile(path), VALUE) == there
 
 
 # -- identity and secrets -------------------------------------------------------------------------------
