@@ -15,7 +15,7 @@ LINES = {  # of Python, and what they shall become
     "report": 8060,  # 4,600
     "measure": 7900,  # 5,200
     "run": 7750,  # 4,600
-    "models": 7700,  # 4,400
+    "models": 6950,  # 4,400
     "tables": 6200,  # 4,400
     "perturb": 6500,  # 5,000
     "core": 5400,  # 3,400
@@ -27,7 +27,7 @@ LINES = {  # of Python, and what they shall become
     "text": 1700,  # 1,400
     "testing": 950,  # 600
 }
-MOST = 69_500  # in all; the target is 44,000
+MOST = 68_750  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
