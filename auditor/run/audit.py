@@ -20,13 +20,13 @@ from auditor.run.again import confirm
 from auditor.run.loop import Loop
 from auditor.run.preparation import Parts, tell_proxies
 from auditor.run.state import Answered, silent
-from auditor.store.evidence import RunStore
+from auditor.store.folder import RunFolder
 
 R = TypeVar("R")
 
 
 async def run_audit(
-    parts: Parts, folder: RunStore, *, observe: Observer = silent, answered: Answered | None = None
+    parts: Parts, folder: RunFolder, *, observe: Observer = silent, answered: Answered | None = None
 ) -> dict[str, object]:
     """Run an audit to its record.
 
@@ -34,7 +34,7 @@ async def run_audit(
     ----------
     parts : Parts
         What `prepare` built.
-    folder : RunStore
+    folder : RunFolder
         Where everything is journaled; ``plan.json`` is there already.
     observe : Observer
         Gets progress events.
@@ -54,7 +54,7 @@ async def run_audit(
     tell_proxies([*parts.models, parts.judge], observe)
     if parts.plan.batch:
         parts = in_batches(parts, folder)
-    if folder.path is not None:  # a run in memory keeps no book
+    if not folder.temporary:
         parts.budget.keep(folder.path / BOOK)
     try:
         return await to_record(Loop(parts, folder, observe=observe, answered=answered))
@@ -98,7 +98,7 @@ async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
     return record
 
 
-def in_batches(parts: Parts, folder: RunStore) -> Parts:
+def in_batches(parts: Parts, folder: RunFolder) -> Parts:
     """``parts`` with its models behind the Batch API; what was submitted is written down in the run folder.
 
     Raises
@@ -109,14 +109,13 @@ def in_batches(parts: Parts, folder: RunStore) -> Parts:
     from auditor.models.batch import Batched
     from auditor.models.openai import OpenAIChat
 
-    path = folder.path
-    if path is None:
+    if folder.temporary:
         raise ConfigError("--batch needs a run folder, since a batch outlives the process: give out=FOLDER.")
     models: list[Model] = []
     for number, model in enumerate(parts.models, start=1):
         if not isinstance(model, OpenAIChat):
             raise ConfigError(f"--batch: {model.name} has no Batch API; only openai: models have.")
-        journal = path / f"batches-{number}.jsonl"
+        journal = folder.path / f"batches-{number}.jsonl"
         models.append(Batched(model, journal=journal, left_s=parts.budget.remaining_s))
     return dataclasses.replace(parts, models=models)
 

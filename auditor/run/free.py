@@ -88,15 +88,14 @@ def pair_judge(loop: State, model: Model) -> PairJudge:
 
     task = load("judge")
     judge = PairJudge(model, task, note=folder.add_prompt, keep=folder.add_response)
-    answers = folder.answers(model.name)
     cache = parts.cache or Cache() if parts.plan.cache and model.cacheable else None
     judge.client = Client(
         model,
         cache=cache,
         budget=parts.budget,
         concurrency=parts.plan.concurrency,
-        answered=answers,
-        remember=answers is None,
+        answered=folder.answers(model.name),
+        remember=False,
         on_response=judge.take,
         keep=lambda text, format: task.read(text, model.style, format).status == "ok",
     )

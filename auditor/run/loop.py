@@ -25,7 +25,7 @@ from auditor.run.preparation import Parts
 from auditor.run.rounds import Source
 from auditor.run.state import Answered, Answers, State, Tally, silent, together
 from auditor.run.until import Until
-from auditor.store.evidence import RunStore
+from auditor.store.folder import RunFolder
 
 KEPT_PAIRS = 10_000  # pairs of answers whose comparison is remembered
 Replicates = tuple[tuple[str, Any], ...]  # status and value of each
@@ -37,7 +37,7 @@ class Loop(State):
     def __init__(
         self,
         parts: Parts,
-        folder: RunStore | None = None,
+        folder: RunFolder | None = None,
         *,
         observe: Observer = silent,
         answered: Answered | None = None,

@@ -23,8 +23,8 @@ from auditor.measure.observations import Arm, Observations, Shape, place_of, sha
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
 from auditor.perturb.dictionaries import Dictionary
-from auditor.store.compact import short
 from auditor.store.folder import RunFolder
+from auditor.store.index import short
 from auditor.tasks.task import Task
 
 KEPT_SHAPES = 50_000  # combinations of edits whose shape is remembered

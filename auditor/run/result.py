@@ -145,11 +145,10 @@ async def run_plan(
 ) -> Result:
     """Run ``plan`` to its result, in a new folder or, with ``write`` off, in memory."""
     from auditor.store.disk import write_texts
-    from auditor.store.evidence import MemoryFolder
 
     parts = planned(plan, models=models, seeds=seeds, observe=observe).parts
     if not write:
-        memory = MemoryFolder()
+        memory = RunFolder.in_memory(plan_record(parts))
         record = await run_audit(parts, memory, observe=observe)
         return Result(record, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
     with RunFolder.create(Path(plan.out), plan_record(parts)) as folder:

@@ -23,7 +23,7 @@ from auditor.report import run_checks as sentences
 from auditor.run import free, freeze, run_controls
 from auditor.run.loop import Loop
 from auditor.run.state import Tally
-from auditor.store.evidence import RunStore
+from auditor.store.folder import IN_MEMORY, RunFolder
 from auditor.tasks import own_labels
 from auditor.tasks.oracles import label_text
 
@@ -98,7 +98,7 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
 
 
 def frame(
-    folder: RunStore,
+    folder: RunFolder | None,
     spec: Mapping[str, object],
     reason: str,
     packages: Sequence[str],
@@ -109,7 +109,7 @@ def frame(
 ) -> dict[str, Any]:
     """Return what every record begins with: its run, its plan, and where it comes from."""
     return {
-        "id": folder.id,
+        "id": IN_MEMORY if folder is None else folder.id,
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
         "status": "partial" if reason else "complete",
@@ -120,7 +120,7 @@ def frame(
             "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
             **surroundings(packages),
-            "plan_sha256": folder.plan_sha256,
+            "plan_sha256": None if folder is None else folder.plan_sha256,
             **facts,
         },
     }

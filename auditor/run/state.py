@@ -36,8 +36,8 @@ from auditor.models.attempts import unanswered
 from auditor.run.observed import Observed, question, score_of
 from auditor.run.preparation import Parts, formats_for, prompt_of
 from auditor.run.stages import StoredCases
-from auditor.store.compact import KeySet
-from auditor.store.evidence import RunStore
+from auditor.store.folder import RunFolder
+from auditor.store.index import Index, pair_number
 
 if TYPE_CHECKING:
     from auditor.models.attempts import Known
@@ -106,7 +106,7 @@ class Tally:
     unparsed: Counter[str] = field(default_factory=Counter)  # answers without a label, and how often each came
     cost_usd: float = 0.0
     reported: set[str] = field(default_factory=set)
-    seen: KeySet = field(default_factory=KeySet)
+    seen: Index = field(default_factory=Index)  # numbers of questions whose answers are counted
     # journaled and not counted yet; what was not asked is not among them
     known: set[tuple[str, int]] = field(default_factory=set)
     waiting: list[Response] = field(default_factory=list)  # to be journaled together
@@ -186,7 +186,7 @@ class State:
     def __init__(
         self,
         parts: Parts,
-        folder: RunStore | None = None,
+        folder: RunFolder | None = None,
         *,
         observe: Observer = silent,
         answered: Answered | None = None,
@@ -194,7 +194,7 @@ class State:
     ) -> None:
         self._give_up = give_up and bool(parts.task.labels)  # where most first answers cannot be read
         self.parts, self.plan, self.observe = parts, parts.plan, observe
-        self.folder = RunStore() if folder is None else folder
+        self.folder = RunFolder.in_memory() if folder is None else folder
         self.counts: Counter[str] = Counter()
         names = [model.name for model in parts.models]
         self.observed = Observed(names, score_of(parts.task), parts=self.plan.protocol == "hinter")
@@ -363,7 +363,8 @@ class State:
         ``further`` are prompts of controls, which were counted at the beginning.
         """
         if not further:
-            tally.planned += tally.seen.missing((r.prompt.sha256, r.replicate) for r in requests)
+            asked = {pair_number((r.prompt.sha256, r.replicate)) for r in requests}
+            tally.planned += sum(number not in tally.seen for number in asked)
         self._progress(tally)
         try:
             return await tally.client.ask(requests)
@@ -381,9 +382,9 @@ class State:
                 answer = dataclasses.replace(answer, scores=response.scores)
         key = (response.prompt_sha256, response.replicate)
         journaled = key in tally.known or key in self._answered.get(tally.model.name, ())
-        if not journaled and answer.status == "failed" and key not in tally.seen:
+        if not journaled and answer.status == "failed" and pair_number(key) not in tally.seen:
             return Answer(status="not_asked", reason=answer.reason)
-        if journaled and tally.seen.add(key):
+        if journaled and tally.seen.claim(pair_number(key)) is None:
             tally.known.discard(key)
             tally.count(response, answer)
         return answer

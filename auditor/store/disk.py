@@ -85,35 +85,14 @@ def hold(path: Path, what: str, *, wait_s: float = 0.0) -> Lock:
 def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Write plain data as a JSON file in one step: readers see the old file or the new one, never half.
 
-    Raises
-    ------
-    ValueError
-        A number is NaN or infinite; the message names the field.
-    UserError
-        The file cannot be written.
+    Raises `ValueError` where a number is NaN or infinite, and `UserError` where the file cannot be written.
     """
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
-    except ValueError as error:
-        raise ValueError(f"{path.name}: {_not_finite(value) or 'a field'} is not a finite number") from error
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)
     try:
         data = text.encode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # a lone surrogate
         data = json.dumps(value, allow_nan=False, indent=1).encode()
     write_bytes(path, data + b"\n")
-
-
-def _not_finite(value: object, where: str = "") -> str | None:
-    """The path of the first number that JSON cannot hold."""
-    if isinstance(value, float) and not isfinite(value):
-        return where
-    items: Iterable[tuple[object, object]] = ()
-    if isinstance(value, Mapping):
-        items = value.items()
-    elif isinstance(value, list | tuple):
-        items = enumerate(value)
-    places = (_not_finite(inner, f"{where}.{key}" if where else str(key)) for key, inner in items)
-    return next((place for place in places if place is not None), None)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -168,11 +147,9 @@ def write_texts(path: Path, texts: Iterable[SourceText]) -> None:
 
 
 def read_texts(path: Path) -> list[SourceText]:
-    """The texts that `write_texts` wrote."""
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [
-        SourceText(**row | {name: tuple(map(tuple, row[name])) for name in row if name == "subject"}) for row in rows
-    ]
+    """Return the texts that `write_texts` wrote."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [msgspec.convert(json.loads(line), SourceText) for line in lines]
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +16,9 @@ from auditor._version import __version__
 from auditor.core.errors import RunFolderError
 from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Verdict, digest
 from auditor.store import disk, redact
-from auditor.store.compact import IntMap, short
 from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, Lock, file_sha256
-from auditor.store.evidence import Answers, Evidence, RunStore, ToWrite
+from auditor.store.evidence import Answers, Evidence
+from auditor.store.index import Index, short
 from auditor.store.journal import Head, Journal, genesis, read, records, register, scan
 
 PLAN, RUN = "plan.json", "run.json"
@@ -23,15 +26,23 @@ CASES, PROMPTS, RESPONSES, VERDICTS = "cases.jsonl", "prompts.jsonl", "responses
 JOURNALS = (CASES, PROMPTS, RESPONSES, VERDICTS)
 GROWING = (CASES, PROMPTS, RESPONSES)  # only appended to; verdicts are written anew at each end
 REPORT = "report.html"
+IN_MEMORY = "in-memory"  # the id of a run whose folder goes with it
+ToWrite = tuple[Case, Mapping[str, Check], bytes | None]  # a case, its checks, and its line where that was made before
 
 
-class RunFolder(RunStore):
+class RunFolder:
     """One run on disk. Make one with `create`, come back to it with `open`.
 
     Attributes
     ----------
     path : Path
         The folder; its name is the run id.
+    plan : dict
+        ``plan.json`` as plain data.
+    plan_sha256 : str
+        The digest of the plan, from which the hash chains of the journals start.
+    temporary : bool
+        Whether the folder goes with this object.
 
     Examples
     --------
@@ -46,16 +57,21 @@ class RunFolder(RunStore):
 
     latest: ClassVar[Path | None] = None  # the last one that this process wrote to, for what Ctrl-C says
 
-    def __init__(self, path: Path, plan: dict[str, object], *, lock: Lock | None, track: bool) -> None:
+    temporary = False
+
+    def __init__(self, path: Path, plan: dict[str, Any], *, lock: Lock | None) -> None:
         if lock is not None:
             RunFolder.latest = path
-        self.path: Path = path
-        self.plan = plan
-        self.plan_sha256: str = digest(plan)
+        self.path, self.plan, self.plan_sha256 = path, plan, digest(plan)
         self._lock = lock
         self._journals: dict[str, Journal] = {}
-        self._seen: dict[str, IntMap] | None = {CASES: IntMap(), PROMPTS: IntMap()} if track else None
+        self._written = {CASES: Index(), PROMPTS: Index()}  # digests of contents by those of keys
         self._answers: dict[str, Answers] = {}
+
+    @property
+    def id(self) -> str:
+        """The run id, such as ``20261121-142233-1a2b3c``."""
+        return IN_MEMORY if self.temporary else self.path.name
 
     @property
     def redact(self) -> bool:
@@ -97,8 +113,17 @@ class RunFolder(RunStore):
             "created": moment.isoformat(timespec="seconds"),
         }
         disk.write_json(path / PLAN, full)
-        folder = cls(path, json.loads(json.dumps(full)), lock=lock, track=True)
-        register(root, "started", folder.id, plan_sha256=folder.plan_sha256)
+        folder = cls(path, json.loads(json.dumps(full)), lock=lock)
+        register(root, "started", path.name, plan_sha256=folder.plan_sha256)
+        return folder
+
+    @classmethod
+    def in_memory(cls, plan: Mapping[str, object] | None = None) -> Self:
+        """Make a folder among the temporary files of the system, which goes when this object and its evidence go."""
+        root, latest = Path(tempfile.mkdtemp(prefix="audit-")), RunFolder.latest
+        folder = cls.create(root, plan or {})
+        weakref.finalize(folder, _discard, root, folder._journals, folder._lock)
+        folder.temporary, RunFolder.latest = True, latest
         return folder
 
     @classmethod
@@ -125,7 +150,7 @@ class RunFolder(RunStore):
                 f"{path} has journals in Parquet (--journal), which this version no longer reads. Run the audit again"
             )
         lock = disk.hold(path / ".lock", f"the run folder {path}") if write else None
-        folder = cls(path, plan, lock=lock, track=write)
+        folder = cls(path, plan, lock=lock)
         if write:
             try:
                 folder._index()
@@ -137,8 +162,12 @@ class RunFolder(RunStore):
 
     # -- writing ----------------------------------------------------------------------------------------
 
+    def add_case(self, case: Case, checks: Mapping[str, Check]) -> bool:
+        """Write one case with the checks of its variants (by variant id); False if it is there already."""
+        return self.add_cases([(case, checks, None)]) == 1
+
     def add_cases(self, cases: Iterable[ToWrite]) -> int:
-        """Write several cases at once; gives how many were not there yet.
+        """Write several cases at once; returns how many were not there yet.
 
         Raises
         ------
@@ -155,8 +184,12 @@ class RunFolder(RunStore):
             line = disk.case_line(case, checks)
         return case.id, short(line), line, f"case {case.id}"
 
+    def add_prompt(self, variant_id: str, prompt: Prompt) -> bool:
+        """Write what is asked for one variant in one format; False if it is there already."""
+        return self.add_prompts([(variant_id, prompt)]) == 1
+
     def add_prompts(self, prompts: Iterable[tuple[str, Prompt]]) -> int:
-        """Write several (variant id, prompt) at once; gives how many were not there yet."""
+        """Write several (variant id, prompt) at once; returns how many were not there yet."""
         return self._add_new(PROMPTS, map(self._prompt, prompts))
 
     def _prompt(self, item: tuple[str, Prompt]) -> tuple[str, int, bytes, str]:
@@ -169,6 +202,10 @@ class RunFolder(RunStore):
             disk.prompt_line(variant_id, prompt),
             f"the prompt of {variant_id} (format {prompt.format})",
         )
+
+    def add_response(self, response: Response) -> None:
+        """Write one answer. A later one for the same model, prompt and replicate takes its place."""
+        self.add_responses((response,))
 
     def add_responses(self, responses: Sequence[Response]) -> None:
         """Write several answers at once."""
@@ -198,10 +235,7 @@ class RunFolder(RunStore):
 
         ``journal`` (records and last hash of each file) is added to the record.
 
-        Raises
-        ------
-        ValueError
-            A number is NaN or infinite; the message names the field.
+        Raises `ValueError` where a number is NaN or infinite.
         """
         plain = dict(record)
         heads = {name: self._journal(name).head for name in JOURNALS}
@@ -284,7 +318,7 @@ class RunFolder(RunStore):
 
     def evidence(self) -> Evidence:
         """Access by id, for reports."""
-        return Evidence(self.path)
+        return Evidence(self.path, owner=self)
 
     def heads(self) -> dict[str, Head]:
         """Records and last hash of each journal, as ``run.json`` names them; empty without one."""
@@ -311,7 +345,7 @@ class RunFolder(RunStore):
         return len(fresh)
 
     def _is_new(self, name: str, key: str, content: int, what: str) -> bool:
-        known = None if self._seen is None else self._seen[name].claim(short(key), content)
+        known = self._written[name].claim(short(key), content)
         if known is not None and known != content:
             raise RunFolderError(
                 f"{what} is not what {self.path / name} holds: the texts, dictionaries, prompts, answers or "
@@ -320,13 +354,21 @@ class RunFolder(RunStore):
         return known is None
 
     def _index(self) -> None:
-        assert self._seen is not None
         for name in GROWING:
             self._journal(name)  # cuts off a torn line first
         for case in records(self.path / CASES, CASE):
-            self._seen[CASES][short(case.id)] = short(disk.encode(case))
+            self._written[CASES].claim(short(case.id), short(disk.encode(case)))
         for line in records(self.path / PROMPTS, PROMPT):
-            self._seen[PROMPTS][short(_asked(line.variant_id, line.prompt()))] = short(line.prompt_sha256)
+            self._written[PROMPTS].claim(short(_asked(line.variant_id, line.prompt())), short(line.prompt_sha256))
+
+
+def _discard(root: Path, journals: Mapping[str, Journal], lock: Lock | None) -> None:
+    """Close and remove a folder that goes with its object."""
+    for journal in journals.values():
+        journal.close()
+    if lock is not None:
+        lock.release()
+    shutil.rmtree(root, ignore_errors=True)
 
 
 def _asked(variant_id: str, prompt: Prompt) -> str:

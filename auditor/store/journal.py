@@ -243,13 +243,7 @@ def intact(line: bytes, link: Link) -> bool:
 
 
 def scan(path: Path, decoder: msgspec.json.Decoder[T]) -> Iterator[tuple[int, T]]:
-    """Byte offset and record of each line; see `records`."""
-    for number, offset, line in _whole(path):
-        yield offset, decode(line, decoder, path, number)
-
-
-def _whole(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Number, byte offset and bytes of each whole line."""
+    """Yield byte offset and record of each line; see `records`."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -261,24 +255,8 @@ def _whole(path: Path) -> Iterator[tuple[int, int, bytes]]:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
-            yield number, offset, line
+            yield offset, decode(line, decoder, path, number)
             offset += len(line)
-
-
-def scan_field(path: Path, field: str) -> Iterator[tuple[int, str]]:
-    """Byte offset of each line and its text field ``field``, without reading the rest of the line; as `scan`.
-
-    The field stands at the top level and nowhere else in a record.
-    """
-    start = f'"{field}":"'.encode()
-    for number, offset, line in _whole(path):
-        # A quotation mark inside a text is escaped, so that only a field can look like this.
-        begin = line.find(start) + len(start)
-        value = line[begin : line.find(b'"', begin)]
-        if begin < len(start) or b"\\" in value:
-            yield offset, decode(line, PLAIN, path, number)[field]
-        else:
-            yield offset, value.decode()
 
 
 def decode(line: bytes, decoder: msgspec.json.Decoder[T], path: Path, number: int | None = None) -> T:

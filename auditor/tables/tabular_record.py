@@ -17,7 +17,6 @@ from auditor.core.shown import csv_text, plural, verb
 from auditor.core.types import ClaimVerdict, Finding, digest
 from auditor.run import freeze
 from auditor.run.run_record import frame
-from auditor.store.evidence import RunStore
 from auditor.store.folder import REPORT, RunFolder
 from auditor.tables.coded import bins_note
 from auditor.tables.columns import Codes
@@ -113,7 +112,7 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
         }
     facts = {"model_fingerprint": fingerprint, "code": code_sha256(), **inputs_of(opened), **files}
     record = {
-        **frame(folder or RunStore(), plan.as_dict(), reason, PACKAGES, facts, started=started, seconds=seconds),
+        **frame(folder, plan.as_dict(), reason, PACKAGES, facts, started=started, seconds=seconds),
         "controls": {},
         "diagnoses": [],
         "models": {plan.model: {"fingerprint": fingerprint, **of_model}},

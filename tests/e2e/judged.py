@@ -9,7 +9,7 @@ import numpy as np
 from auditor.core.types import Verdict
 from auditor.measure.comparison import Asked
 from auditor.measure.observations import Arm, Direction, Observations, Shape
-from auditor.store.compact import short
+from auditor.store.index import short
 
 
 def shape(

@@ -24,7 +24,7 @@ from auditor.measure import comparison
 from auditor.report import exchange, html, markdown, side_by_side, terminal
 from auditor.report.exchange import workflow_commands
 from auditor.report.page import Page
-from auditor.store.compact import short
+from auditor.store.index import short
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"

@@ -18,7 +18,7 @@ from auditor.measure.intervals import korn_graubard
 from auditor.measure.p_values import mcnemar
 from auditor.report import side_by_side, terminal
 from auditor.report.page import Page
-from auditor.store.compact import short
+from auditor.store.index import short
 
 
 def verdict(case: int, variant: int, changed: bool, **more: Any) -> Verdict:

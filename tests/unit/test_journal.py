@@ -10,7 +10,7 @@ import pytest
 from auditor.core.errors import RunFolderError, UserError
 from auditor.store import journal as module
 from auditor.store.integrity import verify
-from auditor.store.journal import PLAIN, Head, Journal, genesis, read, scan, scan_field
+from auditor.store.journal import PLAIN, Head, Journal, genesis, read, scan
 
 START = genesis("cases.jsonl", "p" * 64)
 
@@ -257,18 +257,21 @@ def test_a_closed_journal_takes_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["c.v0", 'a "quoted" one', "back\\slash", "é", '","variant_id":"no'])
-def test_a_field_is_found_without_reading_the_line(path: Path, value: str) -> None:
-    records = [{"id": value, "text": f'"id":"{n}"', "last": {"n": n}} for n in range(3)]
+def test_records_are_scanned_with_their_places(path: Path, value: str) -> None:
     with Journal(path, START) as journal:
-        journal.extend(records)
-    told = list(scan_field(path, "id"))
-    assert told == [(offset, record["id"]) for offset, record in scan(path, PLAIN)]
+        journal.extend({"id": value, "text": f'"id":"{n}"', "last": {"n": n}} for n in range(3))
+    whole = path.read_bytes()
+    told = [
+        (whole[offset:].startswith(b'{"seq":%d,' % n), record["id"])
+        for n, (offset, record) in enumerate(scan(path, PLAIN))
+    ]
+    assert told == [(True, value)] * 3
 
 
-def test_a_line_without_the_field_or_that_is_no_text_is_named(path: Path) -> None:
+def test_a_line_that_is_no_record_is_named(path: Path) -> None:
     path.write_bytes(b"not json\n")
     with pytest.raises(RunFolderError, match="line 1"):
-        list(scan_field(path, "id"))
+        list(scan(path, PLAIN))
 
 
 def test_two_surrogates_that_are_one_character_leave_a_whole_chain(path: Path) -> None:

@@ -15,7 +15,7 @@ from auditor.core.record.measured import Gold
 from auditor.measure import answer_quality
 from auditor.measure.answer_quality import Original
 from auditor.report import also_measured
-from auditor.store.evidence import RunStore
+from auditor.store.folder import RunFolder
 
 LABELS = ("a", "b", "c")
 SETS = st.lists(st.sampled_from(LABELS), max_size=3, unique=True).map(lambda x: tuple(sorted(x)))
@@ -181,7 +181,7 @@ def run(tmp_path: Any, rows: str, task: str = "sentiment", **plan: Any) -> dict[
 
     settings_ = Plan(task=task, data=str(data), attributes=("gender",), order=1, cache=False, replicates=1, **plan)
     parts = prepare(settings_, models=[wrap(answer, name="m")])
-    return run_sync(lambda: run_audit(parts, RunStore()))  # type: ignore[no-any-return]
+    return run_sync(lambda: run_audit(parts, RunFolder.in_memory()))  # type: ignore[no-any-return]
 
 
 ROWS = (
