@@ -150,9 +150,9 @@ def run(
     observe : callable
         Gets progress events.
     **options
-        Limits over all runs together: ``max_calls``, ``max_cost`` (US dollars), ``max_seconds``; those of a language
-        model that plans, counted apart: ``planner_max_calls`` (40), ``planner_max_cost``; and fields of `Plan` that
-        hold for every run: ``base_url``, ``delta``, ``price_in``, ``limit``, ….
+        Limits over all runs together: ``max_calls``, ``max_cost`` (US dollars), ``max_seconds``; that of
+        a language model that plans, counted apart: ``planner_max_calls`` (40); and fields of `Plan` that hold for every
+        run: ``base_url``, ``delta``, ``price_in``, ``limit``, ….
 
     Raises
     ------
@@ -232,7 +232,7 @@ def _planner(planner: object, settings: Settings) -> Callable[[Session], str]:
         return lambda session: Rules(session).go()
     from auditor.agent.chain import Chain
 
-    return Chain(planner, base_url=base_url, settings=settings).go
+    return Chain(planner, base_url=base_url).go
 
 
 def _conclude(

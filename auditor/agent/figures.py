@@ -1,4 +1,4 @@
-"""What runs measured: figures of each, what they show together, and what answers became towards named groups.
+"""What runs measured: figures of each, and what they show together.
 
 A planner gets what `public` hands out: counts, rates, names of attributes and groups of the shipped dictionaries, ids.
 No tested text, no answer, no label, no message of a server. Those are in fields of `Row` that the report alone reads.
@@ -7,23 +7,17 @@ No tested text, no answer, no label, no message of a server. Those are in fields
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
 
-from auditor.agent.values import OF_REPORT, Entry, Figures, Question, Row, Turn
+from auditor.agent.values import OF_REPORT, Entry, Figures, Question, Row
 from auditor.core.record import RunRecord
 from auditor.core.record.controls import Control
 from auditor.core.record.measured import Bounds
-from auditor.core.types import VERDICTS, Case, ClaimVerdict, Estimate, Finding
+from auditor.core.types import VERDICTS, ClaimVerdict, Estimate, Finding
 from auditor.core.verdict import UNFIT
-
-if TYPE_CHECKING:
-    from auditor.agent.goal import Goal
-    from auditor.run.result import Result
-    from auditor.tasks import Task
 
 COUNTS = (
     "seeds", "cases", "variants", "valid", "discarded", "asked", "cached", "failed", "filtered", "unparsed", "refused",
@@ -37,24 +31,22 @@ LOST = {
 OF_SETS = ("MUT", "SCO", "GEN")  # codes of findings about how often answers changed, or by how much
 DIGITS = 6
 ALPHA = 0.05
-MOST = 4  # turns of the answer that a report names for one set
+MOST = 2  # comparisons of groups that a report names for one set
 Key = tuple[str, tuple[str, ...]]  # model and attribute set
 
 
-def figures(result: Result, goal: Goal, task: Task) -> Figures:
-    """Counts and rates of a run: a row for each model, prompt format and attribute set."""
-    record = result.run
+def figures(record: RunRecord) -> Figures:
+    """Return counts and rates of a run: a row for each model, prompt format and attribute set."""
     models = {name: f"M{n}" for n, name in enumerate(record.models, 1)}
     floors = record.controls.of("noise_floor") or Control()
     counts = structs.asdict(record.counts) | {"asked": record.counts.fresh}
-    turned = _turned(result, goal)
     return Figures(
         complete=record.status == "complete",
         unfit={models.get(c.model, "M0"): UNFIT[c.code] for c in reversed(record.cautions) if c.code in UNFIT},
         counts={name: counts[name] or 0 for name in COUNTS},
         noise=max((_rate(f.estimate).value for f in floors.parts.values() if f.estimate is not None), default=None),
         sets=tuple(
-            _row(record, f, models.get(f.model, "M0"), turned.get((f.model, f.attributes), []), task)
+            _row(record, f, models.get(f.model, "M0"))
             for f in record.findings
             if f.kind == "claim" and f.code[:3] in OF_SETS
         ),
@@ -69,7 +61,7 @@ def public(values: Figures | None) -> dict[str, Any] | None:
     return plain | {"sets": [{k: v for k, v in row.items() if k not in OF_REPORT} for row in plain["sets"]]}
 
 
-def _row(record: RunRecord, finding: Finding, model: str, turned: list[Turned], task: Task) -> Row:
+def _row(record: RunRecord, finding: Finding, model: str) -> Row:
     wanted, named = finding.attributes, finding.model
     rows = {
         row.name: row.estimate
@@ -93,19 +85,20 @@ def _row(record: RunRecord, finding: Finding, model: str, turned: list[Turned], 
         deterministic=record.models[named].deterministic,
         hidden=sum((f.kind, f.attributes, f.model) == ("hidden", wanted, named) for f in record.findings),
         why="" if finding.claim is None or not record.claims else record.claims[finding.claim].why,
-        said="" if rate is not None else _said(record, finding),
-        turns=() if task.kind.number else _turns(turned, task),
+        said=_said(record, finding),
     )
 
 
-def _said(record: RunRecord, finding: Finding) -> str:
-    """What was measured where there is no rate, as of amounts: the claim in words."""
+def _said(record: RunRecord, finding: Finding) -> tuple[str, ...]:
+    """Say who got what, of the comparisons of this set that say most, and how often answers changed."""
     from auditor.report import claimed
 
-    made = claimed.of_finding(record, finding)
-    if made is None:
-        return "no answer to a changed prompt could be judged"
-    return " ".join(filter(None, (made.who, made.amount))).rstrip(".")
+    place, names = (finding.model, finding.format), set(finding.attributes)
+    mine = [c for c in record.claims or () if (c.model, c.format) == place and set(c.attribute.split("+")) == names]
+    mine = sorted((c for c in mine if c.verdict != "not_tested"), key=claimed.order)
+    pairs = [c for c in mine if c.family not in ("instability", "omnibus")][:MOST]
+    made = (claimed.state(record, c) for c in (*pairs, *(c for c in mine if c.family == "instability")))
+    return tuple(" ".join(filter(None, (one.who, one.amount))) for one in made if one is not None)
 
 
 def _rate(estimate: Estimate) -> Bounds:
@@ -125,7 +118,7 @@ def measure(row: Row) -> str:
     from auditor.report import words
 
     if row.rate is None:
-        return row.said or "not measured"
+        return " ".join(row.said) or "not measured"
     text = (
         f"{words.interval(row.rate)} of the variants changed the answer, "
         f"on {row.seeds_changed} of {words.plural(row.seeds, 'seed')}"
@@ -216,61 +209,3 @@ def questions(runs: Iterable[Entry], declared: Iterable[tuple[str, ...]]) -> lis
         for one in asked:
             of(model, one)
     return sorted(table.values(), key=lambda q: (q.model, not q.declared, len(q.attributes), q.attributes))
-
-
-# -- towards the groups that a goal names --------------------------------------------------------------------
-
-Turned = tuple[str, str, str, bool]  # case, answer with others, answer with the named ones, whether it changed
-
-
-def _turned(result: Result, goal: Goal) -> dict[Key, list[Turned]]:
-    """Answers with other groups and with the named ones, by model and attribute set.
-
-    Where the goal compares groups with each other, those it names first are the named ones here, and the others are
-    those that it compares them with.
-    """
-    table: dict[Key, list[Turned]] = {}
-    if not goal.groups or result.path is None:
-        return table
-    sides = {variant: side for case in cases(result.path) for variant, side in _sides(case, goal)}
-    for verdict in result.verdicts:
-        before, after = verdict.original_output, verdict.variant_output
-        side = sides.get(verdict.variant_id)
-        if side and verdict.order and verdict.outcome in ("pass", "violation") and None not in (before, after):
-            other, named = (before, after) if side == "to" else (after, before)
-            rows = table.setdefault((verdict.model, tuple(verdict.attributes)), [])
-            rows.append((verdict.case_id, other, named, verdict.outcome == "violation"))
-    return table
-
-
-def _sides(case: Case, goal: Goal) -> Iterable[tuple[str, str]]:
-    """Variant id → whether it leads "to" the named groups or "from" them."""
-    against = {a: set(groups) for a, groups in goal.against.items()}
-    named = {a: set(groups) - against.get(a, set()) for a, groups in goal.groups.items()}
-    for variant in case.variants if case.sampling != "directed" else ():
-        moves = [(e.attribute, e.source_group, e.target_group) for e in variant.edits if e.kind != "agreement"]
-        moves = [move for move in moves if move[0] in named]
-        if any(a in against and not ({s, t} & named[a] and {s, t} & against[a]) for a, s, t in moves):
-            continue  # the sentences of a grammar change between all groups
-        changed = {a for a, _, _ in moves}
-        away, to = (
-            changed == {a for a, *groups in moves if groups[end] in named[a]} and bool(changed) for end in (0, 1)
-        )
-        if to != away:  # an exchange inside one text leads to and from
-            yield variant.id, "to" if to else "from"
-
-
-def _turns(rows: Iterable[Turned], task: Task) -> tuple[Turn, ...]:
-    known, turns = set(task.labels), dict[tuple[str, str], set[str]]()
-    for case_id, other, named, changed in rows:
-        if changed and {other, named} <= known:
-            turns.setdefault((other, named), set()).add(case_id)
-    ranked = sorted(turns.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST]
-    return tuple(Turn(other=a, named=b, seeds=len(ids)) for (a, b), ids in ranked)
-
-
-def cases(path: Path) -> Iterable[Case]:
-    """The cases of a run."""
-    from auditor.store.folder import RunFolder
-
-    return (case for case, _ in RunFolder.open(path).cases())

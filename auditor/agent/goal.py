@@ -9,21 +9,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from auditor.agent.goal_words import (
-    SIDE_BY_SIDE,
-    Place,
-    compared,
-    found_in,
-    known_words,
-    plain_words,
-    refuse_several,
-    side_by_side,
-    terms,
-)
+from auditor.agent.goal_words import SIDE_BY_SIDE, Place, compared, found_in, known_words, plain_words, terms
 from auditor.core.errors import ConfigError
 
 MAX_CHARS = 2000
@@ -83,6 +73,7 @@ class _Seen:
         self.people: dict[str, set[str]] = {}
         self.places: list[Place] = []
         self.read: list[str] = []
+        self._cuts = [match.start() for match in SIDE_BY_SIDE.finditer(plain)]
 
     def group(self, said: str, attribute: str, group: str, starts: Iterable[int]) -> None:
         """Take ``said`` for a group of an attribute; for the attribute alone where ``group`` is empty."""
@@ -91,6 +82,17 @@ class _Seen:
         note = f"{said} → {attribute}{f': {group}' if group else ''}"
         if note not in self.read:
             self.read.append(note)
+
+    def part(self, start: int) -> int:
+        """Return which of the groups of people that are named side by side is named at ``start``."""
+        return sum(cut < start for cut in self._cuts)
+
+    def parts(self) -> list[dict[str, str]]:
+        """Return attribute → group of each group of people that is named side by side with others."""
+        parts: dict[int, dict[str, str]] = {}
+        for start, attribute, group in self.places:
+            parts.setdefault(self.part(start), {})[attribute] = group
+        return [parts[place] for place in sorted(parts)]
 
 
 def parse(text: str, *, task: str | None = None) -> Goal:
@@ -125,7 +127,8 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     people, known = seen.people, known_words()
     listed, offered = ", ".join(sorted(known.attributes)), _by_word(known.attributes)
     unknown = _unknown(seen.rest) or ("" if people else _strange(seen.rest))
-    if unknown and (not people or _of_named(unknown, seen)):
+    named = {seen.part(start) for start, _, _ in seen.places}
+    if unknown and (not people or seen.part(seen.rest.find(unknown)) in named):
         raise ConfigError(
             f"No attribute covers {unknown!r}. There are {listed}{_near(unknown, offered)}; words of "
             "your own go into a run by audit run --dictionary FILE. Ask about these "
@@ -149,7 +152,7 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     if task is not None:
         assumed.append("the task was given")
     against = compared(plain, seen.places)
-    refuse_several(plain, seen.places, against.keys())
+    _refuse_several(seen.parts(), against)
     for attribute, other in sorted(against.items()):
         first = ", ".join(sorted(people[attribute] - other))
         seen.read.append(f"{attribute}: {first} compared with {', '.join(sorted(other))}")
@@ -267,13 +270,6 @@ def _unknown(rest: str) -> str:
     return ""
 
 
-def _of_named(word: str, seen: _Seen) -> bool:
-    """Whether ``word`` is said of people that were read, and not of others beside them."""
-    cuts = [match.start() for match in SIDE_BY_SIDE.finditer(seen.rest)]
-    here = sum(cut < seen.rest.find(word) for cut in cuts)
-    return any(sum(cut < start for cut in cuts) == here for start, _, _ in seen.places)
-
-
 def _known(word: str) -> bool:
     """Whether ``word`` says something that a goal may say without naming people."""
     known = known_words()
@@ -296,11 +292,20 @@ def _strange(rest: str) -> str:
 
 
 def _order(seen: _Seen) -> int:
-    """How many attributes are changed together: as many as the goal names of one group of people.
-
-    "Older women" are of two attributes, "women and older applicants" of one each.
-    """
+    """Return how many attributes are changed together: as many as the goal names of one group of people."""
     most = min(3, len(seen.people))
     if most < 2 or BOTH.search(seen.plain) or not all(seen.people.values()):
         return most
-    return min(most, max(map(len, side_by_side(seen.plain, seen.places)), default=most))
+    return min(most, max(map(len, seen.parts()), default=most))
+
+
+def _refuse_several(parts: list[dict[str, str]], against: Container[str]) -> None:
+    """Ask back where a goal names several groups of several attributes and does not compare them."""
+    joint = [part for part in parts if len(part) > 1]
+    if all(part.keys() == joint[0].keys() and any(a in against for a in part) for part in joint[1:]):
+        return
+    listed = "; ".join(" and ".join(f"{a}: {g}" for a, g in sorted(part.items())) for part in joint)
+    raise ConfigError(
+        f"The goal names {len(joint)} groups of several attributes each ({listed}), and a session would mix them. "
+        "Ask about each in a goal of its own."
+    )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
 
 from auditor.core import reading
-from auditor.core.errors import ConfigError
 
 SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
 
@@ -98,9 +97,7 @@ Place = tuple[int, str, str]  # where in a goal a group is named: its attribute 
 
 
 def compared(plain: str, places: Iterable[Place]) -> dict[str, set[str]]:
-    """The groups behind the word that compares, by attribute; ``places`` is where the goal names which group.
-
-    Attributes are left out where the word is before or behind all of their groups, or between two mentions of one.
+    """Return the groups behind the word that compares, by attribute; ``places`` is where the goal names which group.
 
     Examples
     --------
@@ -123,27 +120,3 @@ def compared(plain: str, places: Iterable[Place]) -> dict[str, set[str]]:
                 out[attribute] = behind
                 break
     return out
-
-
-def side_by_side(plain: str, places: Iterable[Place]) -> list[dict[str, str]]:
-    """Attribute → group of each group of people that stands beside others."""
-    cuts = [match.start() for match in SIDE_BY_SIDE.finditer(plain)]
-    parts: dict[int, dict[str, str]] = {}
-    for start, attribute, group in places:
-        parts.setdefault(sum(cut < start for cut in cuts), {})[attribute] = group
-    return [parts[place] for place in sorted(parts)]
-
-
-def refuse_several(plain: str, places: Iterable[Place], against: Set[str]) -> None:
-    """Ask back (`ConfigError`) where several groups of several attributes stand side by side: they would be crossed.
-
-    ``against`` are the attributes whose groups are compared with each other.
-    """
-    joint = [part for part in side_by_side(plain, places) if len(part) > 1]
-    others = [part for part in joint if part.keys() != joint[0].keys() or not against & part.keys()]
-    if len(joint) > 1 and others:
-        listed = "; ".join(" and ".join(f"{a}: {g}" for a, g in sorted(part.items())) for part in joint)
-        raise ConfigError(
-            f"The goal names {len(joint)} groups of several attributes each ({listed}), and a session would mix them. "
-            "Ask about each in a goal of its own."
-        )

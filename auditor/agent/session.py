@@ -24,8 +24,8 @@ from auditor import run as pipeline
 from auditor.agent import figures as measured
 from auditor.agent import session_folder, texts
 from auditor.agent.session_folder import PLANNER_BOOK, SESSION, STEPS, TEXTS, UNFINISHED, Changed, Step
-from auditor.agent.settings import Refused, Settings
-from auditor.agent.values import Entry, Left, Request, Spent, Texts
+from auditor.agent.settings import Settings
+from auditor.agent.values import Entry, Left, Refused, Request, Spent, Texts, plain
 from auditor.core.errors import RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
@@ -77,7 +77,7 @@ class Session:
         record, self.pool = self.record, texts.Pool.of(seeds, self.record.seed)
         sha256 = digest([s.text for s in self.pool.seeds])
         record.texts = Texts(source=source, n=len(self.pool.seeds), sha256=sha256)
-        start = session_folder.start(record)
+        start = session_folder.start(plain(record))
         self._before = None if path is None else session_folder.unchanged(path, record)
         self._known = [] if path is None else session_folder.steps(path)  # taken again, not written twice
         self.path = path or new_folder(settings.out, f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{start[:6]}")
@@ -110,14 +110,14 @@ class Session:
         )
         self.budget.start()
         self.budget.keep(self.path / BOOK)
-        self.planner = Budget(max_calls=most.planner_max_calls, max_cost=most.planner_max_cost)
+        self.planner = Budget(max_calls=most.planner_max_calls)
         self.planner.keep(self.path / PLANNER_BOOK)
 
     # -- the record -----------------------------------------------------------------------------------
 
     def write(self) -> None:
         """Write the record of the session as it stands."""
-        record, (calls, usd, _), planner = self.record, self.budget.spent, self.planner.spent
+        record, (calls, usd, _) = self.record, self.budget.spent
         # While a session comes back to where it was, the runs that it has not reached again still stand.
         record.runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
         record.questions = measured.questions(record.done, self.declared())
@@ -126,8 +126,7 @@ class Session:
             calls=calls,
             cost_usd=usd,
             seconds=round(self._clock() - self._began, 3),
-            planner_calls=planner.calls,
-            planner_cost_usd=planner.usd,
+            planner_calls=self.planner.spent.calls,
         )
         write_json(self.path / SESSION, msgspec.to_builtins(record))
 
@@ -374,9 +373,9 @@ class Session:
         self.write()
 
     def _read(self, entry: Entry, result: Result) -> None:
-        entry.figures = measured.figures(result, self.record.goal, self.task)
-        if entry.request.grammar and result.path is not None:
-            self._overlap(entry, {str(case.original.input) for case in measured.cases(result.path)})
+        entry.figures = measured.figures(result.run)
+        if entry.request.grammar:
+            self._overlap(entry, {str(case.original.input) for case, _ in result.evidence.cases()})
         if not entry.figures.complete:
             why = result.record["status_reason"]
             entry.notes.append(f"the run is partial, and what it shows rests on the texts it reached: {why}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from auditor.agent.values import Fixed, Options, Record
+from auditor.agent.values import Fixed, Options, Record, plain
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.types import digest
 from auditor.store.disk import check_format, read_json
@@ -49,11 +50,9 @@ def _today(values: dict[str, Any]) -> dict[str, Any]:
     rows += [(runs[q["run"]], q["row"]) for q in values["questions"] if q.get("row")]
     for run, row in rows:
         if "intervals" in row:
-            key = row["model"], row["attributes"]
             row |= {"placebo": None, "noise": None} | row.pop("intervals")
             row["why"] = "; ".join(run["reasons"].get(row["finding"], [])[:1])
-            row["said"] = "" if row["rate"] else run["said"].get(row["finding"], "")
-            row["turns"] = next((e["turns"] for e in run["ends"] if (e["model"], e["attributes"]) == key), [])
+            row["said"] = [] if row["rate"] else [run["said"].get(row["finding"], "")]
     return values
 
 
@@ -75,16 +74,16 @@ def unfinished(path: Path) -> tuple[Record, Options]:
     return record, record.options
 
 
-def start(record: Fixed) -> str:
-    """What the chain of steps begins with: what was fixed, without paths and times."""
-    fixed = {name: msgspec.to_builtins(getattr(record, name)) for name in Fixed.__struct_fields__}
-    return genesis(STEPS, digest(fixed))
+def start(record: Mapping[str, object]) -> str:
+    """Return what the chain of steps begins with: the digest of what was fixed, without paths and times."""
+    return genesis(STEPS, digest({name: record[name] for name in Fixed.__struct_fields__}))
 
 
 def verified(path: Path) -> tuple[int, list[Problem]]:
     """How many runs a session has, and everything that can be seen to be wrong with its steps and its runs."""
     runs = [plan.parent for plan in sorted(path.glob("runs/*/plan.json"))]
-    problems = verify(path / STEPS, start(read(path)))
+    read(path)
+    problems = verify(path / STEPS, start(read_json(path / SESSION)))
     return len(runs), problems + [problem for run in runs for problem in verify_folder(run)]
 
 
@@ -98,7 +97,7 @@ def unchanged(path: Path, fixed: Record) -> Record:
                 f"The {what} changed since the session in {path} began, so it cannot be gone on with. Put the old "
                 "files back, or start a new session: answers that are cached are not asked again."
             )
-    problems = [p for p in verify(path / STEPS, start(fixed)) if p.kind != "torn"]
+    problems = [p for p in verify(path / STEPS, start(plain(fixed))) if p.kind != "torn"]
     if problems:
         raise RunFolderError(f"{path} is not as it was written: {problems[0]}.")
     for plan in sorted(path.glob("runs/*/plan.json")):

@@ -1,20 +1,27 @@
 """The report of a session: answer, verdicts, runs, what was not looked at, budget used, steps with reasons.
 
-Everything that came from outside is made visible and escaped where it is laid out; the planner's own words are in
-quotation marks and are called that.
+Verdicts are those of `auditor.agent.figures`; nothing else is concluded here. Everything that came from outside is made
+visible and escaped where it is laid out; the planner's own words are in quotation marks and are called that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from auditor.agent import answer
 from auditor.agent import figures as measured
 from auditor.agent.session_folder import Step
-from auditor.agent.values import Entry, Record
+from auditor.agent.values import Entry, Question, Record
+from auditor.core.types import VERDICTS
 from auditor.report import words
 from auditor.report.document import Block, Document, Items, Section, Table, Text
 
+LEADS = {
+    "shown": "A difference was shown",
+    "bounded": "Changes were bounded below δ",
+    "not_determined": "Not determined: a difference was neither shown nor bounded",
+    "not_tested": "Not tested on fresh texts",
+    "unfit": "The model cannot be judged",
+}
 PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts"}
 NO_GROUPS = "The goal names groups; sentences of a grammar were asked for all groups of their attributes."
 FRESH = (
@@ -50,7 +57,7 @@ def build(record: Record, steps: Sequence[Step]) -> Document:
 
 
 def _answer(record: Record) -> Iterable[Block]:
-    yield from (Text(line, "lead") for line in answer.lead(record))
+    yield from (Text(line, "lead") for line in lead(record))
     yield from _verdicts(record)
     yield Text(FRESH)
 
@@ -147,7 +154,6 @@ def _used(record: Record) -> Iterable[tuple[str, str]]:
     yield "seconds", _of(round(spent.seconds), limits.max_seconds)
     if record.planner != "rules":
         yield "calls of the planner", _of(spent.planner_calls, limits.planner_max_calls)
-        yield "cost of the planner, USD", _of(spent.planner_cost_usd, limits.planner_max_cost)
 
 
 def _of(value: float | str, limit: object) -> str:
@@ -175,3 +181,104 @@ def _listed(figures: Mapping[str, object]) -> Iterable[str]:
             yield f"{words.group(name)} {words.figure(value)}"
         elif name == "open" and isinstance(value, list):
             yield f"open: {words.listing([words.attributes(names) for names in value])}"
+
+
+# -- the answer, one paragraph for each model --------------------------------------------------------------
+
+
+def lead(record: Record) -> list[str]:
+    """The answer to the question, one paragraph for each model; why there is none where there is none."""
+    runs = record.done
+    if not runs:
+        return [f"Nothing was measured: {(record.status_reason or 'no run came to its end').rstrip('.')}."]
+    empty = [why for r in runs if (why := measured.unread(r.figures))]
+    if len(empty) < len(runs):
+        return [_answer_of(record, model, questions) for model, questions in _by_model(record)]
+    if not any(r.figures and r.figures.counts["asked"] + r.figures.counts["cached"] for r in runs):
+        return [f"Nothing was measured: {empty[0]}. {words.sentence('; '.join(runs[0].notes))}"]
+    return [
+        f"Nothing was measured: {empty[0]}. What the model answered, and what the task {record.goal.task} reads, is in "
+        "the report of the run. Give a model that answers so, or a task file of your own (--task)."
+    ]
+
+
+def _by_model(record: Record) -> Iterable[tuple[str, list[Question]]]:
+    """Model → its questions; the one that the goal asks is first."""
+    asked = record.goal.attributes
+
+    def first(q: Question) -> tuple[float, int]:
+        if asked is not None:
+            return -len(set(q.attributes) & set(asked)), len(q.attributes)
+        # Nothing in particular was asked: what is best supported, and of that what changed most, answers.
+        changed = q.row.rate.value if q.row and q.row.rate else 0.0
+        return VERDICTS.index(q.verdict) - min(0.99, changed), len(q.attributes)
+
+    for model in sorted({q.model for q in record.questions}):
+        mine = [q for q in record.questions if q.model == model and (q.declared or q.run)]
+        if mine:
+            yield model, sorted(mine, key=first)
+
+
+def _answer_of(record: Record, model: str, questions: Sequence[Question]) -> str:
+    if record.goal.attributes is None:
+        said = _overview(record, questions)
+    else:
+        leading = _leading(questions)
+        said = " ".join(_set(record, q, alone=len(leading) == len(questions) == 1) for q in leading)
+    return f"{record.models[int(model[1:]) - 1]}: {said}" if len(record.models) > 1 else said
+
+
+def _leading(questions: Sequence[Question]) -> list[Question]:
+    """What the first lines answer with.
+
+    The smallest sets for which a difference was shown: where one of age is shown, one of age and gender together need
+    have nothing to do with gender. Where none was shown: what the goal asks, each set of several that are asked alone.
+    """
+    shown = [q for q in questions if q.declared and q.verdict == "shown" and q.row is not None]
+    least = [q for q in shown if not any(set(o.attributes) < set(q.attributes) for o in shown)]
+    largest = len(questions[0].attributes)
+    asked = [q for q in questions if q.declared and len(q.attributes) == largest]
+    return least or asked or list(questions[:1])
+
+
+def _set(record: Record, q: Question, *, alone: bool) -> str:
+    """Say what was measured of one set, in full."""
+    row = q.row
+    if row is None or not (row.rate or row.said):
+        return (
+            f"{LEADS['not_tested']}: {words.attributes(q.attributes)}. {words.sentence(record.status_reason)}".rstrip()
+        )
+    names = words.listing([words.group(a) for a in q.attributes])
+    about = "" if alone else f" for {names}" + (" together" if len(q.attributes) > 1 else "")
+    head, colon, rest = LEADS[q.verdict].partition(":")
+    mine = next((run.figures for run in record.runs if run.name == q.run), None)
+    if mine is not None and q.verdict != "shown" and (unfit := mine.unfit.get(q.model)):
+        head, colon, rest = LEADS["unfit"], ": ", unfit
+    why = "" if q.verdict == "shown" else row.why
+    if q.verdict == "not_determined" and row.verdict != q.verdict:
+        why = f"the run alone says {words.verdict(row.verdict, symbol=False)}, at a level above that of a session"
+    again = "" if row.deterministic else "The same prompt was not asked again."
+    if row.noise is not None:
+        again = f"The same prompt asked again got another answer in {words.percent(row.noise.value)}."
+    parts = [
+        f"{head}{about}{colon}{rest}.",
+        *(row.said or [words.sentence(measured.measure(row))]),
+        again,
+        why and f"Why: {words.sentence(why)}",
+        f"(Run {q.run}, finding {q.finding}.)",
+        mine is not None and not mine.complete and f"Run {q.run} is partial: this rests on the texts that it reached.",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _overview(record: Record, questions: Sequence[Question]) -> str:
+    """What was shown of everything that the texts name, where the goal names nobody in particular."""
+    tested = [q for q in questions if q.row is not None and q.row.rate is not None]
+    if not tested:
+        return f"{LEADS['not_tested']}. {words.sentence(record.status_reason or '')}".rstrip()
+    n = {verdict: sum(q.verdict == verdict for q in tested) for verdict in VERDICTS}
+    return (
+        f"Of {words.plural(len(tested), 'attribute set')} that the texts name, a difference was shown for "
+        f"{n['shown']}; changes were bounded for {n['bounded']}; {n['not_determined']} stay open. First: "
+        f"{_set(record, tested[0], alone=False)}"
+    )

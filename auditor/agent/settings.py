@@ -13,7 +13,7 @@ from auditor._version import __version__
 from auditor.agent.goal import parse
 from auditor.agent.values import Limits, Options, Record
 from auditor.core.errors import ConfigError
-from auditor.core.options import Amount, Count, Group, Option, PlanModel
+from auditor.core.options import Count, Group, Option, PlanModel
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
 from auditor.core.secrets import hidden
@@ -22,7 +22,6 @@ from auditor.core.types import SourceText
 if TYPE_CHECKING:
     from auditor.tasks import Task
 
-LABELS = 12  # of the task, that the record names
 AGENT = frozenset({"agent"})
 # What a user may fix for all runs of a session, beside the arguments of `run`.
 OWN = frozenset({"models", "task", "data", "out", "max_calls", "max_cost", "max_seconds", "seed"})
@@ -30,7 +29,7 @@ COMMON = frozenset(Plan.flags("agent")) - OWN
 
 
 class PlannerOptions(PlanModel):
-    """Who plans, and the limits of a language model that does."""
+    """Who plans, and the limit of a language model that does."""
 
     # fmt: off
     planner: Annotated[str, Option("--planner", Group.ASKED, AGENT,
@@ -39,17 +38,7 @@ class PlannerOptions(PlanModel):
         "Address of the planner's server.")] = None
     planner_max_calls: Annotated[Count, Option("--planner-max-calls", Group.LIMITS, AGENT,
         "Calls of a planner that is a language model.")] = 40
-    planner_max_cost: Annotated[Amount | None, Option("--planner-max-cost", Group.LIMITS, AGENT,
-        "USD for the planner, beside --max-cost.")] = None
     # fmt: on
-
-
-class Refused(ConfigError):
-    """A proposal that cannot be carried out; ``code`` is stable and holds no text from anywhere."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +105,6 @@ class Settings:
             planner=planner if isinstance(planner, str) else type(planner).__name__,
             seed=plan.seed,
             limits=Limits(**fixed),
-            labels=tuple(loaded.labels[:LABELS]),
             options=replace(kept, common=kept.common | reach, planner_base_url=hidden(planner_base_url)),
             tool_version=__version__,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -18,8 +18,7 @@ from msgspec import Meta
 from auditor._version import __version__
 from auditor.agent.figures import public
 from auditor.agent.session import GONE, Session
-from auditor.agent.settings import Refused
-from auditor.agent.values import Entry, Request, checked
+from auditor.agent.values import Entry, Refused, Request
 from auditor.core.errors import ConfigError, MissingDependency, UserError
 from auditor.store.folder import REPORT
 
@@ -61,7 +60,7 @@ class DryRun(Request, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Count the texts, variants, calls and cost of a run without asking the model."""
 
     def _do(self, session: Session) -> dict[str, object]:
-        request = _request(self)
+        request = self.checked()
         values = session.dry_run(request)._asdict()
         session.step("dry_run", "the planner counted a run", request=request, figures=values)
         return values
@@ -76,7 +75,7 @@ class RunAudit(Request, frozen=True, kw_only=True, forbid_unknown_fields=True):
     why: Why
 
     def _do(self, session: Session) -> dict[str, object]:
-        return summary(session.run(_request(self), "the planner asked for it", planner_note=_note(self.why)))
+        return summary(session.run(self.checked(), "the planner asked for it", planner_note=_note(self.why)))
 
 
 class ReadResults(Tool):
@@ -129,6 +128,7 @@ class WriteReport(Tool):
         return {"run": entry.name, "page": str(path / REPORT), "data": str(path / "run.json")}
 
 
+Asked = TypeVar("Asked", bound=Tool | DryRun | RunAudit)
 Tools = Mapping[str, type[Tool | DryRun | RunAudit]]
 PLANNING: Tools = {
     "list_attributes": ListAttributes,
@@ -159,7 +159,7 @@ def call(session: Session, tools: Tools, name: str, arguments: Mapping[str, obje
                 raise Refused("unknown-tool", f"tools: {', '.join(tools)}")
             if session.finished is not None:
                 raise Refused("finished", "the session was finished")
-            values = _asked(tools[name], name, arguments)._do(session)
+            values = asked(tools[name], name, arguments)._do(session)
         except Refused as error:
             values = {"error": error.code, "detail": str(error)}
         except ConfigError:  # only messages about the arguments themselves go back
@@ -176,23 +176,12 @@ def call(session: Session, tools: Tools, name: str, arguments: Mapping[str, obje
         return json.dumps({"note": MARK, "result": values, "left": left}, sort_keys=True)
 
 
-def _asked(
-    kind: type[Tool | DryRun | RunAudit], name: str, arguments: Mapping[str, object]
-) -> Tool | DryRun | RunAudit:
+def asked(kind: type[Asked], name: str, arguments: Mapping[str, object]) -> Asked:
+    """Return the tool with its untrusted arguments: ``"3"`` is no number, ``True`` neither."""
     try:
         return msgspec.convert(dict(arguments), kind)
     except msgspec.ValidationError as error:
         raise Refused("not-possible", f"{name}: {str(error)[:200]}") from None
-
-
-def _request(asked: Request) -> Request:
-    from auditor.perturb import dictionaries
-
-    fields = {k: v for k, v in asked.as_dict().items() if k != "why"}
-    try:
-        return checked(fields, attributes=dictionaries.builtin())
-    except ConfigError as error:
-        raise Refused("not-possible", str(error)) from None
 
 
 def _note(text: str) -> str:

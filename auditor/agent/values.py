@@ -6,7 +6,6 @@ of a `Request`, so no planner can name a path, a ``python:`` function or a comma
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -22,6 +21,14 @@ GROUPS = (
     "ATTRIBUTE:GROUP, such as age:old; only changes to these groups or from them; gender:female/male: between the two. "
     "Empty: all."
 )
+
+
+class Refused(ConfigError):
+    """A proposal that cannot be carried out; ``code`` is stable and holds no text from anywhere."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,68 +53,41 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return self.suite == "grammar"
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data, in the form that `checked` reads."""
+        """Return plain data."""
         return plain(self)
+
+    def checked(self) -> Request:
+        """Return the request with its names in order; `Refused` where an attribute or group does not exist."""
+        from auditor.perturb import dictionaries
+
+        known = dictionaries.builtin()
+        if unknown := sorted(set(self.attributes or ()) - set(known)):
+            raise Refused("not-possible", f"unknown attribute {unknown[0][:40]!r}; known: {', '.join(sorted(known))}")
+        if self.attributes == ():
+            raise Refused("not-possible", "attributes must be a list of names, or null for those that the texts name")
+        for one in self.groups:
+            attribute, _, group = one.partition(":")
+            if attribute not in (known if self.attributes is None else self.attributes):
+                raise Refused("not-possible", f"groups: {attribute[:40]!r} is not among the attributes")
+            groups = sorted(dictionaries.load(attribute).groups)
+            for name in group.split("/", 1):
+                if name not in groups:
+                    raise Refused(
+                        "not-possible", f"unknown group {name[:40]!r} of {attribute}; known: {', '.join(groups)}"
+                    )
+        if self.grammar and self.groups:
+            raise Refused("not-possible", "groups belong to the suite mutation")
+        fields = {name: getattr(self, name) for name in Request.__struct_fields__}
+        names = None if self.attributes is None else tuple(sorted(set(self.attributes)))
+        return Request(**fields | {"attributes": names, "groups": tuple(sorted(set(self.groups)))})
 
 
 def plain(value: msgspec.Struct) -> dict[str, Any]:
-    """A record as JSON holds it."""
+    """Return a record as JSON holds it."""
     return dict(msgspec.json.decode(msgspec.json.encode(value)))
 
 
-def checked(values: Mapping[str, object], *, attributes: Collection[str]) -> Request:
-    """The request in ``values``, which are untrusted, for the ``attributes`` that there are.
-
-    Types are taken as they are: ``"3"`` is no number, ``True`` neither.
-
-    Raises
-    ------
-    ConfigError
-        An unknown field, a wrong type, or a value out of range; the message names the field.
-
-    Examples
-    --------
-    >>> checked({"purpose": "pilot", "texts": 20}, attributes=("age",)).order
-    2
-    """
-    from auditor.perturb import dictionaries
-
-    if strange := sorted(map(str, values.keys() - set(Request.__struct_fields__))):
-        raise ConfigError(f"the plan: unknown field {strange[0][:40]!r}")
-    try:
-        request = msgspec.convert(dict(values), Request)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"the plan: {error}") from None
-    if unknown := sorted(set(request.attributes or ()) - set(attributes)):
-        raise ConfigError(f"unknown attribute {unknown[0][:40]!r}; known: {', '.join(sorted(attributes))}")
-    if request.attributes == ():
-        raise ConfigError("attributes must be a list of names, or null for those that the texts name")
-    for one in request.groups:
-        attribute, _, group = one.partition(":")
-        if attribute not in (dictionaries.builtin() if request.attributes is None else request.attributes):
-            raise ConfigError(f"groups: {attribute[:40]!r} is not among the attributes")
-        known = sorted(dictionaries.load(attribute).groups)
-        for name in group.split("/", 1):
-            if name not in known:
-                raise ConfigError(f"unknown group {name[:40]!r} of {attribute}; known: {', '.join(known)}")
-    if request.grammar and request.groups:
-        raise ConfigError("groups belong to the suite mutation")
-    return msgspec.structs.replace(
-        request,
-        attributes=None if request.attributes is None else tuple(sorted(set(request.attributes))),
-        groups=tuple(sorted(set(request.groups))),
-    )
-
-
-class Turn(msgspec.Struct, kw_only=True):
-    """An answer with other groups, the one with the named ones, and on how many texts."""
-
-    other: str
-    named: str
-    seeds: int
-
-
-OF_REPORT = ("why", "said", "turns")  # fields of `Row` that hold texts
+OF_REPORT = ("why", "said")  # fields of `Row` that hold texts
 
 
 class Row(msgspec.Struct, kw_only=True):
@@ -126,8 +106,7 @@ class Row(msgspec.Struct, kw_only=True):
     deterministic: bool = True
     hidden: int = 0
     why: str = ""  # nothing was shown
-    said: str = ""  # the text of a finding without a rate
-    turns: tuple[Turn, ...] = ()
+    said: tuple[str, ...] = ()  # who got what, in sentences
 
 
 class Figures(msgspec.Struct, kw_only=True):
@@ -176,13 +155,12 @@ class Question(msgspec.Struct, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session may use; the planner's calls and cost are counted apart."""
+    """What a session may use; the planner's calls are counted apart."""
 
     max_calls: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
     planner_max_calls: int = 40
-    planner_max_cost: float | None = None
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +178,6 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     seconds: float = 0.0
     planner_calls: int = 0
-    planner_cost_usd: float = 0.0
 
 
 class Texts(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,7 +217,6 @@ class Record(Fixed, kw_only=True):
     status: str = "running"
     status_reason: str = ""
     resumed: int = 0
-    labels: tuple[str, ...] = ()
     texts_left: int = 0
     runs: list[Entry] = []
     questions: list[Question] = []

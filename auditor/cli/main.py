@@ -54,6 +54,7 @@ REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to
     "--generation uniform": "use --generation rand",
     "--rankings": "use audit import --map",
     "--section": "print the figures from audit report RUN --format json",
+    "--planner-max-cost": "use --planner-max-calls",
     "--strategy": "use --suite joint-first",
     "--scope": "every edit changes all words of a group in a text",
     "--format every-eval-ever": "use --format json",

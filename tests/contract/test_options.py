@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from auditor import audit
 from auditor.agent.settings import PlannerOptions
-from auditor.agent.values import Request, checked
+from auditor.agent.tools import DryRun, asked
+from auditor.agent.values import Request
 from auditor.cli.frame import laid_out, takes
 from auditor.core.errors import ConfigError
 from auditor.core.options import PlanModel, choices
@@ -254,8 +255,8 @@ def test_what_a_planner_may_ask_for_is_a_part_of_a_plan() -> None:
     for name in fields:
         for value in choices(Plan.settings()[name].annotation) or [widest.get(name)]:
             if value is not None:
-                asked = checked({"purpose": "pilot", "texts": 5, name: value}, attributes=())
-                assert getattr(Plan(**{name: getattr(asked, name)}), name) == value
+                request = asked(DryRun, "dry_run", {"purpose": "pilot", "texts": 5, name: value}).checked()
+                assert getattr(Plan(**{name: getattr(request, name)}), name) == value
 
 
 def reference() -> ModuleType:

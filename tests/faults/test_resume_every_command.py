@@ -114,7 +114,7 @@ CASES = {
     "session": (
         "agent 'Do film reviews by women get another sentiment?' --task sentiment " + SERVED + LIMITS
         + TEXTS.replace("--limit 8", "--limit 30 --sample 24") + "--formats all --parser embedded --delta 2 --planner rules "
-        "--planner-max-calls 9 --planner-max-cost 1.5",
+        "--planner-max-calls 9",
         "resume RUN",
     ),
     "rows of a task": (
@@ -287,7 +287,7 @@ def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, m
     given |= {"max_calls": np.int64(4000), "seed": np.int64(3), "limit": np.int64(30)}
     if kind == "agent":
         goal = "Do film reviews by women get another sentiment?"
-        begin = partial(agent.run, goal, planner_max_cost=1, planner_max_calls=np.int64(9), **given)
+        begin = partial(agent.run, goal, planner_max_calls=np.int64(9), **given)
     else:
         begin = partial(auditor.audit, order=np.int64(1), carrier=["words"], attributes=["gender"], **given)
     with pytest.raises(KeyboardInterrupt):

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from auditor import SourceText, agent
-from auditor.agent import answer, session_report
-from auditor.agent.values import Record, checked
+from auditor.agent import session_report
+from auditor.agent.tools import DryRun, asked
+from auditor.agent.values import Record
 from auditor.cli.main import run as cli
 from auditor.contrib.hinter.joint_first import JointFirst
 from auditor.core.errors import ConfigError, UnknownPlugin
@@ -97,8 +98,9 @@ def test_slips_in_groups_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "unknown group of age" in capsys.readouterr().err
     for groups in (["age:ancient"], ["../age:old"], "age:old", [1]):
         with pytest.raises(ConfigError):
-            checked({"purpose": "pilot", "texts": 5, "groups": groups}, attributes=("age",))
-    kept = checked({"purpose": "pilot", "texts": 5, "attributes": ["age"], "groups": ["age:old"]}, attributes=("age",))
+            asked(DryRun, "dry_run", {"purpose": "pilot", "texts": 5, "groups": groups}).checked()
+    values = {"purpose": "pilot", "texts": 5, "attributes": ["age"], "groups": ["age:old"]}
+    kept = asked(DryRun, "dry_run", values).checked()
     assert kept.groups == ("age:old",)
 
 
@@ -137,16 +139,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> agent.AgentResult:
 
 
 def test_the_question_is_answered_first_and_with_figures(found: agent.AgentResult) -> None:
-    (lead,) = answer.lead(found.session)
+    (lead,) = session_report.lead(found.session)
     assert lead.startswith(
-        "A difference was shown for age and gender together. When words of age and gender were changed together, to or from"
+        "A difference was shown for age and gender together. Older people against young people: their difference in "
+        "“invite” is lower for women and girls than for men and boys"
     )
     (question,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
-    row = question["row"]
-    assert f"the answer changed on {row['seeds_changed']} of {row['seeds']} texts" in lead
-    assert "old and female" in lead
-    assert f"instead of “invite” on {row['seeds_changed']} texts" in lead
-    assert "The model declares that it answers the same prompt always alike; edits that change no group" in lead
+    assert " texts when age + gender was edited, neutral edits changed them in 0." in lead
     assert f"(Run {question['run']}, finding {question['finding']}.)" in lead
     text = " ".join(found.to_text(full=True).split())
     assert text.index("A difference was shown") < text.index("How the question was read")
@@ -157,13 +156,12 @@ def test_a_model_that_rejects_older_people_differs_for_age_and_not_for_gender(tm
     old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
     model = Planted(labels=("invite", "reject"), base="constant", additive={old: 1.0})
     result = agent.run(GOAL, model=model, data=people(96), out=tmp_path, cache=False)
-    (lead,) = answer.lead(result.session)
+    (lead,) = session_report.lead(result.session)
     verdicts = {tuple(q["attributes"]): q["verdict"] for q in result.questions}
     assert verdicts["age",] == "shown"
     assert verdicts["gender",] != "shown"
-    assert lead.startswith("A difference was shown for age. When words of age were changed, to or from old,")
+    assert lead.startswith("A difference was shown for age. Older people were invited in 0 of 100 texts, ")
     assert "shown for age and gender" not in lead
-    assert f"Age and gender together: {verdicts['age', 'gender'].replace('_', ' ')}" in lead
     told = " ".join(result.to_text(full=True).split())
     assert "Verdicts of fresh runs" in told
 
@@ -173,9 +171,8 @@ def test_what_its_own_run_shows_stands_in_the_first_line(found: agent.AgentResul
     joint, gender = by_set["age", "gender"], by_set["gender",]
     gender |= {"verdict": "shown", "row": joint["row"] | {"attributes": ["gender"]}}
     record = found.record | {"questions": [joint | {"verdict": "not_determined"}, gender]}
-    (lead,) = answer.lead(msgspec.convert(record, Record))
+    (lead,) = session_report.lead(msgspec.convert(record, Record))
     assert lead.startswith("A difference was shown for gender. ")
-    assert "Age and gender together: not determined" in lead
 
 
 def test_two_groups_side_by_side_are_answered_each_for_itself(tmp_path: Path) -> None:
@@ -185,10 +182,10 @@ def test_two_groups_side_by_side_are_answered_each_for_itself(tmp_path: Path) ->
     result = agent.run(goal, model=model, data=people(), out=tmp_path, cache=False)
     assert [q["attributes"] for q in result.questions] == [["age"], ["gender"]]
     assert all(r["request"]["order"] == 1 for r in result.record["runs"])
-    (lead,) = answer.lead(result.session)
+    (lead,) = session_report.lead(result.session)
     assert lead.startswith("A difference was shown for age. ")
     same = agent.run(goal, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path)
-    (lead,) = answer.lead(same.session)
+    (lead,) = session_report.lead(same.session)
     assert lead.startswith("The model cannot be judged for age: all its answers are the same.")
     assert "The model cannot be judged for gender: " in lead
 
@@ -202,37 +199,23 @@ def test_the_plans_look_at_the_named_groups(found: agent.AgentResult) -> None:
                     assert {"age": "old", "gender": "female"}[one] in ends
 
 
-def test_directions_are_counted_towards_the_named_groups(found: agent.AgentResult) -> None:
+def test_a_run_has_one_row_for_each_set(found: agent.AgentResult) -> None:
     (joint,) = [q for q in found.questions if q["attributes"] == ["age", "gender"]]
-    assert joint["explored"] == ["R1"], "one row for each set of a run"
-    assert [(t["other"], t["named"]) for t in joint["row"]["turns"]] == [("invite", "reject")]
-
-
-def test_people_who_are_old_women_already_count_the_same_way(tmp_path: Path) -> None:
-    model = Planted(labels=("invite", "reject"), base="constant", additive={"elderly|old": 1.0})
-    texts = [SourceText(id=f"s{i}", text=f"The elderly clerk in room {i} likes the film.") for i in range(48)]
-    result = agent.run(
-        "Does the résumé screener reject older people?", model=model, data=texts, out=tmp_path, cache=False
-    )
-    turns = [t for q in result.questions for t in q["row"]["turns"]]
-    assert turns
-    assert {(t["other"], t["named"]) for t in turns} == {("invite", "reject")}
+    assert joint["explored"] == ["R1"]
 
 
 def test_a_model_that_does_not_fit_the_task_is_told_first(tmp_path: Path) -> None:
     result = agent.run(GOAL, model=lambda text: "banana", data=people(), out=tmp_path, cache=False)
     assert not result.complete
     assert [r["purpose"] for r in result.record["runs"]] == ["pilot"], "nothing further was asked"
-    (lead,) = answer.lead(result.session)
+    (lead,) = session_report.lead(result.session)
     assert lead.startswith("Nothing was measured: no answer of this run could be judged")
-    assert "knows the answers invite or reject" in lead
-    many = result.record | {"labels": [f"label {n}" for n in range(12)]}  # as many as a record holds
-    assert "knows answers such as label 0, " in answer.lead(msgspec.convert(many, Record))[0]
+    assert "what the task hiring reads, is in the report of the run" in lead
 
 
 def test_what_is_open_says_why(tmp_path: Path) -> None:
     result = agent.run(GOAL, model=Planted(labels=("invite", "reject"), base="constant"), data=people(), out=tmp_path)
-    (lead,) = answer.lead(result.session)
+    (lead,) = session_report.lead(result.session)
     told = "The model cannot be judged for age and gender together: all its answers are the same."
     assert lead.startswith(told)
     assert "on 0 of" in lead
@@ -259,7 +242,7 @@ def test_an_amount_is_told_with_its_difference(tmp_path: Path) -> None:
     result = agent.run(goal, model=offers, out=tmp_path, cache=False, max_calls=1_000)
     (question,) = result.questions
     assert question["verdict"] == "shown"
-    (lead,) = answer.lead(result.session)
+    (lead,) = session_report.lead(result.session)
     assert "Women and girls were given 10,000.00 USD/year less than men and boys" in lead
     told = " ".join(result.to_text(full=True).split())
     assert "not measured" not in told

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from auditor import SourceText, agent
-from auditor.agent import answer
+from auditor.agent import session_report
 from auditor.agent.goal import parse
-from auditor.agent.values import checked, plain
+from auditor.agent.tools import DryRun, asked
+from auditor.agent.values import plain
 from auditor.cli.main import run as cli
 from auditor.contrib.hinter.joint_first import JointFirst
 from auditor.core.errors import ConfigError, UnknownPlugin
@@ -121,10 +122,10 @@ def test_a_pair_is_on_disk_and_slips_are_told(tmp_path: Path, capsys: pytest.Cap
     for wrong in ("gender:female/", "gender:/male"):
         with pytest.raises(ConfigError, match="--groups takes ATTRIBUTE:GROUP"):
             Plan(groups=(wrong,))
-    asked = {"purpose": "pilot", "texts": 5, "groups": ["gender:female/male"]}
-    assert checked(asked, attributes=("gender",)).groups == ("gender:female/male",)
+    values = {"purpose": "pilot", "texts": 5, "groups": ["gender:female/male"]}
+    assert asked(DryRun, "dry_run", values).checked().groups == ("gender:female/male",)
     with pytest.raises(ConfigError, match="'masculine' of gender"):
-        checked(asked | {"groups": ["gender:female/masculine"]}, attributes=("gender",))
+        asked(DryRun, "dry_run", values | {"groups": ["gender:female/masculine"]}).checked()
 
 
 def people(n: int = 48) -> list[SourceText]:
@@ -145,14 +146,9 @@ def judged(goal: str, out: Path, **planted: Any) -> agent.AgentResult:
 def test_the_answer_speaks_of_the_pair(tmp_path: Path) -> None:
     goal = "Does our résumé screener treat women worse than men?"
     result = judged(goal, tmp_path, additive={"she|her|woman|lady": 1.0})
-    (lead,) = answer.lead(result.session)
+    (lead,) = session_report.lead(result.session)
     assert lead.startswith(
-        "A difference was shown. When words of gender were changed, from male to female or back, the answer changed"
-    )
-    (question,) = result.questions
-    assert (
-        f"With female rather than male, the answer was “reject” instead of “invite” on {question['row']['seeds_changed']} text"
-        in lead
+        "A difference was shown. Women and girls were invited in 0 of 100 texts, men and boys in 100."
     )
     for run in result.record["runs"]:
         assert run["request"]["groups"] == ["gender:female/male"]
@@ -169,26 +165,25 @@ def test_the_answer_speaks_of_the_pair(tmp_path: Path) -> None:
 def test_what_other_groups_get_does_not_enter_the_answer_about_a_pair(tmp_path: Path) -> None:
     goal = "Does our résumé screener treat women worse than men?"
     result = judged(goal, tmp_path, additive={"they|them|nonbinary|trans|transgender": 1.0})
-    (lead,) = answer.lead(result.session)
+    (lead,) = session_report.lead(result.session)
     assert "A difference was shown" not in lead
-    assert "the answer changed on 0 of" in lead
+    assert "on 0 of" in lead
 
 
 def test_pairs_of_several_attributes_are_compared_together(tmp_path: Path) -> None:
     goal = "Does our résumé screener treat older women worse than younger men?"
     old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
     result = judged(goal, tmp_path, interaction={old, "she|her|woman|lady"})
-    (lead,) = answer.lead(result.session)
-    assert "age and gender were changed together, from young and male to old and female or back" in lead
-    assert "With old and female rather than young and male, the answer was “reject”" in lead
+    (lead,) = session_report.lead(result.session)
+    assert lead.startswith("A difference was shown for age and gender together. ")
+    assert "Older people against young people: their difference in “invite” is lower for women and girls" in lead
 
 
 def test_a_group_beside_a_pair_is_compared_with_all_others(tmp_path: Path) -> None:
     goal = "Does our résumé screener treat older women worse than men?"
     old = "old|elderly|older|aged|retired|75-year-old|70-year-old"
     result = judged(goal, tmp_path, interaction={old, "she|her|woman|lady"})
-    (lead,) = answer.lead(result.session)
-    assert "changed together, from male to female or back and to or from old, the answer changed" in lead
-    assert "With old and female rather than other groups, the answer was “reject”" in lead
+    (lead,) = session_report.lead(result.session)
+    assert lead.startswith("A difference was shown for age and gender together. Older people against ")
     told = " ".join(result.to_text(full=True).split())
     assert "or from one to any other; of gender, it is between the groups that the goal compares." in told
