@@ -30,6 +30,7 @@ CROWD = 8  # refusals after which they are judged at once, where three in four a
 STRAY = 0.05  # share of refusals that is let be
 BELOW = 0.9  # of the calls that were accepted: the next size
 STEEPEST = 8.0  # the most that one group may divide the size by
+STEPS = 9  # groups without trouble that make growth steeper, from 2 % to 50 %
 FLOOR = 1 / 40  # of one call at a time
 MOSTLY = 0.6  # share of refusals from which on a smaller group says nothing about chance: it was far too large
 MORE_THAN_CHANCE = 0.3  # by how much the share of refusals must exceed one that a smaller size did not change
@@ -59,7 +60,7 @@ class Limiter:
     Refusals that name no time are judged in groups of calls: the size becomes the part that was accepted, and calls are
     spread evenly over time from then on. So a size below 1 is a pace, which meets a limit on calls a second. A server
     that refuses at random accepts the same share of fewer calls; after two smaller groups that were refused no less,
-    that share is let be.
+    that share is ignored.
 
     Where the server says how much is left (`headers`), no more calls are in flight than that.
 
@@ -88,8 +89,8 @@ class Limiter:
         self._closed_until = self._next_at = float("-inf")
         self._queue: deque[asyncio.Future[None]] = deque()
 
-        self._paced = False  # calls are spread evenly: refusals without a time were seen
-        self._troubled = False  # it is known about where trouble begins, so the size grows slowly
+        self._paced = False  # calls are spread evenly, because refusals without a time were seen
+        self._troubled = False  # trouble began near this size, so it grows slowly
         self._halved_at = float("-inf")
         self._clean = 0  # groups in a row without trouble
         self._latency_s: float | None = None  # mean of the last answers; None until the first
@@ -180,7 +181,7 @@ class Limiter:
 
     def _grow(self, share: float) -> None:
         """Grow, where the mean latency of the group holds and would with more calls that share the server's work."""
-        self._clean += 1
+        self._clean = min(self._clean + 1, STEPS)
         if self._clean > 1 or self._answered >= GROUP // 2:  # a few answers say little about chance
             self._refused_before, self._no_better = None, 0
         self._chance += (share - self._chance) / 4

@@ -192,6 +192,15 @@ def test_the_pace_ends_with_the_limit() -> None:
     assert seconds < 100
 
 
+def test_a_long_run_after_a_time_out_reaches_its_full_size() -> None:
+    limiter = Limiter(16, clock=lambda: 1.0)
+    limiter.timed_out(sent_at=0.0)
+    for _ in range(60_000):
+        limiter.sent()
+        limiter.answered(sent_at=1.0)
+    assert limiter.size == 16
+
+
 def test_before_anything_was_answered_there_is_no_pace_and_it_never_falls_below_its_floor() -> None:
     now = 0.0
     limiter = Limiter(16, clock=lambda: now)
