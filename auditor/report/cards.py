@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from auditor.core import talk
 from auditor.core.errors import RunFolderError
 from auditor.core.record import RunRecord
-from auditor.core.types import Case, Diagnosis, Edit, Finding, Input, Prompt, Response, Variant
+from auditor.core.types import Case, Diagnosis, Edit, Finding, Prompt, Response, Variant
 from auditor.report import words
 
 LABEL_LENGTH = 48  # longer answers are free text and are shown by their last line
@@ -94,15 +94,7 @@ class Card:
 
 
 def build(finding: Finding, evidence: object, *, record: RunRecord, sentence: str, notes: Sequence[str] = ()) -> Card:
-    """Build the card of one finding, with the evidence of its clearest exemplar.
-
-    Parameters
-    ----------
-    evidence : object
-        Reads cases, checks, prompts and answers by id; what it does not hold is left out.
-    sentence, notes : str, sequence of str
-        What was measured, and what else is known.
-    """
+    """Build the card of one finding, with the evidence of its clearest exemplar, as far as there is some."""
     variant_id = next(iter(finding.exemplars), "")
     model, format_ = finding.model, finding.format
     case, variant, missing = look_up(evidence, variant_id)
@@ -265,13 +257,6 @@ class Segment:
 Pair = tuple[tuple[Segment, ...], tuple[Segment, ...]]
 
 
-def as_text(value: Input) -> str:
-    """Turn an input into text; a row becomes one ``column: value`` line per column."""
-    if isinstance(value, str):
-        return value
-    return "\n".join(f"{column}: {cell}" for column, cell in value.items())
-
-
 def compare(original: Variant, variant: Variant) -> Pair:
     """Segments of the original and of the variant.
 
@@ -287,12 +272,9 @@ def compare(original: Variant, variant: Variant) -> Pair:
     >>> [s.text for s in right], right[1].attribute
     (['A ', 'woman', '.'], 'gender')
     """
-    if isinstance(original.input, Mapping) or isinstance(variant.input, Mapping):
-        return _rows(original.input, variant.input, variant.edits)
-    pair = _by_edits(original.input, variant.edits)
-    if pair is None or "".join(s.text for s in pair[1]) != variant.input:
-        return _by_words(original.input, variant.input)
-    return pair
+    old, new = str(original.input), str(variant.input)
+    pair = _by_edits(old, variant.edits)
+    return pair if pair is not None and "".join(s.text for s in pair[1]) == new else _by_words(old, new)
 
 
 def _sides(pieces: Iterable[tuple[str, str, bool, Edit | None]]) -> Pair:
@@ -325,30 +307,8 @@ def _by_words(old: str, new: str) -> Pair:
     return _sides(("".join(a[i:j]), "".join(b[k:m]), tag != "equal", None) for tag, i, j, k, m in steps)
 
 
-def _rows(old: Input, new: Input, edits: Sequence[Edit]) -> Pair:
-    by_column = {e.where: e for e in edits if isinstance(e.where, str)}
-    rows = [row if isinstance(row, Mapping) else {"text": row} for row in (old, new)]
-    pieces: list[tuple[str, str, bool, Edit | None]] = []
-    for column in dict.fromkeys(name for row in rows for name in row):
-        before, after = ((f"{column}: ", str(row[column]), "\n") if column in row else ("", "", "") for row in rows)
-        differs = rows[0].get(column) != rows[1].get(column)
-        edit = by_column.get(column) if differs else None
-        pieces += [(before[n], after[n], differs and n == 1, edit if n == 1 else None) for n in range(3)]
-    return _sides(pieces)
-
-
 def excerpt(segments: Sequence[Segment], *, limit: int = 600, context: int = 140) -> tuple[Segment, ...]:
-    """Shorten a long text to what stands around its changes; ``…`` marks what was left out.
-
-    Parameters
-    ----------
-    segments : sequence of Segment
-        One side of `compare`.
-    limit : int
-        Texts of at most this many characters stay whole.
-    context : int
-        Characters kept on each side of a change, up to a word boundary.
-    """
+    """Cut a text of more than ``limit`` characters to ``context`` characters on each side of its changes."""
     if sum(len(s.text) for s in segments) <= limit:
         return tuple(segments)
     if not any(s.changed for s in segments):

@@ -35,20 +35,9 @@ def safe(text: object) -> Markup:
 
 
 def svg(name: str, title: str, desc: str, height: int, body: Iterable[str], kind: str) -> Markup:
-    """Wrap shapes as one drawing with an accessible name and description.
+    """Wrap shapes, whose texts have gone through `safe`, as a drawing with an accessible name and description.
 
-    Parameters
-    ----------
-    name : str
-        Prefix of the element ids; unique on the page.
-    title, desc : str
-        What the drawing is called, and every figure in it as text.
-    height : int
-        Pixels; the width is that of the page.
-    body : iterable of str
-        SVG elements; every text in them has gone through `safe`.
-    kind : str
-        Classes of the style sheet.
+    ``name`` begins the ids of its elements; ``desc`` has every figure in it as text.
     """
     drawing = (
         f'<svg class="chart {kind}" role="img" aria-labelledby="{name}-t {name}-d" '
@@ -95,12 +84,7 @@ def net(
 ) -> Markup:
     """Draw differences with their intervals on both sides of zero; the range below ``delta`` is shaded.
 
-    Parameters
-    ----------
-    strips : sequence of (label, under, effect, verdict, text)
-        All effects of one unit; what is written above and next to a line, and ``text``, the figure in words.
-    name, title : str
-        As for `svg`.
+    A strip has what is written above and next to its line, an effect (all in one unit), its verdict, and its figure.
     """
     scale = strips[0][2].scale
     reach = max([scale * (delta or 0.0), *(e.scale * max(abs(e.low), abs(e.high)) for _, _, e, _, _ in strips)]) or 1.0
@@ -157,15 +141,9 @@ def ratios(rows: Sequence[tuple[Category, str]], *, name: str, title: str) -> Ma
 
 
 def bars(groups: Sequence[tuple[str, Sequence[tuple[str, int, int, str, str]]]], *, name: str, title: str) -> Markup:
-    """Draw shares of 1 as horizontal bars under headings; every bar carries its figure.
+    """Draw shares of 1 as horizontal bars under headings: (label, part, whole, text on the bar, class of the style).
 
-    Parameters
-    ----------
-    groups : sequence of (str, sequence of (label, part, whole, text, kind))
-        ``text`` is what stands on the bar; ``kind`` is a class of the style sheet ("joint", "hidden"). A bar of
-        nothing (``whole`` 0) is a dashed frame.
-    name, title : str
-        As for `svg`.
+    A bar of nothing (``whole`` 0) is a dashed frame.
 
     Examples
     --------

@@ -215,12 +215,9 @@ def table(
     most: int | None = None,
     left: tuple[str, str] = ("further line", "further lines"),
 ) -> Table:
-    """A table, its lines after the first ``most`` folded away.
+    """Make a table, its lines after the first ``most`` folded away.
 
-    Parameters
-    ----------
-    columns : str or sequence of str
-        Titles of columns. In one string, `` | `` stands between them, and a ``#`` before those that hold counts.
+    In one string, titles of columns have `` | `` between them, and those that hold counts begin with ``#``.
     """
     if isinstance(columns, str):
         titles = columns.split(" | ")

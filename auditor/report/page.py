@@ -20,16 +20,9 @@ _UNBROKEN = "\ud800"
 
 
 class Page:
-    """Collects lines of one report: everything laid out here is made visible first.
+    """Collects lines of one report, of at least 40 columns: everything laid out here is made visible first.
 
-    Parameters
-    ----------
-    width : int
-        Columns, at least 40.
-    encoding : str
-        What the output can carry; anything but a UTF form gets ASCII symbols and frames.
-    color : bool
-        Whether headings and marks carry ANSI styles. Nothing depends on them.
+    An ``encoding`` that is not a UTF form gets ASCII symbols and frames. Nothing depends on ``color`` (ANSI styles).
     """
 
     def __init__(self, *, width: int, encoding: str, color: bool) -> None:

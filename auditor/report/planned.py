@@ -11,14 +11,7 @@ from auditor.report import words
 
 
 def lines(expected: Plain | ExpectedRows | ExpectedTexts | None) -> list[str]:
-    """Sentences about an expectation, of texts or of rows; none without one.
-
-    Parameters
-    ----------
-    expected : mapping, ExpectedRows or ExpectedTexts, optional
-        What ``--dry-run`` counts for texts (`auditor.run.estimate`), or `auditor.tables.outlook.expected`; plain as a
-        frozen plan holds it.
-    """
+    """Return sentences about what a plan is expected to ask and to show; plain as a frozen plan holds it."""
     if isinstance(expected, ExpectedRows):
         return _rows(expected)
     if isinstance(expected, ExpectedTexts):

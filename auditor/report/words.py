@@ -247,11 +247,7 @@ def outcome_noun(kind: str) -> str:
 
 def noun(record: RunRecord) -> str:
     """What the answers of a run are called, see `outcome_noun`; of probabilities what is compared is a score."""
-    spec, made = record.spec, record.provenance
-    if spec.oracle == "probability":
-        return "score"
-    kind = spec.kind or spec.task_kind or made.kind or made.task_kind
-    return outcome_noun(kind or {"sentiment": "classification", "hiring": "decision"}.get(str(spec.task), ""))
+    return "score" if record.spec.oracle == "probability" else outcome_noun(record.spec.kind)
 
 
 def run_name(record: RunRecord) -> str:

@@ -12,7 +12,7 @@ from auditor.core.plan import Plan
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
-    "report": 8060,  # 4,600
+    "report": 7970,  # 4,600
     "measure": 7900,  # 5,200
     "run": 7750,  # 4,600
     "models": 6950,  # 4,400

@@ -362,6 +362,7 @@ def record() -> dict[str, Any]:
         "status_reason": "",
         "spec": {
             "task": "sentiment",
+            "kind": "classification",
             "models": list(MODELS),
             "data": None,
             "limit": None,
@@ -378,11 +379,14 @@ def record() -> dict[str, Any]:
         },
         "provenance": {
             "started": "2026-01-02T09:00:00Z",
-            "finished": "2026-01-02T09:00:41Z",
+            "ended": "2026-01-02T09:00:41Z",
             "python": "3.11.9",
             "plan_sha256": "3b8f2c" * 10,
             "task_sha256": "91ac0d" * 10,
-            "dictionaries": {"gender": "aa01" * 16, "race": "bb02" * 16, "nationality": "cc03" * 16},
+            "dictionaries": [
+                {"attribute": name, "sha256": digits * 16}
+                for name, digits in (("gender", "aa01"), ("race", "bb02"), ("nationality", "cc03"))
+            ],
             "parser": {"name": "embedded 1 (en, las 81.6)"},
         },
         "counts": {

@@ -103,15 +103,6 @@ def test_diff_survives_broken_offsets(where: tuple[int, int]) -> None:
     assert "".join(s.text for s in right) == "a y b"
 
 
-def test_diff_of_rows_marks_the_changed_column() -> None:
-    row = Edit(attribute="sex", kind="swap", source_group="f", target_group="m", source="f", target="m", where="sex")
-    left, right = cards.compare(
-        Variant(id="o", input={"age": 30, "sex": "f"}), Variant(id="v", input={"age": 30, "sex": "m"}, edits=(row,))
-    )
-    assert "".join(s.text for s in left) == "age: 30\nsex: f\n"
-    assert [(s.text, s.attribute) for s in right if s.changed] == [("m", "sex")]
-
-
 def test_excerpt_keeps_every_change_and_says_what_is_left_out() -> None:
     filler = "word " * 400
     text = f"{filler}man {filler}he {filler}"

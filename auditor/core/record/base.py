@@ -27,7 +27,6 @@ class Spec(Part, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     model: str | None = None
     kind: str = ""  # of the task; "tabular" for rows
-    task_kind: str = ""
     suite: str = ""
     protocol: str = "default"
     oracle: str | None = None
@@ -93,15 +92,12 @@ class Provenance(Part, frozen=True, kw_only=True):
 
     started: str | None = None
     ended: str | None = None
-    finished: str | None = None
     seconds: float | None = None
     python: str | None = None
     platform: str | None = None
     packages: dict[str, str | None] = msgspec.field(default_factory=dict)
     plan_sha256: str | None = None
     task_sha256: str | None = None
-    kind: str = ""
-    task_kind: str = ""
     seeds: Source = Source()
     people: People = People()
     rows: Source | None = None
@@ -110,14 +106,7 @@ class Provenance(Part, frozen=True, kw_only=True):
     grammar: Source | None = None
     code: Source | None = None
     too_few_texts: dict[str, TooFew] = msgspec.field(default_factory=dict)
-    dictionaries: tuple[Source, ...] | dict[str, str] = ()
-
-    @property
-    def words(self) -> tuple[Source, ...]:
-        """The dictionaries; old records name them by attribute."""
-        if isinstance(self.dictionaries, dict):
-            return tuple(Source(attribute=name, sha256=sha256) for name, sha256 in self.dictionaries.items())
-        return self.dictionaries
+    dictionaries: tuple[Source, ...] = ()
 
 
 class Losses(Part, frozen=True, kw_only=True):

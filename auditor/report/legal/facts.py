@@ -186,7 +186,7 @@ def status(record: RunRecord, filled: Form) -> Pairs:
         ("Run", record.id or UNKNOWN),
         ("State of the run", record.status or UNKNOWN),
         ("Models", ", ".join(models) or UNKNOWN),
-        ("Period", period(made.started or UNKNOWN, made.ended or made.finished or UNKNOWN)),
+        ("Period", period(made.started or UNKNOWN, made.ended or UNKNOWN)),
         ("Plan", f"frozen {record.frozen.frozen_at}" if record.frozen else "not frozen in advance"),
         ("Tool", f"llm-bias-auditor {record.tool_version or UNKNOWN}"),
         ("Holds for", "these models, prompts and dates; test again when any of them changes"),
@@ -299,8 +299,8 @@ def hashes(record: RunRecord) -> Pairs:
         ("Code of the tool", made.code and made.code.sha256, True),
     )
     rows = [(name, value or UNKNOWN) for name, value, needed in known if value or needed]
-    rows += [(f"Dictionary {one.attribute} {one.name}".rstrip(), one.sha256 or UNKNOWN) for one in made.words]
-    rows += [("Dictionaries", UNKNOWN)] if texts and not made.words else []
+    rows += [(f"Dictionary {one.attribute} {one.name}".rstrip(), one.sha256 or UNKNOWN) for one in made.dictionaries]
+    rows += [("Dictionaries", UNKNOWN)] if texts and not made.dictionaries else []
     rows += [("Schema", record.rows.schema.sha256)] if kind == "rows" else []
     journals = record.journal.items()
     return (*rows, *((f"{file}, last of {words.count(last.records)} records", last.hash) for file, last in journals))
