@@ -339,9 +339,5 @@ def _result(value: Control) -> str:
 
 
 def noise(value: Control | None) -> str:
-    """A noise floor in words."""
-    if value is not None and value.declared:
-        return DECLARED
-    if value is not None and value.estimate is not None:
-        return words.interval(value.estimate)
-    return (value.reason if value is not None else None) or "not measured"
+    """Return a noise floor in words."""
+    return (_result(value) if value is not None else "") or "not measured"

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from auditor.core.record import read, unasked
+from auditor.core.record import frame, read
 
 KIND = "ll144"
 
@@ -34,9 +34,8 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
     source = {"file": data["file"], "sha256": data["sha256"], "rows": data["rows"]}
     about = {"kind": KIND, "plan": dict(plan), "inputs": {"outcomes": source}, "fingerprints": {}}
     with RunFolder.create(root, about) as folder:
-        record = dict(tables) | unasked(folder.id, folder.plan_sha256, started, outcomes=source)
-        record |= {"spec": {"kind": KIND, **plan}, "counts": {"rows": data["rows"]}}
-        folder.write_run(record)
+        made = frame(folder.id, folder.plan_sha256, {"kind": KIND, **plan}, {"outcomes": source}, started)
+        folder.write_run(dict(tables) | made | {"counts": {"rows": data["rows"]}})
         written = read(folder.record())
         folder.write_text(REPORT, html.write(outcome_report.build(written), written))
         return folder.path

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from auditor._version import __version__
-from auditor.core.record import Caution, of_inputs, surroundings
+from auditor.core.record import Caution, dictionaries, frame
 from auditor.core.record.base import Unread
 from auditor.core.record.measured import Claim
-from auditor.core.types import FORMAT_VERSION, Diagnosis, Estimate, Finding
+from auditor.core.types import Diagnosis, Estimate, Finding
 from auditor.measure import answer_quality, findings, outliers, rates
 from auditor.measure.families import claims as all_claims
 from auditor.measure.hidden import Settings, hidden_variants, interactions
@@ -23,7 +22,6 @@ from auditor.report import run_checks as sentences
 from auditor.run import free, freeze, run_controls
 from auditor.run.loop import Loop
 from auditor.run.state import Tally
-from auditor.store.folder import IN_MEMORY, RunFolder
 from auditor.tasks import own_labels
 from auditor.tasks.oracles import label_text
 
@@ -55,9 +53,9 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     claims, seen, sections = _conclusions(loop, confirmed, floors)
     reason = _why_partial(loop)
     spec = plan.as_dict() | {"models": [t.model.name for t in loop.tallies], "kind": task.kind.name}
-    facts = {**of_inputs(loop.parts.suite.describe()), **loop.parts.facts}
+    folder, facts = loop.folder, dictionaries(suite.describe()) | loop.parts.facts
     record: dict[str, Any] = {
-        **frame(loop.folder, spec, reason, PACKAGES, facts, started=started, seconds=seconds),
+        **frame(folder.id, folder.plan_sha256, spec, facts, started, seconds, reason=reason, packages=PACKAGES),
         "stopped_by": loop.stopped_by or None,
         "counts": _counts(loop),
         "estimates": estimates,
@@ -95,35 +93,6 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
     if loop.until is not None:
         record["looks"] = loop.until.record()
     return record
-
-
-def frame(
-    folder: RunFolder | None,
-    spec: Mapping[str, object],
-    reason: str,
-    packages: Sequence[str],
-    facts: Mapping[str, object],
-    *,
-    started: datetime,
-    seconds: float,
-) -> dict[str, Any]:
-    """Return what every record begins with: its run, its plan, and where it comes from."""
-    return {
-        "id": IN_MEMORY if folder is None else folder.id,
-        "format_version": FORMAT_VERSION,
-        "tool_version": __version__,
-        "status": "partial" if reason else "complete",
-        "status_reason": reason,
-        "spec": dict(spec),
-        "provenance": {
-            "started": started.isoformat(timespec="seconds"),
-            "ended": (started + timedelta(seconds=seconds)).astimezone(UTC).isoformat(timespec="seconds"),
-            "seconds": round(seconds, 3),
-            **surroundings(packages),
-            "plan_sha256": None if folder is None else folder.plan_sha256,
-            **facts,
-        },
-    }
 
 
 def _conclusions(

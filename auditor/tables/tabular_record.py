@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import reading
-from auditor.core.record import code_sha256
+from auditor.core.record import frame
 from auditor.core.record.rows import Score, Slices
 from auditor.core.shown import csv_text, plural, verb
 from auditor.core.types import ClaimVerdict, Finding, digest
 from auditor.run import freeze
-from auditor.run.run_record import frame
-from auditor.store.folder import REPORT, RunFolder
+from auditor.store.folder import IN_MEMORY, REPORT, RunFolder
 from auditor.tables.coded import bins_note
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
@@ -110,11 +109,10 @@ def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> 
             "calls": calls,
             "cached": used["cached"],
         }
-    facts = {"model_fingerprint": fingerprint, "code": code_sha256(), **inputs_of(opened), **files}
+    facts = {"model_fingerprint": fingerprint, **inputs_of(opened), **files}
+    id, plan_sha256 = (IN_MEMORY, None) if folder is None else (folder.id, folder.plan_sha256)
     record = {
-        **frame(folder, plan.as_dict(), reason, PACKAGES, facts, started=started, seconds=seconds),
-        "controls": {},
-        "diagnoses": [],
+        **frame(id, plan_sha256, plan.as_dict(), facts, started, seconds, reason=reason, packages=PACKAGES),
         "models": {plan.model: {"fingerprint": fingerprint, **of_model}},
         "counts": counts,
         "estimates": [

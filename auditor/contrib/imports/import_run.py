@@ -12,7 +12,7 @@ from auditor.contrib.imports import mapping
 from auditor.contrib.imports.answer_files import Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, Said, observe
-from auditor.core.record import read, unasked
+from auditor.core.record import frame, read
 from auditor.core.record.measured import Caution, Claim
 from auditor.core.shown import plural, verb
 from auditor.measure import findings
@@ -43,19 +43,19 @@ def write(table: Table, roles: Roles, root: Path, references: Mapping[str, str] 
     plan = {"kind": KIND, "plan": roles.model_dump(mode="json"), "inputs": {"answers": sources}, "fingerprints": {}}
     with RunFolder.create(root, plan) as folder:
         (folder.path / MAP).write_text(mapping.dump(roles), encoding="utf-8")
-        record = unasked(folder.id, folder.plan_sha256, started, answers=sources) | {
+        spec = {
+            "task": roles.task,
+            "models": list(imported.models),
+            "kind": "classification" if labels else "score",
+            "protocol": "default",
+            "suite": KIND,
+            "data": ", ".join(source.file for source in table.sources),
+            "delta": roles.delta,
+            "references": dict(roles.references),
+            "out": str(root),
+        }
+        record = frame(folder.id, folder.plan_sha256, spec, {"answers": sources}, started) | {
             "stopped_by": None,
-            "spec": {
-                "task": roles.task,
-                "models": list(imported.models),
-                "kind": "classification" if labels else "score",
-                "protocol": "default",
-                "suite": KIND,
-                "data": ", ".join(source.file for source in table.sources),
-                "delta": roles.delta,
-                "references": dict(roles.references),
-                "out": str(root),
-            },
             "counts": _counts(imported),
             "import": {
                 "rows": dataclasses.asdict(imported.counted),

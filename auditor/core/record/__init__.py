@@ -2,7 +2,7 @@
 
 A record is plain data on disk and for plug-ins; `read` makes it a `RunRecord`, once. Fields with a default may be
 absent: a run has only what it measured, and older runs lack what newer ones added. `RunRecord.raw` is the plain data
-themselves, for what is listed or hashed as it stands. `head`, `surroundings` and `code_sha256` say what shaped it.
+themselves, for what is listed or hashed as it stands. `frame`, `head` and `code_sha256` say what shaped it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -196,8 +196,21 @@ def head(record: Mapping[str, object]) -> str:
     return digest(json.loads(json.dumps(own)))
 
 
-def surroundings(packages: Sequence[str]) -> dict[str, object]:
-    """Python, platform, and the versions of packages; None for those that are not installed."""
+def frame(
+    id: str,
+    plan_sha256: str | None,
+    spec: Mapping[str, object],
+    facts: Mapping[str, object],
+    started: datetime,
+    seconds: float | None = None,
+    *,
+    reason: str = "",
+    packages: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return what every record begins with: its run, its plan, where it comes from, and no figures yet.
+
+    ``facts`` are what it rests on; ``reason`` says why it is partial. It ends now, if ``seconds`` are not given.
+    """
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -205,29 +218,24 @@ def surroundings(packages: Sequence[str]) -> dict[str, object]:
     for name in packages:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
-    return {"python": platform.python_version(), "platform": platform.platform(), "packages": versions}
-
-
-def unasked(id: str, plan_sha256: str, started: datetime, **inputs: object) -> dict[str, object]:
-    """What every record says of a complete run that asked no model; ``inputs`` are what it rests on."""
-    import platform
-
-    ended = datetime.now(UTC)
+    took = (datetime.now(UTC) - started).total_seconds() if seconds is None else seconds
     return {
         "id": id,
         "format_version": FORMAT_VERSION,
         "tool_version": __version__,
-        "status": "complete",
-        "status_reason": "",
+        "status": "partial" if reason else "complete",
+        "status_reason": reason,
+        "spec": dict(spec),
         "provenance": {
             "started": started.isoformat(timespec="seconds"),
-            "ended": ended.isoformat(timespec="seconds"),
-            "seconds": round((ended - started).total_seconds(), 3),
+            "ended": (started + timedelta(seconds=took)).astimezone(UTC).isoformat(timespec="seconds"),
+            "seconds": round(took, 3),
             "python": platform.python_version(),
             "platform": platform.platform(),
+            "packages": versions,
             "plan_sha256": plan_sha256,
             "code": code_sha256(),
-            **inputs,
+            **facts,
         },
         **{name: [] for name in ("estimates", "findings", "diagnoses")},
         **{name: {} for name in ("controls", "models")},
@@ -259,14 +267,11 @@ def _code(package: Path) -> dict[str, object]:
     return {"sha256": hashlib.sha256("".join(lines).encode()).hexdigest(), "files": len(lines)}
 
 
-def of_inputs(described: Mapping[str, object]) -> dict[str, object]:
-    """What a record lacks beside task, texts, parser and grammar: the code, and the dictionaries of its suite.
-
-    ``described`` is what the suite says of itself (`auditor.core.protocols.Suite.describe`).
-    """
-    dictionaries = msgspec.convert(described.get("dictionaries") or (), tuple[dict[str, object], ...])
-    listed = [{k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in dictionaries]
-    return {"code": code_sha256()} | ({"dictionaries": listed} if listed else {})
+def dictionaries(described: Mapping[str, object]) -> dict[str, object]:
+    """Return the dictionaries of a suite by what it says of itself (`auditor.core.protocols.Suite.describe`)."""
+    every = msgspec.convert(described.get("dictionaries") or (), tuple[dict[str, object], ...])
+    listed = [{k: d.get(k) for k in ("attribute", "name", "version", "sha256")} for d in every]
+    return {"dictionaries": listed} if listed else {}
 
 
 __all__ = [
@@ -280,10 +285,9 @@ __all__ = [
     "RunRecord",
     "Waived",
     "code_sha256",
+    "dictionaries",
+    "frame",
     "head",
-    "of_inputs",
     "part",
     "read",
-    "surroundings",
-    "unasked",
 ]

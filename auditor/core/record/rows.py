@@ -56,23 +56,13 @@ class Score(Part, frozen=True, kw_only=True):
 
 
 class ColumnSet(Part, frozen=True, kw_only=True):
-    """One set of protected columns in the lattice.
-
-    Attributes
-    ----------
-    rows, changes, minimal : int
-        Rows that were judged; those whose label changes when some or all of the columns change; those of them that
-        no proper subset changes.
-    hidden : int, optional
-        Those of them that none of the columns changes alone, which no audit of one column at a time can see. Of the
-        last set, that of all protected columns, it is the number of hidden rows.
-    """
+    """One set of protected columns in the lattice; the last set has all of them."""
 
     columns: tuple[str, ...]
-    rows: int
-    changes: int
-    minimal: int
-    hidden: int | None = None
+    rows: int  # that were judged
+    changes: int  # rows with a label that changes when some or all of the columns change
+    minimal: int  # of these, rows that no proper subset changes
+    hidden: int | None = None  # of these, rows that no column changes alone
 
 
 class RowPair(Part, frozen=True, kw_only=True):

@@ -8,29 +8,16 @@ from auditor.core.record.base import Part
 
 
 class Level(Part, frozen=True, kw_only=True):
-    """Counts of mutants of one order under the HInter protocol.
-
-    Attributes
-    ----------
-    generated, valid, discarded : int
-        Mutants, and how many of them the invariant kept and rejected (RQ3.1).
-    tested, errors : int
-        Valid mutants that were judged, and those with another label than their original.
-    originals, originals_with_error : int
-        Texts with a tested mutant, and those with an error among them.
-    discarded_tested, discarded_errors : int
-        The same as ``tested`` and ``errors`` for discarded mutants, where the run asks about them (RQ3.2): what
-        a tester without the invariant would have looked at in vain.
-    """
+    """Counts of mutants of one order under the HInter protocol."""
 
     generated: int = 0
-    valid: int = 0
-    discarded: int = 0
-    tested: int = 0
-    errors: int = 0
-    originals: int = 0
+    valid: int = 0  # that the invariant kept (RQ3.1)
+    discarded: int = 0  # that it rejected
+    tested: int = 0  # valid mutants that were judged
+    errors: int = 0  # of these, with another label than their original
+    originals: int = 0  # texts with a tested mutant
     originals_with_error: int = 0
-    discarded_tested: int = 0
+    discarded_tested: int = 0  # as `tested` and `errors`, where the run asks about discarded ones (RQ3.2)
     discarded_errors: int = 0
 
 
@@ -51,23 +38,12 @@ class HinterRegions(Part, frozen=True, kw_only=True):
 
 
 class Split(Part, frozen=True, kw_only=True):
-    """Joint and atomic errors laid beside each other (RQ1, RQ4.1).
+    """Joint errors by their atomic parts, and atomic errors by the joint mutants that they are part of (RQ1, RQ4.1)."""
 
-    Attributes
-    ----------
-    hidden : int
-        Joint errors all of whose atomic mutants are valid and no errors.
-    joint_only, joint_with_atomic : int
-        Joint errors without and with an atomic error among their parts.
-    atomic_only, atomic_with_joint : int
-        Atomic errors without and with an error among the joint mutants that they are a part of; atomic mutants
-        that are part of no joint one are left out.
-    """
-
-    hidden: int = 0
-    joint_only: int = 0
+    hidden: int = 0  # joint errors, all atomic mutants of which are valid and no errors
+    joint_only: int = 0  # joint errors without an atomic error among their parts
     joint_with_atomic: int = 0
-    atomic_only: int = 0
+    atomic_only: int = 0  # atomic errors that are part of joint mutants, none of which is an error
     atomic_with_joint: int = 0
 
 
