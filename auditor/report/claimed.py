@@ -522,7 +522,8 @@ def _not_tested(record: RunRecord) -> Iterator[str]:
             yield f"{groups} of {words.visible(attribute)} ({waiting[0].why.partition(', so ')[0]})"
     for name, one in record.provenance.too_few_texts.items():
         yield f"{words.visible(name)} ({words.plural(one.texts, 'text')}, {one.needed} are needed: not asked)"
-    looked_for = [a for a in record.vocabulary.attributes if a not in net]
+    rated = () if record.claims else {a for e in record.estimates for a in e.attributes}  # of a run without claims
+    looked_for = [a for a in record.vocabulary.attributes if a not in net and a not in rated]
     if asked := [words.group(words.visible(a)) for a in looked_for if a in edited]:
         yield f"{', '.join(asked)} (no answers to compare)"
     silent = [words.group(words.visible(a)) for a in looked_for if a not in edited]

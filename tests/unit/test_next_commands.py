@@ -267,3 +267,10 @@ def test_groups_that_wait_for_their_attribute_are_not_tested() -> None:
     record = read({"claims": [claim, *waits]})
     said = "2 single groups of nationality (words about nationality were not shown to move answers more than neutral words)"
     assert claimed.not_tested(record) == (said,)
+
+
+def test_a_run_that_makes_no_claims_does_not_call_what_it_rated_untested() -> None:
+    rate = {"value": 0.1, "low": 0.0, "high": 0.2, "level": 0.95, "n": 9, "n_skipped": 0, "method": "m"}
+    estimate = {"name": "violation_rate", "estimate": rate, "attributes": ["race"]}
+    record = read({"vocabulary": {"attributes": ["age", "race"]}, "estimates": [estimate]})
+    assert claimed.not_tested(record) == ("age (no text names them)",)
