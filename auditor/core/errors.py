@@ -117,8 +117,8 @@ class RunFolderError(UserError):
 class MissingDependency(UserError):
     """An optional package, which ``feature`` needs and the ``extra`` of this project brings, is not installed."""
 
-    def __init__(self, feature: str, package: str, extra: str | None = None) -> None:
-        line = f'pip install "llm-bias-auditor[{extra}]"' if extra else f"pip install {package}"
+    def __init__(self, feature: str, package: str, extra: str | None = None, line: str | None = None) -> None:
+        line = line or (f'pip install "llm-bias-auditor[{extra}]"' if extra else f"pip install {package}")
         super().__init__(f"{feature} needs the package {package}, which is not installed.", below=f"Run: {line}")
 
 

@@ -31,6 +31,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     environment: tuple[str, ...] = ()  # variables that it reads
     network: bool = False
     rows: bool = False
+    install: str | None = None  # the line that installs it, where no extra can
 
 
 KINDS = msgspec.json.decode(reading.shipped("embedded", "models.json").read_bytes(), type=tuple[Kind, ...])
@@ -83,6 +84,7 @@ def kinds() -> list[Listed]:
 def _listed(kind: Kind) -> Listed:
     missing = tuple(package for package in kind.packages if not installed(package))
     packages = f'"llm-bias-auditor[{kind.extra}]"' if kind.extra else " ".join(missing)
+    line = kind.install or f"pip install {packages}"
     providers = LANGCHAIN if kind.spec.startswith("langchain:") else {}
     return Listed(
         spec=kind.spec,
@@ -90,7 +92,7 @@ def _listed(kind: Kind) -> Listed:
         installed=not missing,
         missing=missing,
         extra=kind.extra,
-        install=f"pip install {packages}" if missing else None,
+        install=line if missing else None,
         environment=_are_set(kind.environment),
         network=kind.network,
         example=kind.example,

