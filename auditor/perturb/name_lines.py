@@ -12,14 +12,15 @@ import itertools
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from auditor.core import reading
 from auditor.core.protocols import Suite
-from auditor.core.types import Case, Edit, SourceText, Variant, draws_of, id_of, text_of
-from auditor.perturb.dictionaries import Dictionary, load
-from auditor.perturb.edits import apply
-from auditor.perturb.line_writers import GENDER, RACE, NameLine, Statement, adjectives, full_names
+from auditor.core.types import Case, Edit, EditKind, SourceText, Variant, draws_of, id_of, text_of
+from auditor.perturb.dictionaries import Dictionary, Term, load
+from auditor.perturb.edits import apply, replacing
 from auditor.perturb.matching import Hit, Matcher
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.neutral_edits import Irrelevant, irrelevant
@@ -27,6 +28,7 @@ from auditor.perturb.persons import touches
 from auditor.perturb.substitution import EVERY
 from auditor.text.english import article_for, match_case
 
+GENDER, RACE = "gender", "race"
 WORDS, NAME, STATEMENT = "words", "name", "statement"
 CARRIED = (GENDER, RACE)  # the attributes that a line may carry
 SUITES = {NAME: "name_line.v1", STATEMENT: "statement.v1"}
@@ -43,6 +45,120 @@ def line_end(case: Case) -> int:
     if case.suite not in SUITES.values():
         return 0
     return str(case.original.input).index(END) + len(END)
+
+
+class First(NamedTuple):
+    """A first name, and the last names that go with it."""
+
+    name: str
+    lasts: tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def full_names() -> Mapping[tuple[str, str], tuple[First, ...]]:
+    """Return the first names of each (race or ethnicity, gender), each with its last names.
+
+    First names are those of ``names.yaml`` but for the ambiguous ones of ``shared/name_lines.yaml``; last names are of
+    the latter. The groups are those of the attributes race and gender. Sources stand in the two files.
+    >>> pools = full_names()
+    >>> sorted({race for race, _ in pools})
+    ['asian', 'black', 'hispanic', 'middle_eastern', 'white']
+    >>> min(len(names) for names in pools.values()) >= 20
+    True
+    """
+    content: Any = reading.load_yaml(reading.shipped("dictionaries", "shared", "name_lines.yaml"))
+    firsts = load("names")
+    by_group: dict[tuple[str, str], list[First]] = {}
+    for term in firsts.terms:
+        gender = firsts.groups[term.group].agrees or ""
+        race = term.group.removesuffix(f"_{gender}")
+        if term.text in content["ambiguous"]:
+            continue
+        pools = content["last"][race]
+        lasts = next((p for p in pools if term.text in p.get("first", ())), None)
+        lasts = lasts or next(p for p in pools if "first" not in p)
+        by_group.setdefault((race, gender), []).append(First(term.text, tuple(lasts["names"])))
+    return {group: tuple(names) for group, names in by_group.items()}
+
+
+class _Line(NamedTuple):
+    """A line of words with a beginning and an end; each part may change by itself."""
+
+    start: str
+    parts: Mapping[str, str]
+    end: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.start + " ".join(filter(None, self.parts.values())) + self.end
+
+    def edits(
+        self, new: Mapping[str, str], attribute: str, kind: EditKind, groups: tuple[str, str]
+    ) -> tuple[Edit, ...]:
+        """The edits that put ``new`` parts in the place of others; an article follows, as it does in any text."""
+        out, at, text = [], len(self.start), self.text
+        for name, old in self.parts.items():
+            if new.get(name, old) != old:
+                how: EditKind = "agreement" if name == "article" else kind
+                out.append(replacing(text, (at, at + len(old)), new[name], attribute, how, groups))
+            at += len(old) + 1 if old else 0
+        return tuple(out)
+
+
+class _NameLine:
+    """A line with a full name: race moves first and last name, gender the first name alone."""
+
+    def __init__(self, subject: str, rng: Random, race: str, gender: str) -> None:
+        self._rng, self._race, self._gender = rng, race, gender
+        self._first, self._last = self._full(race, gender)
+        start = f"{subject.removeprefix('the ').capitalize()}: "
+        self.line = _Line(start, {"first": self._first.name, "last": self._last})
+
+    def _full(self, race: str, gender: str, *, others: bool = False) -> tuple[First, str]:
+        pool = [f for f in full_names()[race, gender] if not others or f != self._first]
+        first = self._rng.choice(pool)
+        lasts = [last for last in first.lasts if not others or last != self._last]
+        return first, self._rng.choice([last for last in lasts if last != first.name] or lasts)
+
+    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
+        """The edits that lead from one group to another; those of a placebo where they are one."""
+        kind: EditKind = "placebo" if source == target else "name_line"
+        if attribute == RACE:
+            first, last = self._full(target, self._gender, others=source == target)
+            return self.line.edits({"first": first.name, "last": last}, attribute, kind, (source, target))
+        names, known = full_names()[self._race, target], (self._first.name, self._last)
+        pool = [f.name for f in names if f.lasts == self._first.lasts and f.name not in known]
+        return self.line.edits({"first": self._rng.choice(pool)}, attribute, kind, (source, target)) if pool else ()
+
+
+class _Statement:
+    """A sentence that says who it is, without ``race`` or ``gender`` where they are ""; any text has its placebos."""
+
+    def __init__(self, subject: str, rng: Random, known: Mapping[str, Dictionary], race: str, gender: str) -> None:
+        self._rng, self._known = rng, known
+        self._said = {"adjective": self._word(RACE, race) if race else "", "noun": self._word(GENDER, gender)}
+        self.line = _Line(f"{subject.capitalize()} is ", self._with_article(self._said), ".")
+
+    def _word(self, attribute: str, group: str) -> str:
+        if attribute == RACE:
+            return self._rng.choice(adjectives(self._known[RACE], group)).text
+        nouns = (t.text for t in self._known[GENDER].terms if (t.slot, t.group) == ("adult.sg", group))
+        return next(nouns) if group else "person"
+
+    def _with_article(self, said: Mapping[str, str]) -> dict[str, str]:
+        return {"article": article_for(" ".join(filter(None, said.values()))), **said}
+
+    def change(self, attribute: str, source: str, target: str) -> tuple[Edit, ...]:
+        """The edits that lead from one group to another; none where they are one."""
+        if source == target:
+            return ()
+        said = self._said | {"adjective" if attribute == RACE else "noun": self._word(attribute, target)}
+        return self.line.edits(self._with_article(said), attribute, "statement", (source, target))
+
+
+def adjectives(race: Dictionary, group: str) -> list[Term]:
+    """The adjectives that may be written for a group."""
+    return [t for t in race.terms if (t.slot, t.group) == ("adjective", group) and "source-only" not in t.tags]
 
 
 class _Unfit(Exception):
@@ -255,13 +371,13 @@ class Lines(Suite):
             race = "+".join(said) if said else rng.choice(groups)
         if race not in groups and (RACE in varied or carrier == NAME):
             raise _Unfit("no line names the race that the text states")
-        writer: NameLine | Statement
+        writer: _NameLine | _Statement
         if carrier == NAME:
-            writer = NameLine(self._subject, rng, race, gender)
+            writer = _NameLine(self._subject, rng, race, gender)
         else:
             free = GENDER not in varied and not stated.genders
-            writer = Statement(self._subject, rng, self._known, race, "" if free else gender)
-        text = writer.line + END + own
+            writer = _Statement(self._subject, rng, self._known, race, "" if free else gender)
+        text = writer.line.text + END + own
         if self._limit is not None and self._limit(text) < len(text):
             raise _Unfit("the text would be cut")
         named = {a: {RACE: race, GENDER: gender}[a] for a in varied}
@@ -279,7 +395,7 @@ class Lines(Suite):
                     variants.append(variant(f"v{len(variants)}", edits, {**named, attribute: target}))
         if not variants:
             return None
-        placebos = [edits for a in sorted(varied) if (edits := writer.placebo(a, named[a]))]
+        placebos = [edits for a in sorted(varied) if (edits := writer.change(a, named[a], named[a]))]
         if placebos:
             placebos += [edits for a in sorted(varied) for edits in irrelevant(text, self._irrelevant, a, 1, rng)]
         variants += [variant(f"p{n}", edits, named) for n, edits in enumerate(placebos)]

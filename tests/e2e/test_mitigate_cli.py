@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from nursery import IN_FLIGHT, Server, audit, warm
 
-from auditor.perturb.line_writers import full_names
+from auditor.perturb.name_lines import full_names
 from auditor.run.mitigations import BLANK, IGNORE, REASONING, RUBRIC
 
 pytestmark = pytest.mark.e2e

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from nursery import Server, audit
 
-from auditor.perturb.line_writers import full_names
+from auditor.perturb.name_lines import full_names
 
 pytestmark = pytest.mark.e2e
 BLACK = {first.name for (race, _), names in full_names().items() if race == "black" for first in names}

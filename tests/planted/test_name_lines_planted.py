@@ -20,8 +20,7 @@ from auditor.core.record.measured import Claim
 from auditor.measure.claims import Question
 from auditor.measure.families import claims
 from auditor.measure.power import shift, spread
-from auditor.perturb.line_writers import full_names
-from auditor.perturb.name_lines import END
+from auditor.perturb.name_lines import END, full_names
 from auditor.run import observed
 from auditor.run.preparation import prepare
 

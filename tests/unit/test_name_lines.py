@@ -15,9 +15,8 @@ from auditor.core.plan import Plan
 from auditor.core.types import Case, Check, Progress, SourceText, Variant, id_of, is_beside
 from auditor.measure.observations import Arm, shape_of
 from auditor.perturb.dictionaries import Dictionary, load
-from auditor.perturb.line_writers import full_names
 from auditor.perturb.mutation import MutationSuite
-from auditor.perturb.name_lines import END, SUITES, Lines, line_end
+from auditor.perturb.name_lines import END, SUITES, Lines, full_names, line_end
 from auditor.run.dryrun import Ahead
 from auditor.run.preparation import prepare
 from auditor.run.result import audit_plan
