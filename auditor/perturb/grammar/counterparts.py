@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-import numpy as np
-
 from auditor.core.types import Edit, EditKind, Variant
 from auditor.perturb.combine import by_turns, numbered, with_parts
-from auditor.perturb.grammar.structures import Ints, Structure
+from auditor.perturb.grammar.structures import Structure
 
 
 class Mutator:
@@ -22,58 +20,44 @@ class Mutator:
         self.structure = structure
         self.attributes = tuple(a for a in structure.attributes if attributes is None or a in attributes)
         self.cells = {a: [j for j, c in enumerate(structure.cells) if c.attribute == a] for a in self.attributes}
-        self.groups: dict[str, list[str]] = {}
-        self._group: dict[int, Ints] = {}  # cell -> group number of each entry
-        self._rank: dict[int, Ints] = {}  # cell -> place of each entry in its group
-        self._of: dict[int, list[Ints]] = {}  # cell -> entries of each group
-        for attribute, cells in self.cells.items():
-            groups = list(dict.fromkeys(t.group or "" for j in cells for t in structure.cells[j].terminals))
-            self.groups[attribute] = groups
+        self._entries: dict[int, dict[str, list[int]]] = {}  # cell -> group -> its entries
+        for cells in self.cells.values():
+            groups = dict.fromkeys(t.group or "" for j in cells for t in structure.cells[j].terminals)
             for j in cells:
-                by_group: dict[str, list[int]] = {g: [] for g in groups}
+                own = self._entries[j] = {group: [] for group in groups}
                 for i, terminal in enumerate(structure.cells[j].terminals):
-                    by_group[terminal.group or ""].append(i)
-                self._of[j] = [np.array(entries, dtype=np.int64) for entries in by_group.values()]
-                size = len(structure.cells[j].entries)
-                self._group[j] = np.empty(size, dtype=np.int64)
-                self._rank[j] = np.empty(size, dtype=np.int64)
-                for number, entries in enumerate(self._of[j]):
-                    self._group[j][entries] = number
-                    self._rank[j][entries] = np.arange(len(entries))
+                    own[terminal.group or ""].append(i)
+
+    def _group(self, cell: int, entry: int) -> str:
+        return self.structure.cells[cell].entries[entry].terminal.group or ""
 
     def others(self, index: tuple[int, ...], attribute: str) -> list[tuple[str, int]]:
         """(group, terminals) for every other group of ``attribute``; counted are those of its first cell."""
         cell = self.cells[attribute][0]
-        own, sizes = int(self._group[cell][index[cell]]), map(len, self._of[cell])
-        groups = zip(self.groups[attribute], sizes, strict=True)
-        return [group for number, group in enumerate(groups) if number != own]
+        own = self._group(cell, index[cell])
+        return [(group, len(entries)) for group, entries in self._entries[cell].items() if group != own]
 
     def same_group(self, cell: int, entry: int) -> list[int]:
         """The other entries of a cell that name the same group."""
-        own = self._of[cell][self._group[cell][entry]]
-        return [int(e) for e in own if e != entry]
+        return [e for e in self._entries[cell][self._group(cell, entry)] if e != entry]
 
     def source(self, index: tuple[int, ...], attribute: str) -> str:
         """The group, or groups, of ``attribute`` that a derivation names."""
-        return "+".join(
-            sorted({self.structure.cells[j].entries[index[j]].terminal.group or "" for j in self.cells[attribute]})
-        )
+        return "+".join(sorted({self._group(j, index[j]) for j in self.cells[attribute]}))
 
-    def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> dict[int, int]:
-        """The new entry of each cell when all of ``attribute`` becomes ``group``.
+    def toward(self, index: tuple[int, ...], attribute: str, group: str, pick: int) -> tuple[tuple[int, int], ...]:
+        """Each cell with its new entry when all of ``attribute`` becomes ``group``.
 
         ``pick`` in [0, terminals of the group) chooses the terminal; further cells take it modulo their
         number of terminals. Aligned cells keep their place in the group.
         """
-        number = self.groups[attribute].index(group)
-        out = {}
+        out = []
         for j in self.cells[attribute]:
-            entries = self._of[j][number]
-            if not len(entries) or self._group[j][index[j]] == number:
-                continue
-            aligned = self.structure.cells[j].aligned
-            out[j] = int(entries[self._rank[j][index[j]] if aligned else pick % len(entries)])
-        return out
+            entries, own = self._entries[j][group], self._group(j, index[j])
+            if entries and own != group:
+                place = self._entries[j][own].index(index[j]) if self.structure.cells[j].aligned else pick
+                out.append((j, entries[place % len(entries)]))
+        return tuple(out)
 
 
 class Swap(NamedTuple):
@@ -138,10 +122,8 @@ def chosen_swaps(
     ``limit`` swaps for each set of up to ``order`` attributes (None: all); with ``one`` a single swap of one attribute,
     as published.
     """
-    offers: dict[str, list[Swap]] = {}
-    for attribute in mutator.attributes:
-        if own := _offers(mutator, index, attribute, rng, limit, one=one):
-            offers[attribute] = own
+    every = {a: _offers(mutator, index, a, rng, limit, one=one) for a in mutator.attributes}
+    offers = {attribute: own for attribute, own in every.items() if own}
     if not offers:
         return []
     if one:
@@ -166,10 +148,7 @@ def _offers(
     for group, size in mutator.others(index, attribute):
         picks = list(range(max(1, size)))
         rng.shuffle(picks)
-        cells = dict.fromkeys(
-            tuple(sorted(mutator.toward(index, attribute, group, pick).items()))
-            for pick in (picks[:1] if one else picks)
-        )
+        cells = dict.fromkeys(mutator.toward(index, attribute, group, pick) for pick in (picks[:1] if one else picks))
         queues.append([Swap(attribute, group, own) for own in cells if own])
     rng.shuffle(queues)
     return list(itertools.islice(by_turns(queues), limit or sum(map(len, queues))))

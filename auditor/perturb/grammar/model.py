@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 
@@ -103,6 +104,11 @@ class Rule:
         return tuple(a for a in self.alternatives if isinstance(a, Terminal))
 
     @property
+    def refers(self) -> list[str]:
+        """The rules that it refers to."""
+        return list(dict.fromkeys(ref.rule for a in self.alternatives if isinstance(a, Alternative) for ref in a.refs))
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The groups of a sensitive rule, in the file's order."""
         return tuple(dict.fromkeys(t.group for t in self.terminals if t.group is not None))
@@ -158,12 +164,9 @@ class Grammar:
         todo = [self.start]
         while todo:
             name = todo.pop()
-            if name in seen or name not in self.rules:
-                continue
-            seen.add(name)
-            for alternative in self.rules[name].alternatives:
-                if isinstance(alternative, Alternative):
-                    todo += [ref.rule for ref in alternative.refs]
+            if name not in seen and name in self.rules:
+                seen.add(name)
+                todo += self.rules[name].refers
         return tuple(name for name in self.rules if name in seen)
 
     def terminals(self) -> Iterator[tuple[str, Terminal]]:
@@ -238,7 +241,7 @@ def _symbols(grammar: Grammar) -> Iterator[Problem]:
             yield _fatal(line, f"the symbol {name} is not defined{_near(name, known)}")
     for view in views:
         for name, symbols in view.only.items():
-            offered = _next(known[name]) if name in known else symbols
+            offered = known[name].refers if name in known else symbols
             for symbol in symbols:
                 if symbol not in offered:
                     message = f"no alternative of {name} refers to {symbol}{_near(symbol, known)}"
@@ -246,30 +249,16 @@ def _symbols(grammar: Grammar) -> Iterator[Problem]:
 
 
 def _endless(grammar: Grammar) -> Iterator[Problem]:
-    """Rules that lead back to themselves: never-ending ones, and languages without end."""
-    ends = _ending(grammar)
-    done: set[str] = set()
-    reported: set[frozenset[str]] = set()
-    for root in grammar.rules:
-        if root in done:
-            continue
-        trail = {root: iter(_next(grammar.rules[root]))}  # from the root down; what is left to visit of each
-        while trail:
-            name, following = next(reversed(trail.items()))
-            step = next(following, None)
-            if step is None:
-                done.add(name)
-                del trail[name]
-            elif step in trail:
-                names = list(trail)
-                loop = names[names.index(step) :]
-                if frozenset(loop) not in reported:
-                    reported.add(frozenset(loop))
-                    how = " -> ".join([*loop, step])
-                    why = "recurses without end, so its language has no size" if ends.issuperset(loop) else "never ends"
-                    yield _fatal(grammar.rules[step].line, f"the rule {step} {why}: {how}")
-            elif step not in done:
-                trail[step] = iter(_next(grammar.rules[step]))
+    """A rule that leads back to itself: it never ends, or its language has no end."""
+    try:
+        TopologicalSorter({name: rule.refers for name, rule in grammar.rules.items()}).prepare()
+    except CycleError as error:
+        loop = error.args[1][:0:-1]  # each refers to the next one, and the last one to the first
+        first = loop.index(min(loop, key=list(grammar.rules).index))
+        loop = loop[first:] + loop[:first]
+        why = "recurses without end, so its language has no size" if _ending(grammar) >= {*loop} else "never ends"
+        message = f"the rule {loop[0]} {why}: {' -> '.join([*loop, loop[0]])}"
+        yield _fatal(grammar.rules[loop[0]].line, message)
 
 
 def _ending(grammar: Grammar) -> set[str]:
@@ -282,11 +271,6 @@ def _ending(grammar: Grammar) -> set[str]:
             if any(isinstance(a, Terminal) or all(r.rule in ends for r in a.refs) for a in rule.alternatives):
                 ends.add(name)
     return ends
-
-
-def _next(rule: Rule) -> list[str]:
-    """The rules that a rule refers to."""
-    return list(dict.fromkeys(ref.rule for a in rule.alternatives if isinstance(a, Alternative) for ref in a.refs))
 
 
 def _weights(rule: Rule) -> Iterator[Problem]:

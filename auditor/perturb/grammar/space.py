@@ -18,113 +18,95 @@ from auditor.perturb.combine import numbered
 from auditor.perturb.grammar.model import Grammar, Terminal
 from auditor.perturb.grammar.structures import Choice, Derivation, Structure, structures_of
 
-MOST_STATES = 1_500_000
-MOST_PLACES = 20_000_000  # characters of all columns, and positions of all states
+MOST_PLACES = 20_000_000  # characters of all columns; positions of all states, and steps between them
 MOST_PRODUCTS = 100_000  # ways in which the forms of all structures can agree
 _Position: TypeAlias = tuple[int, int]  # a suffix of columns, and a node of its first column's trie
 _State: TypeAlias = frozenset[_Position]
 
 
-class Automaton:
-    """Deterministic automaton of the sentences of a grammar, with the number of endings of every state.
+class _Trie:
+    """The strings of all columns as tries, and what follows on each column."""
+
+    def __init__(self) -> None:
+        self.nodes: list[dict[str, int]] = []
+        self.last: set[int] = set()  # nodes where a string of the column ends
+        self._roots: dict[tuple[str, ...], int] = {}
+        self.suffixes: dict[tuple[int, int], int] = {(-1, -1): 0}  # (root, next suffix) -> number; 0 is the end
+        self.rows: list[tuple[int, int]] = [(-1, -1)]  # the same by number
+
+    def suffix(self, columns: Sequence[tuple[str, ...]]) -> int:
+        """The number of a sequence of columns."""
+        number = 0
+        for column in reversed(columns):
+            key = (self._root(column), number)
+            number = self.suffixes.setdefault(key, len(self.rows))
+            if number == len(self.rows):
+                self.rows.append(key)
+        return number
+
+    def _root(self, column: tuple[str, ...]) -> int:
+        if column not in self._roots:
+            root = self._roots[column] = len(self.nodes)
+            self.nodes.append({})
+            for text in column:
+                at = root
+                for char in text:
+                    following = self.nodes[at].setdefault(char, len(self.nodes))
+                    if following == len(self.nodes):
+                        self.nodes.append({})
+                    at = following
+                self.last.add(at)
+        return self._roots[column]
+
+    def enter(self, suffix: int) -> Iterator[_Position]:
+        """The positions at the beginning of a suffix."""
+        return self.reach(suffix, self.rows[suffix][0])
+
+    def reach(self, suffix: int, node: int) -> Iterator[_Position]:
+        """A position and, where a string of its column ends there, the beginnings of what follows."""
+        yield suffix, node
+        if node in self.last:
+            yield from self.enter(self.rows[suffix][1])
+
+
+def distinct(structures: Sequence[Structure]) -> int:
+    """Count the distinct sentences: the strings that a deterministic automaton over characters accepts.
 
     Raises
     ------
     OverflowError
-        It would have more than 1.5 million states, or take too long.
+        That would take too long.
     """
-
-    def __init__(self, structures: Sequence[Structure]) -> None:
-        self._left = MOST_PLACES
-        self._nodes: list[dict[str, int]] = []  # trie nodes of all columns
-        self._last: set[int] = set()  # nodes where a string of the column ends
-        self._roots: dict[tuple[str, ...], int] = {}
-        self._suffixes: dict[tuple[int, int], int] = {}  # (root, next suffix) -> number
-        self._next: list[tuple[int, int]] = [(-1, -1)]  # suffix 0 is the end
-        starts: set[_Position] = set()
-        classes = [_classes(structure) for structure in structures]
-        if sum(prod(map(len, own)) for own in classes) > MOST_PRODUCTS:
-            raise OverflowError
-        for structure, own in zip(structures, classes, strict=True):
-            for columns in _products(structure, own):
-                suffix = 0
-                for column in reversed(columns):
-                    key = (self._root(column), suffix)
-                    if key not in self._suffixes:
-                        self._suffixes[key] = len(self._next)
-                        self._next.append(key)
-                    suffix = self._suffixes[key]
-                starts |= self._enter(suffix)
-        self.start: _State = frozenset(starts)
-        self.steps: dict[_State, list[tuple[str, _State]]] = {}
-        self.count: dict[_State, int] = {}
-        self._fill()
-
-    def _root(self, column: tuple[str, ...]) -> int:
-        if column not in self._roots:
-            root = len(self._nodes)
-            self._nodes.append({})
-            for text in column:
-                at = root
-                self._take(len(text))
-                for char in text:
-                    if char not in self._nodes[at]:
-                        self._nodes[at][char] = len(self._nodes)
-                        self._nodes.append({})
-                    at = self._nodes[at][char]
-                self._last.add(at)
-            self._roots[column] = root
-        return self._roots[column]
-
-    def _take(self, places: int) -> None:
-        self._left -= places
-        if self._left < 0:
-            raise OverflowError
-
-    def _enter(self, suffix: int) -> set[_Position]:
-        """The positions at the beginning of ``suffix``."""
-        return {(0, -1)} if suffix == 0 else self._close({(suffix, self._next[suffix][0])})
-
-    def _close(self, positions: set[_Position]) -> set[_Position]:
-        """``positions`` and, where a column's string ends there, the beginnings of what follows."""
-        out = set()
-        for suffix, node in positions:
-            out.add((suffix, node))
-            if node in self._last:
-                out |= self._enter(self._next[suffix][1])
-        return out
-
-    def _step(self, state: _State) -> list[tuple[str, _State]]:
-        self._take(len(state))
-        reached: dict[str, set[_Position]] = {}
-        for suffix, node in state:
-            if node < 0:
-                continue
-            for char, child in self._nodes[node].items():
-                reached.setdefault(char, set()).add((suffix, child))
-        return [(char, frozenset(self._close(reached[char]))) for char in sorted(reached)]
-
-    def _fill(self) -> None:
-        todo = [self.start]
-        while todo:
-            state = todo[-1]
-            if state in self.count:
-                todo.pop()
-                continue
-            if state not in self.steps:
-                if len(self.steps) >= MOST_STATES:
-                    raise OverflowError
-                self.steps[state] = self._step(state)
-                todo += [s for _, s in self.steps[state] if s not in self.count]
-                continue
-            todo.pop()
-            ends = (0, -1) in state
-            self.count[state] = ends + sum(self.count[s] for _, s in self.steps[state])
-
-    @property
-    def size(self) -> int:
-        """The number of distinct sentences."""
-        return self.count[self.start]
+    classes = [_classes(structure) for structure in structures]
+    if sum(prod(map(len, own)) for own in classes) > MOST_PRODUCTS:
+        raise OverflowError
+    trie, starts = _Trie(), set[_Position]()
+    for structure, own in zip(structures, classes, strict=True):
+        for columns in _products(structure, own):
+            starts |= set(trie.enter(trie.suffix(columns)))
+            if len(trie.nodes) > MOST_PLACES:
+                raise OverflowError
+    steps: dict[_State, list[_State]] = {}
+    layer: dict[_State, int] = {frozenset(starts): 1}  # states after some characters, and the strings that lead there
+    total = work = 0
+    while layer:
+        following: dict[_State, int] = {}
+        for state, ways in layer.items():
+            total += ways * ((0, -1) in state)
+            if state not in steps:
+                reached: dict[str, set[_Position]] = {}
+                for suffix, node in state:
+                    for char, child in trie.nodes[node].items() if node >= 0 else ():
+                        reached.setdefault(char, set()).update(trie.reach(suffix, child))
+                steps[state] = list(map(frozenset, reached.values()))
+                work += len(state)
+            work += len(steps[state])
+            if work > MOST_PLACES:
+                raise OverflowError
+            for other in steps[state]:
+                following[other] = following.get(other, 0) + ways
+        layer = following
+    return total
 
 
 def _classes(structure: Structure) -> list[list[list[int]]]:
@@ -171,7 +153,7 @@ class Space:
     def sentences(self) -> int | None:
         """The exact number of distinct sentences; None where the grammar is too large to tell."""
         try:
-            return Automaton(self.structures).size
+            return distinct(self.structures)
         except OverflowError:
             return None
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
 from math import prod
 from typing import NamedTuple, TypeAlias
 
@@ -138,28 +139,13 @@ _Sequence: TypeAlias = tuple[tuple[_Item, ...], tuple[Choice, ...]]
 def structures_of(grammar: Grammar) -> Iterator[Structure]:
     """Unfold the start symbol; raises `DataFileError` above 20,000 structures, or where they are too large."""
     unfold = _Unfolding(grammar)
-    for name in _inner_first(grammar):
+    inner_first = TopologicalSorter({name: grammar.rules[name].refers for name in grammar.reachable()})
+    for name in inner_first.static_order():
         unfold.take_rule(grammar.rules[name])
     for items, choices in unfold.sequences[grammar.start]:
         entries = sum(len(item.entries) for item in items if isinstance(item, Cell))
         unfold.pay(entries, grammar.rules[grammar.start].line)
         yield _finish(grammar, items, choices)
-
-
-def _inner_first(grammar: Grammar) -> list[str]:
-    """The reachable rules, each after those that it refers to."""
-    done: dict[str, None] = {}
-    todo = [(grammar.start, False)]
-    while todo:
-        name, ready = todo.pop()
-        if ready:
-            done[name] = None
-        elif name not in done:
-            todo.append((name, True))
-            for alternative in grammar.rules[name].alternatives:
-                if isinstance(alternative, Alternative):
-                    todo += [(ref.rule, False) for ref in alternative.refs if ref.rule not in done]
-    return list(done)
 
 
 class _Unfolding:
