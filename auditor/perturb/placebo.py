@@ -9,10 +9,9 @@ woman), else neutral words of the text (movie → film, didn't → did not).
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import accumulate, cycle, islice, pairwise
+from itertools import cycle, islice, pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -34,8 +33,12 @@ class _Site(NamedTuple):
     """A place and the words that may be written there without naming another group."""
 
     hit: Hit
-    term: Term
     words: tuple[Term, ...]
+
+    def edits(self, scan: Scan, word: Term) -> tuple[Edit, ...]:
+        """The edits that put a word there; none where it is misread."""
+        edits = edits_of(scan, self.hit, self.hit.term, word, self.hit.term.group, "placebo")
+        return () if misread(scan.text, edits) else edits
 
 
 class Placebos:
@@ -122,7 +125,7 @@ class Placebos:
         standing = frozenset(site.hit.surface.lower() for site in free)
         made: list[list[tuple[Edit, ...]]] = []
         for site in free:
-            rows = [_edits(scan, site, word) for word in _unlike(site.words, standing)]
+            rows = [site.edits(scan, word) for word in _unlike(site.words, standing)]
             made.append([row for row in rows if row])
         places = {site.hit.start for site in free}
         known = {
@@ -144,28 +147,16 @@ class Placebos:
     def _read(self, text: str, kept: int) -> tuple[Scan, list[Hit], list[_Site]]:
         """Return the scan, the places that name a group, and the neutral sites apart from them."""
         scan = self._groups.scan(text)
-        hits = [h for h in scan.settled() if h.end <= kept]
-        taken = sorted((h.start, h.end) for h in scan.hits)
-        starts = [start for start, _ in taken]
-        ends = list(accumulate((end for _, end in taken), max))  # the furthest end of this one and those before
-        free = []
-        for hit in self._neutral.scan(text).hits:
-            before = bisect_left(starts, hit.end)
-            apart = hit.end <= kept and (not before or ends[before - 1] <= hit.start)
-            if apart and (words := self._words.alternatives(hit.term)):
-                free.append(_Site(hit, hit.term, words))
-        return scan, hits, free
+        taken = {place for hit in scan.hits for place in range(hit.start, hit.end)}
+        neutral = (hit for hit in self._neutral.scan(text).hits if taken.isdisjoint(range(hit.start, hit.end)))
+        free = [_Site(h, words) for h in neutral if h.end <= kept and (words := self._words.alternatives(h.term))]
+        return scan, [hit for hit in scan.settled() if hit.end <= kept], free
 
     def _within(self, hits: Sequence[Hit], attribute: str, standing: frozenset[str]) -> dict[int, _Site]:
         """Return the sites of ``attribute`` where its group has another surface form, by start offset."""
-        sites = {}
-        for hit in hits:
-            term = hit.term
-            if term.attribute != attribute:
-                continue
-            if words := _unlike(self._dictionaries[attribute].alternatives(term), standing):
-                sites[hit.start] = _Site(hit, term, words)
-        return sites
+        own = (hit for hit in hits if hit.term.attribute == attribute)
+        every = ((hit, _unlike(self._dictionaries[attribute].alternatives(hit.term), standing)) for hit in own)
+        return {hit.start: _Site(hit, words) for hit, words in every if words}
 
 
 def _unlike(words: tuple[Term, ...], standing: frozenset[str]) -> tuple[Term, ...]:
@@ -176,14 +167,6 @@ def _unlike(words: tuple[Term, ...], standing: frozenset[str]) -> tuple[Term, ..
 _Pick = tuple[int, int]  # the numbers of a place and of its word
 
 
-class _Shape(NamedTuple):
-    """What words at some places add to the text."""
-
-    words: int
-    chars: int
-    others: int  # neutral places where the group has words of its own
-
-
 class _Sites:
     """The places of one text for the placebos of one attribute: those of its group, and the neutral ones."""
 
@@ -192,9 +175,7 @@ class _Sites:
         self._all = [*own.values(), *free]
         self._own = {at: number for number, at in enumerate(own)}
         self._free = range(len(own), len(self._all))
-        self._adds = [[(_blanks(s.hit.surface, w.text), len(w.text) - len(s.hit.surface)) for w in s.words]
-                      for s in self._all]  # fmt: skip
-        self._drawn: dict[tuple[tuple[int, ...], int], dict[tuple[_Pick, ...], _Shape]] = {}
+        self._drawn: dict[tuple[tuple[int, ...], int], dict[tuple[_Pick, ...], None]] = {}
         self._written: dict[_Pick, tuple[Edit, ...]] = {}
 
     def __bool__(self) -> bool:
@@ -210,17 +191,17 @@ class _Sites:
         key = own, len(changed)
         if key not in self._drawn:
             self._drawn[key] = self._draw(own, len(changed))
-        words = sum([_blanks(e.source, e.target) for e in changed])
-        chars = sum([len(e.target) - len(e.source) for e in model.edits])
+        words = sum(_blanks(e.target) - _blanks(e.source) for e in changed)
+        chars = sum(len(e.target) - len(e.source) for e in model.edits)
 
-        def unlike(row: tuple[tuple[_Pick, ...], _Shape]) -> int:
-            shape = row[1]
-            return _WORD * abs(shape.words - words) + abs(shape.chars - chars) + _OTHER * shape.others
+        def unlike(picks: tuple[_Pick, ...]) -> int:
+            others = 0 if picks[0][0] in own else len(own)  # neutral places where the group has words of its own
+            return _WORD * abs(self._adds(picks, _blanks) - words) + abs(self._adds(picks) - chars) + _OTHER * others
 
         left = self._drawn[key]
         while left:
-            picks, shape = min(left.items(), key=unlike)
-            if exact and shape.words != words:
+            picks = min(left, key=unlike)
+            if exact and self._adds(picks, _blanks) != words:
                 return ()
             del left[picks]
             if edits := self._edits(picks):
@@ -233,7 +214,7 @@ class _Sites:
         for pick in picks:
             if pick not in self._written:
                 site = self._all[pick[0]]
-                self._written[pick] = _edits(self._scan, site, site.words[pick[1]])
+                self._written[pick] = site.edits(self._scan, site.words[pick[1]])
             parts.append(self._written[pick])
         if not all(parts):
             return ()
@@ -241,9 +222,14 @@ class _Sites:
         close = any(span_of(b)[0] - span_of(a)[1] < 2 for a, b in pairwise(edits))
         return () if close and misread(self._scan.text, edits) else edits
 
-    def _draw(self, own: tuple[int, ...], spans: int) -> dict[tuple[_Pick, ...], _Shape]:
+    def _adds(self, picks: Sequence[_Pick], size: Callable[[str], int] = len) -> int:
+        """How much longer the text gets."""
+        sites = ((self._all[site], word) for site, word in picks)
+        return sum(size(site.words[word].text) - size(site.hit.surface) for site, word in sites)
+
+    def _draw(self, own: tuple[int, ...], spans: int) -> dict[tuple[_Pick, ...], None]:
         """Sets of ``spans`` places with words in random order, with the group's ``own`` places and without."""
-        out: dict[tuple[_Pick, ...], _Shape] = {}
+        out: dict[tuple[_Pick, ...], None] = {}
         for fixed in (own, ()) if own else ((),):
             left = min(spans - len(fixed), len(self._free))
             drawn: list[tuple[_Pick, ...]]
@@ -252,11 +238,7 @@ class _Sites:
                 self._rng.shuffle(drawn)
             else:
                 drawn = [self._pick(fixed, left) for _ in range(_DRAWN if fixed or left else 0)]
-            for picks in drawn:
-                if picks:
-                    adds = [self._adds[site][word] for site, word in picks]
-                    words, chars = sum([w for w, _ in adds]), sum([c for _, c in adds])
-                    out.setdefault(picks, _Shape(words, chars, 0 if fixed else len(own)))
+            out |= dict.fromkeys(filter(None, drawn))
         return out
 
     def _pick(self, fixed: Sequence[int], left: int) -> tuple[_Pick, ...]:
@@ -266,23 +248,16 @@ class _Sites:
         for number in (*fixed, *sorted(self._rng.sample(self._free, left))):
             site = self._all[number]
             offered = [w.text for w in site.words]
-            word = chosen.get(site.term.text)
+            word = chosen.get(site.hit.term.text)
             if word is None:
                 words = [w for w in offered if w not in chosen.values()]
                 if not words:
                     continue
-                word = chosen[site.term.text] = words[int(self._rng.random() * len(words))]
+                word = chosen[site.hit.term.text] = words[int(self._rng.random() * len(words))]
             if word in offered:  # one spelling may have two senses, each with words of its own
                 picks.append((number, offered.index(word)))
         return tuple(picks)
 
 
-def _blanks(before: str, after: str) -> int:
-    """How many words more ``after`` has."""
-    return after.count(" ") - before.count(" ")
-
-
-def _edits(scan: Scan, site: _Site, word: Term) -> tuple[Edit, ...]:
-    """The edits that put a word into its site; none where it is misread."""
-    edits = edits_of(scan, site.hit, site.term, word, site.term.group, "placebo")
-    return () if misread(scan.text, edits) else edits
+def _blanks(text: str) -> int:
+    return text.count(" ")
