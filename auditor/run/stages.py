@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from auditor.text.parse import Parser
 
 P = TypeVar("P")
-WORKER_MEMORY = 20_000  # parses and pairs of sentences that one of several workers remembers
+WORKER_MEMORY = 20_000  # parses of sentences that one of several workers remembers
 # What a suite of another package is given, where its signature names it.
 OFFERED = ("seeds", "dictionaries", "attributes", "order", "per_seed", "parser", "limit_chars", "seed", "task")
 
@@ -106,7 +106,6 @@ def stages(
         return _grammar(plan, task, facts)
     # A worker sees a part of the texts, and there are several: each remembers less.
     number = len(texts) if isinstance(texts, Sequence) else None
-    memory = {} if number is not None else {"max_sentences": WORKER_MEMORY, "max_pairs": WORKER_MEMORY}
     if parser is None:
         parser = Parser(plan.parser) if number is not None else Parser(plan.parser, max_sentences=WORKER_MEMORY)
     dictionaries = dictionaries_of(plan)
@@ -134,7 +133,7 @@ def stages(
         placebos = suite if suite.brings_placebos else None
         if suite.checks is not None:
             return Stages(suite, FromSuite(suite), number, placebos, parser)
-    gate = create(CHECKS, plan.checked_by, {"parser": parser, **memory})
+    gate = create(CHECKS, plan.checked_by, {"parser": parser})
     facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
     if not own:
         return Stages(suite, gate, number, placebos, parser)

@@ -5,8 +5,7 @@ the dependency relations of the sentence it replaces, up to as many insertions a
 conjunction over sentences, which is what makes the check cheap:
 
 * a sentence that the variant does not change needs no comparison;
-* a changed sentence is compared once, whatever number of variants share the change: a variant whose edits
-  fall into different sentences is decided by the comparisons of its atomic parts;
+* a sentence is parsed once, however many variants hold it;
 * sentences after the first that fails are not looked at.
 
 `benchmarks/literal_hinter.py` has the algorithms line by line; tests hold the verdicts of both equal.
@@ -14,18 +13,15 @@ conjunction over sentences, which is what makes the check cheap:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from auditor.core.shown import plural
 from auditor.core.types import Check, Variant
 from auditor.perturb.gate import TextGate
-from auditor.text.parse import MAX_CHARS, Bounded, Parse, Parser, plain_sentence
+from auditor.text.parse import MAX_CHARS, Parse, Parser, plain_sentence
 from auditor.text.split import Baseline
-
-MAX_PAIRS = 400_000  # remembered comparisons of two sentences
-SIMILAR = ""  # the reason of a comparison that found no difference
-
-Pair = tuple[str, str]
 
 
 def tolerant_table_comp(first: Sequence[str], second: Sequence[str]) -> int | None:
@@ -77,28 +73,11 @@ def tolerant_table_comp(first: Sequence[str], second: Sequence[str]) -> int | No
 
 @dataclass(slots=True)
 class _Open:
-    """A variant in question: its changed sentences, first to last, and how far they are compared."""
+    """A variant in question: its changed sentences with what they became, those that are compared left out."""
 
     variant: Variant
-    pairs: list[tuple[int, Pair]]
-    at: int = 0
+    pairs: deque[tuple[int, str, str]]
     failed: str = ""
-
-
-class _Before:
-    """An original, and the pairs of sentences that its variants were found to have, as the parser sees them."""
-
-    def __init__(self, text: str) -> None:
-        self.text = Baseline(text)
-        self._pairs: dict[tuple[int, str], Pair] = {}
-
-    def pair(self, number: int, new: str) -> Pair:
-        """Return sentence ``number`` of the original and its replacement in plain form."""
-        pair = self._pairs.get((number, new))
-        if pair is None:
-            pair = plain_sentence(self.text.sentences[number]), plain_sentence(new)
-            self._pairs[number, new] = pair
-        return pair
 
 
 class DependencyInvariant(TextGate):
@@ -108,15 +87,11 @@ class DependencyInvariant(TextGate):
     ----------
     parser : Parser
         Tags and parses sentences; shared with whoever else needs parses, so that none is made twice.
-    max_pairs : int
-        How many comparisons of two sentences are remembered.
 
     Attributes
     ----------
     name : str
         ``dependency.v1``.
-    compared : int
-        Distinct pairs of sentences compared so far.
 
     Examples
     --------
@@ -132,76 +107,40 @@ class DependencyInvariant(TextGate):
     name = "dependency.v1"
     reads = "the dependency invariant reads"
 
-    def __init__(self, *, parser: Parser, max_pairs: int = MAX_PAIRS) -> None:
+    def __init__(self, *, parser: Parser) -> None:
         self.parser = parser
-        self.compared = 0
-        self._verdicts: Bounded[Pair, str] = Bounded(max_pairs)
 
     def check_groups(self, groups: Sequence[tuple[Variant, Sequence[Variant]]]) -> list[list[Check]]:
         """Check originals with their variants; the result is in their order."""
         rows = []
         for original, variants in groups:
-            before = _Before(original.input) if isinstance(original.input, str) else None
+            before = Baseline(original.input) if isinstance(original.input, str) else None
             rows.append([self._first_look(before, variant) for variant in variants])
-        self._decide([one for row in rows for one in row if isinstance(one, _Open) and one.pairs])
+        left = [one for row in rows for one in row if isinstance(one, _Open)]
+        while left := [one for one in left if one.pairs and not one.failed]:  # the next sentence of each
+            asked = list(dict.fromkeys(sentence for one in left for sentence in one.pairs[0][1:]))
+            parses = dict(zip(asked, self.parser.parse(asked), strict=True))
+            for one in left:
+                number, old, new = one.pairs.popleft()
+                reason = difference(parses[old], parses[new])
+                one.failed = f"sentence {number + 1}: {reason}" if reason else ""
         return [
             [self._judged(one.variant, one.failed) if isinstance(one, _Open) else one for one in row] for row in rows
         ]
 
-    def _first_look(self, before: _Before | None, variant: Variant) -> Check | _Open:
+    def _first_look(self, before: Baseline | None, variant: Variant) -> Check | _Open:
         """Compare what needs no parse; what is left is the pairs of sentences that differ."""
         if before is None or not isinstance(variant.input, str):
             return self._row(variant)
-        count, changed = before.text.differing(variant.input)
-        own = before.text.sentences
+        count, changed = before.differing(variant.input)
+        own = before.sentences
         if count != len(own):
-            return self._judged(variant, f"{_count(len(own))} became {count}")
-        pairs = []
+            return self._judged(variant, f"{plural(len(own), 'sentence')} became {count}")
         for i, new in changed:
             if max(len(own[i]), len(new)) > MAX_CHARS:
                 return self._result(variant, "unknown", f"sentence {i + 1} is longer than {MAX_CHARS} characters")
-            pair = before.pair(i, new)
-            if pair[0] != pair[1]:
-                pairs.append((i, pair))
-        return _Open(variant, pairs)
-
-    def _decide(self, variants: Sequence[_Open]) -> None:
-        """Compare pairs in rounds: each round takes the next pair of every variant still in question."""
-        verdicts: dict[Pair, str] = {}
-        while variants:
-            todo = []
-            for pair in dict.fromkeys(one.pairs[one.at][1] for one in variants):
-                known = self._verdicts.recall(pair)
-                if known is not None:
-                    verdicts[pair] = known
-                elif pair not in verdicts:
-                    todo.append(pair)
-            if todo:
-                verdicts.update(self._compare(todo))
-            variants = [one for one in variants if self._advance(one, verdicts)]
-
-    def _advance(self, one: _Open, verdicts: dict[Pair, str]) -> bool:
-        """Move past the sentences that are known; whether the variant is still in question."""
-        while one.at < len(one.pairs):
-            i, pair = one.pairs[one.at]
-            reason = verdicts.get(pair)
-            if reason is None:
-                return True
-            if reason != SIMILAR:
-                one.failed = f"sentence {i + 1}: {reason}"
-                return False
-            one.at += 1
-        return False
-
-    def _compare(self, pairs: Sequence[Pair]) -> dict[Pair, str]:
-        """Parse what these pairs need and compare; the reasons by pair, `SIMILAR` where there is none."""
-        self.compared += len(pairs)
-        asked = list(dict.fromkeys(sentence for pair in pairs for sentence in pair))
-        parses = dict(zip(asked, self.parser.parse(asked), strict=True))
-        reasons = {(a, b): difference(parses[a], parses[b]) for a, b in pairs}
-        for pair, reason in reasons.items():
-            self._verdicts.keep(pair, reason)
-        return reasons
+        pairs = ((i, plain_sentence(own[i]), plain_sentence(new)) for i, new in changed)
+        return _Open(variant, deque(pair for pair in pairs if pair[1] != pair[2]))
 
 
 def difference(old: Parse, new: Parse) -> str:
@@ -217,8 +156,4 @@ def difference(old: Parse, new: Parse) -> str:
             f"{len(before)} tokens became {len(after)}, and the {kind}s differ in more places than that "
             f"(one too many at {word!r})"
         )
-    return SIMILAR
-
-
-def _count(n: int) -> str:
-    return "1 sentence" if n == 1 else f"{n} sentences"
+    return ""
