@@ -533,10 +533,9 @@ def test_where_azure_is_asked(azure: pytest.MonkeyPatch) -> None:
 
     endpoint = "https://mine.openai.azure.com"
     azure.setenv("OPENAI_API_VERSION", "2024-10-21")
-    assert azure_version(endpoint, "mine.openai.azure.com", None) == "2024-10-21"
-    assert azure_version(endpoint, "mine.openai.azure.com", "2025-01-01") == "2025-01-01"
-    assert azure_version(f"{endpoint}/openai/v1", "mine.openai.azure.com", None) is None
-    assert azure_version("https://api.openai.com/v1", "api.openai.com", None) is None
+    assert azure_version(endpoint, "mine.openai.azure.com") == "2024-10-21"
+    assert azure_version(f"{endpoint}/openai/v1", "mine.openai.azure.com") is None
+    assert azure_version("https://api.openai.com/v1", "api.openai.com") is None
     azure.setenv("AZURE_OPENAI_ENDPOINT", endpoint + "/")
     assert address(None, None) == "https://api.openai.com/v1"  # OPENAI_API_KEY is set
     azure.delenv("OPENAI_API_KEY")
