@@ -97,8 +97,7 @@ def plan_of(data: Path, out: Path, *, jobs: int, model: str, engine: str = "loca
         data=str(data),
         attributes=("gender", "nationality"),
         order=2,
-        jobs=jobs,
-        engine=engine,
+        jobs=f"ray:{jobs}" if engine == "ray" else str(jobs),
         cache=False,
         out=str(out),
     )

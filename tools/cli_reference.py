@@ -13,6 +13,7 @@ import re
 import sys
 
 from auditor.agent.settings import PlannerOptions
+from auditor.cli.frame import BRIEF
 from auditor.cli.main import COMMANDS, overview, run
 from auditor.cli.tool import LISTS
 from auditor.core.options import PlanModel
@@ -27,13 +28,13 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
 def help_text(*words: str) -> str:
-    """What ``audit WORDS --help`` prints, laid out for ``WIDTH`` columns."""
+    """Return the whole help of a command, laid out for ``WIDTH`` columns."""
     before = {name: os.environ.get(name) for name in ("COLUMNS", "TERMINAL_WIDTH")}
     os.environ.update(dict.fromkeys(before, str(WIDTH)))
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
-            code = run([*words, "--help"])
+            code = run([*words, "--help-all" if " ".join(words) in BRIEF else "--help"])
     finally:
         for name, value in before.items():
             if value is None:

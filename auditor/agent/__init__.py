@@ -152,7 +152,7 @@ def run(
     **options
         Limits over all runs together: ``max_calls``, ``max_cost`` (US dollars), ``max_seconds``; that of
         a language model that plans, counted apart: ``planner_max_calls`` (40); and fields of `Plan` that hold for every
-        run: ``base_url``, ``delta``, ``price_in``, ``limit``, ….
+        run: ``base_url``, ``delta``, ``price``, ``limit``, ….
 
     Raises
     ------

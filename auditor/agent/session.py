@@ -44,7 +44,7 @@ MAX_RUNS = 8
 OVERLAP = 0.05
 GONE = "the client went away"
 INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
-OF_TEXTS = ("text_column", "label_column", "id_column", "source_column", "limit")  # the session reads them, once
+OF_TEXTS = ("columns", "limit")  # the session reads them, once
 
 
 class Sized(NamedTuple):
@@ -104,8 +104,7 @@ class Session:
             max_calls=most.max_calls,
             max_cost=most.max_cost,
             max_seconds=None if most.max_seconds is None else max(0.0, most.max_seconds - earlier),
-            price_in=common.get("price_in"),
-            price_out=common.get("price_out"),
+            **dict(zip(("price_in", "price_out"), common.get("price", ()), strict=False)),
             clock=clock,
         )
         self.budget.start()

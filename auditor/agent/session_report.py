@@ -147,7 +147,7 @@ def _unseen(record: Record) -> Iterable[str]:
 def _used(record: Record) -> Iterable[tuple[str, str]]:
     spent, limits = record.spent, record.limits
     priced = {run.priced for run in record.runs} or {"free"}
-    cost = "not known: no price for this model (--price-in, --price-out)" if "unknown" in priced else spent.cost_usd
+    cost = "not known: no price for this model (--price IN,OUT)" if "unknown" in priced else spent.cost_usd
     yield "calls of the model", _of(spent.calls, limits.max_calls)
     free = priced == {"free"}
     yield "cost of the model, USD", "none: the model runs on this machine" if free else _of(cost, limits.max_cost)

@@ -101,16 +101,9 @@ def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
     if source is None:
         return "none: cases come from a grammar", ()
     try:
-        file = tasks.read_seeds(
-            source,
-            text_column=options.common.get("text_column") or "text",
-            label_column=options.common.get("label_column"),
-            id_column=options.common.get("id_column"),
-            source_column=options.common.get("source_column"),
-            limit=options.common.get("limit"),
-        )
+        file = tasks.read_seeds(source, columns=options.common.get("columns") or {}, limit=options.common.get("limit"))
     except DataFileError as error:
-        if "--text-column" not in str(error):
+        if "--column text=" not in str(error):
             raise
         raise DataFileError(
             f"{error} The agent works on texts; a table of people is audited with: audit tabular --data {source} "

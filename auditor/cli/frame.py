@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted
+from auditor.core import removed
 from auditor.core.errors import ConfigError
 from auditor.core.options import Group, Option, PlanModel, members
 from auditor.core.plan import Plan
@@ -24,6 +25,9 @@ ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__na
 
 WIDEST = 120  # columns of a help text, where the terminal has as many
 MANY = 15  # options; a command with more has them under headings
+WHOLE = "--help-all"
+BRIEF = ("run", "generate", "plan freeze")  # commands whose --help has the options that come first
+FIRST = {o.flag for o in Plan.flags().values() if o.first} | {"--dry-run", "--output"}
 
 
 class Words(NamedTuple):
@@ -118,12 +122,12 @@ def _rule(text: str | None) -> str | None:
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, its name under reports/, or latest.")]
 Full = Annotated[
     bool,
-    typer.Option("--full", help="Print more of what was measured, not the answer alone.", rich_help_panel=Group.OUTPUT),
+    typer.Option("--full", help="Print more of what was measured, not the answer alone.", rich_help_panel=Group.LIMITS),
 ]
 Format = Annotated[
     str,
     typer.Option(
-        "--format", help="What is printed: terminal or json.", callback=_printed, rich_help_panel=Group.OUTPUT
+        "--format", help="What is printed: terminal or json.", callback=_printed, rich_help_panel=Group.LIMITS
     ),
 ]
 PageFormat = Annotated[str, typer.Option("--format", help="terminal, json, markdown (md) or html.", callback=_page)]
@@ -153,6 +157,8 @@ Yes = Annotated[
 
 def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
     """Run the command ``name`` and turn its usage errors into exit code 2."""
+    whole = WHOLE in argv
+    argv = ["--help" if word == WHOLE else word for word in argv]
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     if isinstance(target, Words):
         for word, function in target.functions.items():
@@ -164,7 +170,7 @@ def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
     else:
         app.command(name.rpartition(" ")[2])(target)
     try:
-        result = laid_out(app)(
+        result = laid_out(app, brief=name in BRIEF and not whole)(
             args=list(argv), prog_name=f"audit {name}", standalone_mode=False, max_content_width=WIDEST
         )
     except ClickException as error:
@@ -196,12 +202,17 @@ def _usage_error(error: Any) -> str:
     flag, offered = getattr(error, "option_name", None), getattr(error, "possibilities", None)
     if not flag or offered is None:
         return str(error.format_message())
+    if said := removed.instead(flag):
+        return said
     near = difflib.get_close_matches(flag, offered, n=1, cutoff=0.0)
     return f"No such option: {flag}." + (f" Did you mean {near[0]}?" if near else "")
 
 
-def laid_out(app: typer.Typer) -> Any:
-    """The command of ``app``: options under headings, commands of a group with their whole first sentence."""
+def laid_out(app: typer.Typer, *, brief: bool = False) -> Any:
+    """Return the command of ``app``: options under headings, commands of a group with their whole first sentence.
+
+    With ``brief`` its help has the options that come first, and says how to get them all.
+    """
     command: Any = typer.main.get_command(app)
     further = getattr(command, "commands", {}).values()
     for one in further:
@@ -209,14 +220,15 @@ def laid_out(app: typer.Typer) -> Any:
             one.short_help = " ".join(one.help.split("\n\n")[0].split())
     for one in (*further, command):
         if len(one.params) > MANY:
-            one.format_options = types.MethodType(_format_options, one)
+            one.format_options = types.MethodType(functools.partial(_format_options, brief=brief), one)
     return command
 
 
-def _format_options(command: Any, context: Any, formatter: Any) -> None:
+def _format_options(command: Any, context: Any, formatter: Any, *, brief: bool) -> None:
     """Write the arguments, then the options under the headings that they name."""
     rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{h.value: [] for h in Group}}
-    for parameter in command.get_params(context):
+    parameters = [p for p in command.get_params(context) if not brief or set(p.opts) & FIRST]
+    for parameter in parameters:
         record = parameter.get_help_record(context)
         if record is not None:
             argument = parameter.param_type_name == "argument"
@@ -226,3 +238,6 @@ def _format_options(command: Any, context: Any, formatter: Any) -> None:
         if mine:
             with formatter.section(heading):
                 formatter.write_dl(mine)
+    if brief:
+        left = len(command.get_params(context)) - len(parameters)
+        formatter.write(f"\n{left} more options: {context.command_path} {WHOLE}\n")

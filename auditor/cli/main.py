@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from auditor.core import removed
+
 COMMANDS = {  # module and function below `auditor.cli`, and one line of help; the first eight are those of --help
     "run": ("run:run", "Run an audit (the default command)."),
     "doctor": ("tool:doctor", "Check whether a model can be audited, in a handful of calls."),
@@ -36,41 +38,6 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help; t
     "augment": ("trials:augment", "Write retraining data from the violations of a run."),
 }
 FIRST = 8
-REMOVED = {  # in 0.3: a command, an option or a value of an option, and what to use instead
-    "score": "use audit import --generated RUN ANSWERS",
-    "replay": "use audit show RUN ID --again",
-    "explain": "use audit show CODE",
-    "watch": "use audit compare DIR",
-    "groups": "use audit show RUN --scores ATTRIBUTE",
-    "models": "use audit list models",
-    "plugins": "use audit list plugins",
-    "tasks": "use audit list tasks",
-    "dictionary": "use audit list dictionaries",
-    "grammar": "use audit list grammars",
-    "cache": "use audit list cache",
-    "validity": "read variants in audit report RUN --format answers",
-    "--insertions": "use --suite grammar or texts that name the attribute",
-    "--generation bandit": "use --generation prob",
-    "--generation uniform": "use --generation rand",
-    "--rankings": "use audit import --map",
-    "--section": "print the figures from audit report RUN --format json",
-    "--planner-max-cost": "use --planner-max-calls",
-    "--strategy": "use --suite joint-first",
-    "--scope": "every edit changes all words of a group in a text",
-    "--format every-eval-ever": "use --format json",
-    "--format ai-verify-json": "use --format json",
-    "--format inspect": "use --format answers",
-    "--format parquet": "use --format answers-parquet",
-    "tabular resume": "use audit resume RUN",
-    "--read": "use audit report FOLDER",
-    "--resume": "use audit resume FOLDER",
-    "--mode": "use --theta to search sets of columns",
-    "--columns": "use --protected NAME,NAME",
-    "--seed-source": "sg starts from clusters of --data",
-    "--distance": "for numbers give --distance-threshold",
-    "--distance-scale": "use --distance-threshold, in the model's own units",
-    "--profile": "give rows with --data: apparent scores are about them",
-}
 SETTINGS = "audit.toml"
 
 
@@ -128,8 +95,8 @@ def run(argv: list[str]) -> int:
         return EXIT_USER
     if not argv or argv[0].startswith("-"):
         argv = ["run", *argv]
-    if name := _removed(argv):
-        complain(f"{name} was removed in 0.3; {REMOVED[name]}.")
+    if said := _removed(argv):
+        complain(said)
         return EXIT_USER
     written(forget=True)
     try:
@@ -158,11 +125,12 @@ def run(argv: list[str]) -> int:
 
 
 def _removed(argv: Sequence[str]) -> str:
-    """Return the first key of `REMOVED` that a command line asks for, or ""."""
+    """Say what to use instead of a command or a value that a command line asks for and that is gone, or ""."""
     words = [part for word in argv for part in word.split("=", 1)]
     values = (f"{option} {value}" for option, word in pairwise(words) for value in word.split(","))
-    options = (word for word in words[1:] if word.startswith("--"))
-    return next((name for name in (argv[0], *options, *values) if name in REMOVED), "")
+    gone = {**removed.COMMANDS, **removed.VALUES}
+    asked = next((name for name in (*(" ".join(argv[:n]) for n in (1, 2, 3)), *values) if name in gone), "")
+    return asked and f"{asked} was removed in 0.3; {gone[asked]}."
 
 
 def _crashed(error: BaseException, message: str) -> int:

@@ -84,7 +84,7 @@ def new(
     path = must_be_new(out or Path(f"{name}.yaml"), "exists already; give another file with --out.")
     path.write_text(tasks.template(name, kind), encoding="utf-8")
     # Some have no data sets of texts; a grammar of the shipped task of the kind fits.
-    source = f"--suite grammar --grammar {kind}" if kinds.of(kind).grammar else "--data TEXTS"
+    source = f"--suite grammar --suite-option grammar={kind}" if kinds.of(kind).grammar else "--data TEXTS"
     say(path, f"Next: edit it, then audit --task {quoted(path)} {source} --model SPEC --dry-run")
     return 0
 

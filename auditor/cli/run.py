@@ -94,7 +94,7 @@ def _spare_memory(plan: Plan) -> None:
 
     foreign = ("python:", "langchain:")
     ours = plan.suite in SUITES and plan.parser == "embedded"
-    if ours and not any(spec.startswith(foreign) for spec in (*plan.models, plan.judge or "")):
+    if ours and not any(spec.startswith(foreign) for spec in (*plan.models, *plan.judge)):
         without_torch()
 
 
@@ -102,7 +102,7 @@ def agreed(made: Ahead, *, yes: bool) -> None:
     """Ask before a plan spends money (`auditor.cli.run_folders`)."""
     plan = made.parts.plan
     run_folders.agree(
-        [*plan.models, plan.judge],
+        [*plan.models, plan.judged_by],
         limited=plan.limited,
         yes=yes,
         check=lambda: None,  # it was prepared

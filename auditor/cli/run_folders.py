@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Annotated, Self, TypedDict
 
 import msgspec
 import typer
@@ -168,21 +168,19 @@ class Named:
     @classmethod
     def of(cls, plan: Mapping[str, object], *more: str | None, servers: Iterable[str | None] = ()) -> Self:
         """Of the plan of a run or a session; ``more`` are further models, ``servers`` further addresses."""
+        from auditor.core.plan import as_now
         from auditor.core.record import part
         from auditor.models import may_cost
 
-        stored = part(plan, _Stored)
-        specs = list(dict.fromkeys(m for m in (*stored.models, stored.model, stored.judge, *more) if m))
+        stored = part(as_now(plan), _Stored)
+        specs = list(dict.fromkeys(m for m in (*stored.models, stored.model, *stored.judge, *more) if m))
         addresses = dict.fromkeys(a for a in (stored.base_url, *servers) if a)
-        reach = [stored, *(part(own, _Reach) for own in stored.per_model.values())]
-        headers = dict.fromkeys(header for one in reach for header in one.headers)
-        bodies = dict.fromkeys(one.extra_body for one in reach if one.extra_body)
+        headers = dict.fromkeys(header for one in stored.server.values() for header in one.headers)
+        bodies = dict.fromkeys(one.extra_body for one in stored.server.values() if one.extra_body)
         secret = [f"{variable} (as {name})" for name, _, variable in (header.partition("=") for header in headers)]
         further = [f"The folder names variables whose values would be sent: {', '.join(secret)}."] if secret else []
         further += [f"The folder names files that would be sent: {', '.join(bodies)}."] if bodies else []
-        further += (
-            [f"The folder hands work to a cluster: --engine {stored.engine}."] if stored.engine != "local" else []
-        )
+        further += ["The folder hands work to a cluster."] if str(stored.jobs).startswith("ray") else []
         limited = stored.max_calls is not None or stored.max_cost is not None
         return cls(
             models=tuple(spec for spec in specs if spec.partition(":")[0] in RUNS_CODE + REACHES),
@@ -234,22 +232,22 @@ class Named:
         )
 
 
-class _Reach(msgspec.Struct):
-    """What a plan says of servers, as far as it decides what they are sent."""
+class _Sent(msgspec.Struct):
+    """What a server is sent beside the texts."""
 
     headers: tuple[str, ...] = ()
     extra_body: str | None = None
 
 
-class _Stored(_Reach):
-    """What a plan says that the user is asked about."""
+class _Stored(msgspec.Struct):
+    """The settings of a plan that the user is asked about."""
 
     models: tuple[str, ...] = ()
     model: str | None = None
-    judge: str | None = None
+    judge: tuple[str, ...] = ()
     base_url: str | None = None
-    per_model: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    engine: str = "local"
+    server: dict[str, _Sent] = msgspec.field(default_factory=dict)
+    jobs: str | int = ""
     max_calls: int | None = None
     max_cost: float | None = None
 

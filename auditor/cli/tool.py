@@ -104,9 +104,9 @@ def doctor(
     from auditor.run import doctor as logic
 
     plan = Plan.of(options).but(task=task)
-    prices = {"price_in": plan.price_in, "price_out": plan.price_out}
+    prices = {name: plan.limits[name] for name in ("price_in", "price_out")}
     examined = logic.examine(
-        model, task=tasks.of_plan(plan), base_url=plan.base_url, **prices, server=plan.server(model)
+        model, task=tasks.of_plan(plan), base_url=plan.base_url, **prices, server=plan.settings_for(model)
     )
     return print_as(format, examined, _examined(examined), code=examined.exit_code)
 
@@ -146,7 +146,7 @@ USAGE = """\
 Usage: audit list models                        kinds of models, and what each needs
        audit list tasks                         tasks; new NAME writes a file to start from, format describes it
        audit list dictionaries [ATTRIBUTE]      attributes, groups, words; show, check FILE, format
-       audit list grammars                      grammars; sample, check, coverage, format
+       audit list grammars                      grammars; sample, check, format
        audit list plugins                       plug-ins of every kind, and where they come from
        audit list cache                         the response cache; clear
 """

@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from auditor.core import reading
+from auditor.core import reading, removed
 from auditor.core.errors import AuditError, ConfigError, DataFileError
 from auditor.core.reading import from_toml, toml_line
 from auditor.core.types import names
@@ -43,11 +43,8 @@ class Group(StrEnum):
     """The headings under which a command's help has its options."""
 
     ASKED = "What is asked, and of whom"
-    SERVER = "How a server is asked"
-    CHANGED = "What is changed"
-    MEASURED = "How it is measured"
-    LIMITS = "Limits, cost and speed"
-    OUTPUT = "What comes out"
+    CHANGED = "What is changed and measured"
+    LIMITS = "Limits and output"
     FURTHER = "Further"
 
 
@@ -67,6 +64,8 @@ class Option:
         A list is given one by one, not in one text with commas.
     shapes : bool
         Whether it can change an answer; a frozen plan does not hold what does not.
+    first : bool
+        Whether ``--help`` shows it; ``--help-all`` shows all.
     """
 
     flag: str
@@ -75,6 +74,7 @@ class Option:
     help: str
     repeated: bool = False
     shapes: bool = True
+    first: bool = False
 
     def meaning(self, commands: frozenset[str], help: str) -> Option:
         """The option by the same name where it means something else."""
@@ -162,7 +162,7 @@ class PlanModel(BaseModel):
     names the option.
     """
 
-    gone: ClassVar[Mapping[str, str]] = {}  # keys until 0.2, and what to use instead
+    gone: ClassVar[Mapping[str, str]] = {}  # keys of its table until 0.2, and what to use instead
     table: ClassVar[str] = ""  # of ``audit.toml`` that holds the settings; empty: they stand at its top
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -245,10 +245,8 @@ class PlanModel(BaseModel):
             place = str(path) if line is None else f"{path}, line {line}"
             name = fields.get(key, key)
             if name not in flags:
-                instead = next((plan.gone[key] for plan in plans if key in plan.gone), "")
-                said = (
-                    f"{key} was removed in 0.3; {instead}." if instead else f"unknown key {key!r}.{near(key, fields)}"
-                )
+                own = next((f"{key} was removed in 0.3; {p.gone[key]}." for p in plans if key in p.gone), "")
+                said = own or removed.instead(key) or f"unknown key {key!r}.{near(key, fields)}"
                 raise DataFileError(f"{place}: {said}")
             values[name] = value
             keys[flags[name]] = (key, place)
@@ -323,7 +321,7 @@ def _sentence(plan: type[PlanModel], error: ValidationError) -> str:
         return f"the plan has settings that this version does not know: {', '.join(unknown)[:200]}."
     key = str(first["loc"][0])
     name = next(name for name, info in plan.settings().items() if key in (name, info.alias))
-    return f"{plan.flag(name)} {_wrong(plan.settings()[name], first)}"
+    return f"{plan.flag(name)} {wrong(plan.settings()[name], first)}"
 
 
 def _shown(value: object) -> str:
@@ -331,7 +329,8 @@ def _shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:99]}…"
 
 
-def _wrong(info: FieldInfo, error: ErrorDetails) -> str:
+def wrong(info: FieldInfo, error: ErrorDetails) -> str:
+    """Say what is wrong with the value of a field, and which it is."""
     value = error["input"]
     shown = ", ".join(map(_shown, value)) if isinstance(value, tuple | list) else _shown(value)
     limits = error.get("ctx", {})

@@ -10,14 +10,27 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from auditor.core.errors import AuditError, ConfigError
 from auditor.core.fail_on import RuleError, parse
-from auditor.core.options import FILE, Amount, AtOnce, Count, Listed, Names, Numbers, Option, PathText, Times, Typed
+from auditor.core.options import (
+    FILE,
+    LARGEST,
+    MOST_AT_ONCE,
+    Count,
+    Listed,
+    Names,
+    Numbers,
+    Option,
+    PathText,
+    Times,
+    Typed,
+    near,
+)
 from auditor.core.shared_plan import (
     ASKED,
     CHANGED,
@@ -30,6 +43,7 @@ from auditor.core.shared_plan import (
     RUN,
     TEXTS,
     SharedPlan,
+    as_shared,
 )
 
 SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.stages`
@@ -38,7 +52,10 @@ UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims o
 HOSTED = ("openai", "langchain")  # kinds of models that a provider sells answers of
 HERE = ("localhost", "127.0.0.1", "::1")
 SMALL: Mapping[str, int] = {"order": 1, "per_seed": 2}  # of a hosted model, where nothing else is said
-HOSTED_REPEAT = 12
+HOSTED_REPEAT = 12  # texts of a hosted model whose prompts are asked several times; the others are asked once
+COLUMNS = ("text", "label", "id", "source", "messages", "answer")
+GENERATIONS = ("prob", "rand")
+ENCODER = "encoder:"
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
 GONE: Mapping[str, object] = {
@@ -46,26 +63,89 @@ GONE: Mapping[str, object] = {
     "scope": "text",
     "strategy": "exhaustive",
 }  # settings until 0.2, with their defaults
+MOVED = (
+    *("text_column", "label_column", "id_column", "source_column", "messages", "answer_path"),
+    *("grammar", "generation", "epsilon", "embedding", "engine", "repeat"),
+)  # settings until 0.2 that others hold now
 
 
-def as_now(stored: Mapping[str, object]) -> dict[str, object]:
-    """Leave out the settings of older versions that are gone, where they were at their default, and rules of theirs."""
-    kept = {n: value for n, value in stored.items() if n != "journal" and (n not in GONE or value != GONE[n])}
+def as_now(stored: Mapping[str, object]) -> dict[str, Any]:
+    """Read a plan of an older version: settings under their names of today, without those that are gone.
+
+    A setting that is gone is left out where it was at its default, and so is a rule of the old ``--fail-on``.
+    """
+    plan = as_shared({n: v for n, v in stored.items() if n != "journal" and (n not in GONE or v != GONE[n])})
     try:
-        parse(str(kept.get("fail_on") or "shown"))
+        parse(str(plan.get("fail_on") or "shown"))
     except RuleError:
-        del kept["fail_on"]
-    return kept
+        del plan["fail_on"]
+    old: dict[str, Any] = {name: plan.pop(name, None) for name in MOVED}
+    columns = {name: old[f"{name}_column"] for name in ("text", "label", "id", "source")}
+    columns |= {"messages": ",".join(map(str, old["messages"] or ())), "answer": old["answer_path"]}
+    if columns := {name: column for name, column in columns.items() if column}:
+        plan["columns"] = columns
+    said = [f"grammar={old['grammar']}"] if old["grammar"] else []
+    if said := [*said, *(["generation=rand"] if old["generation"] == "rand" else [])]:
+        plan["suite_options"] = said
+    if old["epsilon"]:
+        plan["tolerance"] = old["epsilon"]
+    judges = [plan["judge"]] if isinstance(plan.get("judge"), str) else plan.get("judge") or []
+    if judges := [*judges, *([f"{ENCODER}{old['embedding']}"] if old["embedding"] else [])]:
+        plan["judge"] = judges
+    elif "judge" in plan:
+        del plan["judge"]
+    if old["engine"] == "ray":
+        plan["jobs"] = f"ray:{plan.get('jobs', 1)}"
+    if "repeat" in stored and plan.get("replicates") is None and asks_few(plan):
+        if old["repeat"] is None:
+            plan["replicates"] = DEFAULT_REPLICATES
+        elif old["repeat"] != HOSTED_REPEAT:
+            plan["repeat"] = old["repeat"]  # a plan that cannot go on
+    return plan
+
+
+def asks_few(plan: Mapping[str, Any]) -> bool:
+    """Whether few calls are asked where the plan does not say how many: every one may cost money."""
+    lines = (plan.get("suite", "mutation"), plan.get("protocol", "default")) == ("mutation", "default")
+    return lines and any(hosted(spec, plan.get("base_url")) for spec in plan.get("models") or ())
 
 
 def _all(n: object) -> object:
     return None if n == 0 and n is not False else n
 
 
-def _probabilities(epsilon: tuple[float, ...]) -> tuple[float, ...]:
-    if not all(0 <= e <= 1 for e in epsilon):
-        raise ValueError("holds differences of probabilities between 0 and 1")
-    return epsilon
+def _tolerated(tolerance: tuple[float, ...]) -> tuple[float, ...]:
+    if not all(0 <= t <= LARGEST for t in tolerance):
+        raise ValueError(f"holds numbers from 0 to {LARGEST:,}")
+    return tolerance
+
+
+def _columns(typed: object) -> object:
+    """Read ``NAME=COLUMN`` texts, or a table, into columns by name."""
+    if not isinstance(typed, Mapping):
+        texts = typed if isinstance(typed, list | tuple) else [typed]
+        pairs = [str(one).partition("=") for one in texts]
+        if not all(column for _, _, column in pairs):
+            raise ValueError("takes NAME=COLUMN, as text=review")
+        typed = {name: column for name, _, column in pairs}
+    for name in typed:
+        if name not in COLUMNS:
+            raise ValueError(f"takes NAME=COLUMN; {name!r} is not a name.{near(str(name), COLUMNS)}")
+    return {name: ",".join(column) if isinstance(column, list | tuple) else column for name, column in typed.items()}
+
+
+def _jobs(typed: object) -> object:
+    """Read N, ray or ray:N."""
+    engine, colon, n = str(typed).rpartition(":")
+    if isinstance(typed, bool) or engine not in ("", "ray") or (colon and not engine):
+        raise ValueError("takes a number, ray, or ray:NUMBER")
+    if n == "ray":
+        engine, n = "ray", "1"
+    if not n.isdecimal() or int(n) < 1:
+        raise ValueError("takes a number from 1 on, ray, or ray:NUMBER")
+    if int(n) > MOST_AT_ONCE:
+        raise ValueError(f"must be at most {MOST_AT_ONCE:,}")
+    return f"{engine}{':' * bool(engine)}{int(n)}"
 
 
 def _of_groups(groups: tuple[str, ...]) -> tuple[str, ...]:
@@ -140,58 +220,46 @@ class Plan(SharedPlan):
     """
 
     # fmt: off
-    task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit list tasks.")] = "sentiment"
-    labels: Annotated[Names, Option("--labels", ASKED, LABELLED,
-        'Answers of your own, comma-separated, e.g. "5 - great,3 - ok,1 - bad": a plain prompt asks for them in place '
-        "of the task's.")] = ()
+    task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit list tasks.", first=True)
+    ] = "sentiment"
     models: Annotated[Names, Option("--model", ASKED, RUN | {"agent", "choose"},
         "Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit list models.",
-        repeated=True)] = ()
+        repeated=True, first=True)] = ()
     data: Annotated[PathText | None, Option("--data", ASKED, TEXTS,
         "Source texts: .jsonl .csv .parquet .txt, or hf:DATASET[:CONFIG][@SPLIT]; pairs of your own: columns text_a, "
-        "text_b; whole requests: lines with messages. Default: the task's embedded texts."
-    )] = None
-    text_column: Annotated[str | None, Option("--text-column", ASKED, TEXTS,
-        "Column of the texts (default: text).")] = None
-    label_column: Annotated[str | None, Option("--label-column", ASKED, TEXTS,
-        "Column of the gold labels (default: label, where there is one).")] = None
-    id_column: Annotated[str | None, Option("--id-column", ASKED, TEXTS,
-        "Column of the ids (default: id, where there is one).")] = None
-    source_column: Annotated[str | None, Option("--source-column", ASKED, TEXTS,
-        "Column that says what texts were made of; texts of one source are one unit.")] = None
-    limit: Annotated[Count | None, Option("--limit", ASKED, TEXTS, "Use the first N texts.")] = None
+        "text_b; whole requests: lines with messages. Default: the task's embedded texts.", first=True)] = None
+    columns: Annotated[dict[str, str], BeforeValidator(_columns), Option("--column", ASKED, TEXTS,
+        "NAME=COLUMN, where --data has something: text, label (gold labels), id, source (what texts were made of: one "
+        "unit). Of whole requests: messages=ROLES in which people are changed, or JSON paths, with commas (default "
+        "user); answer=PATH of the answer in what comes back.", repeated=True, first=True)
+    ] = Field(default_factory=dict)
+    labels: Annotated[Names, Option("--labels", ASKED, LABELLED,
+        'Answers of your own, comma-separated, e.g. "5 - great,3 - ok,1 - bad": a plain prompt asks for them in place '
+        "of the task's.", first=True)] = ()
+    limit: Annotated[Count | None, Option("--limit", ASKED, TEXTS, "Use the first N texts.", first=True)] = None
     sample: Annotated[Count | None, Option("--sample", ASKED, TEXTS, "Use N texts, drawn with --seed.")] = None
-    messages: Annotated[Names, Option("--messages", CHANGED, MAKE,
-        "Of whole requests (--data requests.jsonl): in which messages people are changed, roles or JSON paths with "
-        "commas between (default: user).")] = ()
-    answer_path: Annotated[str | None, Option("--answer-path", ASKED, RUN,
-        "Of whole requests: JSON path of the answer in what comes back, a tool call for example.")] = None
+    formats: Annotated[Names, Option("--formats", ASKED, TEXTS,
+        "Prompt formats, comma-separated, or all (default: the task's first).")] = ()
+    judge: Annotated[Names, Option("--judge", ASKED, RUN,
+        "Tasks of kind generation: a model spec that compares answers in pairs, in both orders; or encoder:hf:NAME, "
+        "which compares meanings.", repeated=True)] = ()
     attributes: Annotated[Names | None, Option("--attributes", CHANGED, CHOOSE,
-        "Comma-separated, e.g. gender,race. Default: those that the texts name.")] = None
+        "Comma-separated, e.g. gender,race. Default: those that the texts name.", first=True)] = None
     groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, CHOOSE,
         "ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from them "
         "to any other; gender:female/male: between the two. Default: all groups.")] = ()
     order: Annotated[int, Field(ge=1, le=4), Option("--order", CHANGED, MAKE,
-        "How many attributes are changed together, at most.")] = 2
+        "How many attributes are changed together, at most.", first=True)] = 2
     suite: Annotated[str, Option("--suite", CHANGED, MAKE,
         "How cases are made: mutation of texts (default); joint-first: hidden changes alone, parts asked after a joint "
         "change; grammar: generated; or a suite of another package (audit list plugins).")] = "mutation"
     suite_options: Annotated[Names, Option("--suite-option", CHANGED, MAKE,
-        "NAME=VALUE for the suite of another package.", repeated=True)] = ()
-    grammar: Annotated[str | None, Option("--grammar", CHANGED, MAKE,
-        "NAME[:VIEW] or FILE, with --suite grammar (default: of the task's name).")] = None
-    generation: Annotated[Literal["prob", "rand"], Option("--generation", CHANGED, MAKE,
-        "With --suite grammar: prob (default): half of the cases where labels changed; rand: none; --limit cases."
-    )] = "prob"
-    oracle: Annotated[str, _one_of("--oracle", "label", "probability"), Option("--oracle", MEASURED, RUN,
-        "label (default): another answer is a change; probability: another score of one label is; or a plug-in.")] = ""
-    epsilon: Annotated[Numbers, AfterValidator(_probabilities), Option("--epsilon", MEASURED, RUN,
-        "With --oracle probability: differences that are tolerated, comma-separated; the first decides (default "
-        "0.01,0.05,0.1,0.2).")] = ()
-    reference: Annotated[str, AfterValidator(_of_reference), Option("--reference", MEASURED, RUN,
-        "ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
-        "(default), or bls: the shares of women and men in the occupations.")] = "equal"
+        "NAME=VALUE for the suite. Of grammar: grammar=NAME[:VIEW] or FILE (default: of the task's name); "
+        "generation=prob (default: half of the cases where labels changed) or rand (none). --limit cases are made.",
+        repeated=True)] = ()
+    protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
+        "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
     dictionaries: Annotated[Names, Option("--dictionary", CHANGED, CHOOSE,
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
     who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
@@ -199,55 +267,49 @@ class Plan(SharedPlan):
         "Whose words are changed: subject (the person who is judged; default of tasks that name one), "
         "subject-or-all (everybody's where that is not clear), each (one person at a time), all-one-way "
         "(everybody's, of a man and a woman one at a time; default of other tasks), all.")] = ""
-    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
-        "Variants per seed and attribute set (default 8, under --protocol hinter all; 0 = all).")] = 8
-    wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
-        "Ask both sides of each text in so many neutral wordings.")] = 1
     carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, CHOOSE,
         "What states an attribute of the person who is judged: words (those of the text), name (a line with a "
         "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task"
         " has a subject, else words).")] = ()
-    formats: Annotated[Names, Option("--formats", ASKED, TEXTS,
-        "Prompt formats, comma-separated, or all (default: the task's first).")] = ()
-    protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
-        "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
-    replicates: Annotated[Times | None, Option("--replicates", MEASURED, RUN,
-        f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic).")] = None
-    repeat: Annotated[Count | None, BeforeValidator(_all), Option("--repeat", MEASURED, RUN,
-        "Texts whose prompts are asked so often, for the noise; the others are asked once (default: all, of a hosted "
-        f"model {HOSTED_REPEAT}; 0 = all).")] = None
-    until_decided: Annotated[bool, Option("--until-decided", MEASURED, RUN,
-        "Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all looks"
-        " together, and stop asking about what is decided. Order and replicates 1 unless they are given.")] = False
-    tolerance: Annotated[Amount | None, Option("--tolerance", MEASURED, RUN,
-        "Tasks of kind score: the difference that counts as none, in the task's unit (default: the task's, or else "
-        "what two answers to one prompt differ by).")] = None
-    judge: Annotated[str | None, Option("--judge", ASKED, RUN,
-        "Tasks of kind generation: a model spec; it compares answers in pairs, in both orders.")] = None
-    embedding: Annotated[str | None, Option("--embedding", ASKED, RUN,
-        "Tasks of kind generation: hf:NAME, an encoder; compares meanings too.")] = None
-    test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
-        "Ask about variants that failed the validity check too; reported apart.")] = False
-    engine: Annotated[Literal["local", "ray"], Option("--engine", LIMITS, RUN,
-        "local (default), or ray: cases and local models on a cluster.", shapes=False)] = "local"
-    jobs: Annotated[AtOnce, Option("--jobs", LIMITS, MAKE,
-        "Processes (or Ray actors) that make and check cases.", shapes=False)] = 1
-    logprobs: Annotated[bool | None, Option("--logprobs/--no-logprobs", MEASURED, RUN,
-        "Insist on log-probabilities of the labels, or do without (default: where the server gives them).")] = None
-    batch: Annotated[bool, Option("--batch", LIMITS, RUN,
-        "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
+    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
+        "Variants per seed and attribute set (default 8, under --protocol hinter all; 0 = all).")] = 8
+    wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
+        "Ask both sides of each text in so many neutral wordings.")] = 1
     gate: Annotated[str, _one_of("--gate", "constructs", "dependency"), Option("--gate", CHANGED, MAKE,
         "What a variant must pass: constructs (default), dependency, HInter's comparison of whole parses, or a plug-in."
     )] = ""
+    test_discarded: Annotated[bool, Option("--test-discarded", CHANGED, RUN,
+        "Ask about variants that failed the validity check too; reported apart.")] = False
     parser: Annotated[str, Option("--parser", CHANGED, TEXTS,
         "embedded (default), or an installed spaCy pipeline.")] = "embedded"
+    oracle: Annotated[str, _one_of("--oracle", "label", "probability"), Option("--oracle", MEASURED, RUN,
+        "label (default): another answer is a change; probability: another score of one label is; or a plug-in.")] = ""
+    tolerance: Annotated[Numbers, AfterValidator(_tolerated), Option("--tolerance", MEASURED, RUN,
+        "The difference that counts as none. Of tasks of kind score in the task's unit (default: the task's, or else "
+        "what two answers to one prompt differ by). With --oracle probability several, comma-separated; the first "
+        "decides (default 0.01,0.05,0.1,0.2).")] = ()
+    reference: Annotated[str, AfterValidator(_of_reference), Option("--reference", MEASURED, RUN,
+        "ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
+        "(default), or bls: the shares of women and men in the occupations.")] = "equal"
+    replicates: Annotated[Times | None, Option("--replicates", MEASURED, RUN,
+        f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic; of a hosted "
+        f"model {DEFAULT_REPLICATES} for {HOSTED_REPEAT} texts, 1 for the others).")] = None
+    until_decided: Annotated[bool, Option("--until-decided", MEASURED, RUN,
+        "Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all looks"
+        " together, and stop asking about what is decided. Order and replicates 1 unless they are given.", first=True)
+    ] = False
+    jobs: Annotated[str, BeforeValidator(_jobs), Option("--jobs", LIMITS, MAKE,
+        "Processes that make and check cases; ray or ray:N: so many actors of a cluster, which run local models too.",
+        shapes=False)] = "1"
+    batch: Annotated[bool, Option("--batch", LIMITS, RUN,
+        "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
     redact: Annotated[bool, Option("--redact", OUTPUT, RUN,
         "Write digests and edits instead of texts, labels instead of answers; no response cache.")] = False
     anyway: Annotated[bool, Option("--anyway", MEASURED, RUN | {"resume"},
         "Go on where the positive control was not seen and all first answers are alike.", shapes=False)] = False
     fail_on: Annotated[str | None, AfterValidator(_of_rule), Option("--fail-on", OUTPUT, frozenset({"run"}),
         'Exit 1 where any of these holds: "shown, net(gender) > 2%, failed > 5%".',
-        shapes=False)] = None
+        shapes=False, first=True)] = None
     # fmt: on
 
     @property
@@ -255,6 +317,36 @@ class Plan(SharedPlan):
         """By attribute the group that the others are compared with; empty where each is compared with the others."""
         pairs = [one.strip().partition(":") for one in self.reference.split(",") if ":" in self.reference]
         return {attribute: group for attribute, _, group in pairs}
+
+    @property
+    def judged_by(self) -> str | None:
+        """The model that compares answers."""
+        return next((one for one in self.judge if not one.startswith(ENCODER)), None)
+
+    @property
+    def encoder(self) -> str | None:
+        """The encoder that compares the meanings of answers."""
+        return next((one.removeprefix(ENCODER) for one in self.judge if one.startswith(ENCODER)), None)
+
+    @property
+    def on_ray(self) -> bool:
+        """Whether cases and local models are spread over a Ray cluster."""
+        return self.jobs.startswith("ray")
+
+    @property
+    def workers(self) -> int:
+        """How many processes or actors make cases."""
+        return int(self.jobs.rpartition(":")[2])
+
+    @property
+    def repeat(self) -> int | None:
+        """How many texts have their prompts asked several times; None of all."""
+        return HOSTED_REPEAT if self.small and self.replicates is None else None
+
+    @property
+    def of_suite(self) -> dict[str, str]:
+        """The options of the suite by name."""
+        return {name: value for name, _, value in (one.partition("=") for one in self.suite_options)}
 
     @property
     def lines(self) -> bool:
@@ -276,7 +368,7 @@ class Plan(SharedPlan):
             if (values.get("suite", "mutation"), values.get("protocol", "default")) == ("mutation", "default"):
                 first["wordings"] = UNTIL_WORDINGS
         elif cls.model_validate(values).small:
-            first = {**SMALL, **({} if "replicates" in values else {"repeat": HOSTED_REPEAT})}
+            first = dict(SMALL)
         if values.get("protocol") == "hinter":
             first["per_seed"] = None  # the paper makes all mutants
         return cls.model_validate({**first, **values})
@@ -289,7 +381,7 @@ class Plan(SharedPlan):
     @property
     def small(self) -> bool:
         """Whether few calls are asked where the plan does not say how many: every one may cost money."""
-        return self.lines and any(hosted(spec, self.base_url) for spec in self.models)
+        return asks_few(dict(self))
 
     def left_out(self) -> str | None:
         """What the small plan of a hosted model leaves out, and how to ask for it, in one line."""
@@ -298,14 +390,14 @@ class Plan(SharedPlan):
         parts = {
             "several attributes changed together (--order 2)": self.order == SMALL["order"],
             "further variants of a text (--per-seed 8)": self.per_seed == SMALL["per_seed"],
-            f"repeats of all but {self.repeat} texts (--repeat 0)": self.repeat is not None,
+            f"repeats of all but {self.repeat} texts (--replicates {DEFAULT_REPLICATES})": self.repeat is not None,
         }
         left = "; ".join(part for part, out in parts.items() if out)
         return f"Left out, since every call may cost money: {left}." if left else None
 
     def clashes(self) -> str | None:
         """What does not go together, as a sentence."""
-        return next(_clashes(self), super().clashes())
+        return next(_clashes(self), None)
 
 
 def _clashes(plan: Plan) -> Iterator[str]:
@@ -315,25 +407,29 @@ def _clashes(plan: Plan) -> Iterator[str]:
         yield from _joint_first(plan)
     if plan.protocol == "hinter" and plan.checked_by != "dependency":
         yield "--protocol hinter checks variants as published; leave --gate out."
-    if plan.suite_options and plan.suite in SUITES:
-        yield "--suite-option belongs to the suite of another package."
-    if plan.grammar is not None and plan.suite != "grammar":
-        yield "--grammar belongs to --suite grammar."
+    if plan.suite_options and plan.suite in ("mutation", "joint-first"):
+        yield "--suite-option belongs to --suite grammar, or to the suite of another package."
+    if plan.suite == "grammar":
+        yield from _grammar(plan)
     if plan.protocol == "astraea" and plan.suite != "grammar":
         yield "--protocol astraea counts generated cases; it belongs to --suite grammar."
     if plan.suite == "grammar" and plan.data is not None:
         yield "--suite grammar generates its own texts; --data belongs to --suite mutation."
     if plan.oracle != "probability":
-        if plan.epsilon:
-            yield "--epsilon belongs to --oracle probability."
+        if len(plan.tolerance) > 1:
+            yield "--tolerance takes several numbers with --oracle probability only."
         if plan.reference == "bls":
             yield "--reference belongs to --oracle probability."
+    elif any(t > 1 for t in plan.tolerance):
+        yield "--tolerance holds differences of probabilities between 0 and 1 with --oracle probability."
     if plan.reference == "bls" and plan.suite != "grammar":
         yield "--reference bls takes the shares that a grammar's occupations carry; it belongs to --suite grammar."
     yield from _until(plan)
-    for spec in plan.per_model:
-        if plan.models and spec not in plan.models and plan.judge != spec:
-            yield f"--per-model names {spec}, which is not among --model."
+    for spec in plan.server:
+        if spec and plan.models and spec not in plan.models and plan.judged_by != spec:
+            yield f"--server names {spec}, which is not among --model."
+    if len(plan.judge) > 2 or len(plan.judge) != bool(plan.judged_by) + bool(plan.encoder):
+        yield "--judge takes one model and one encoder."
     for one in plan.groups:
         attribute = one.partition(":")[0]
         if plan.attributes is not None and attribute not in plan.attributes:
@@ -346,6 +442,15 @@ def _clashes(plan: Plan) -> Iterator[str]:
         yield "--wordings belongs to --suite mutation, and the default protocol."
     if plan.carrier and not plan.lines and set(plan.carrier) != {"words"}:
         yield "--carrier name and statement belong to --suite mutation, and the default protocol."
+
+
+def _grammar(plan: Plan) -> Iterator[str]:
+    for one in plan.suite_options:
+        name, _, value = one.partition("=")
+        if name not in ("grammar", "generation") or not value:
+            yield f"--suite-option takes grammar=NAME or generation=prob|rand with --suite grammar; got {one!r}."
+    if (generation := plan.of_suite.get("generation", "prob")) not in GENERATIONS:
+        yield f"--suite-option generation must be one of {', '.join(GENERATIONS)}; got {generation!r}."
 
 
 def _joint_first(plan: Plan) -> Iterator[str]:
@@ -368,8 +473,7 @@ def _until(plan: Plan) -> Iterator[str]:
     for clashes, option, why in (
         (plan.protocol != "default", f"--protocol {plan.protocol}", "says itself what is asked"),
         (plan.batch, "--batch", "may take a day, and each round of questions waits for the one before"),
-        (plan.jobs > 1, "--jobs", early),
-        (plan.engine != "local", f"--engine {plan.engine}", early),
+        (plan.jobs != "1", "--jobs", early),
     ):
         if plan.until_decided and clashes:
             yield f"--until-decided and {option} do not go together: the latter {why}. Leave one out."

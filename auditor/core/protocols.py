@@ -51,9 +51,9 @@ class Price:
     source: str = "given by the user"
 
     def __post_init__(self) -> None:
-        for flag, value in (("--price-in", self.input_usd), ("--price-out", self.output_usd)):
+        for value in (self.input_usd, self.output_usd):
             if not (math.isfinite(value) and value >= 0):
-                raise ConfigError(f"{flag} is {value!r}; it must be a number of USD per million tokens, 0 or more")
+                raise ConfigError(f"--price holds {value!r}; it takes numbers of USD per million tokens, 0 or more")
 
     def usd(self, usage: Usage) -> float:
         """The cost of one call, in US dollars."""

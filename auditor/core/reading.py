@@ -11,17 +11,15 @@ from __future__ import annotations
 import difflib
 import errno
 import hashlib
-import io
 import json
 import os
 import re
 import stat
 import tomllib
 from collections.abc import Iterator
-from gzip import GzipFile
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.core.errors import DataFileError
 
@@ -79,29 +77,6 @@ def sha256(path: Path | str) -> str:
     for chunk in _chunks(path, None):
         total.update(chunk)
     return total.hexdigest()
-
-
-class Bounded(io.RawIOBase):
-    """What a stream gives, up to ``largest`` bytes: a small packed file may unpack without end.
-
-    When there is more, reading raises `DataFileError`, which calls the stream ``where``.
-    """
-
-    def __init__(self, raw: IO[bytes] | GzipFile, where: str, largest: int) -> None:
-        self._raw, self._where, self._largest, self._left = raw, where, largest, largest
-
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill ``buffer``; how many bytes that took."""
-        piece = self._raw.read(min(len(buffer), self._left + 1))
-        self._left -= len(piece)
-        if self._left < 0:
-            raise too_large(self._where, self._largest)
-        buffer[: len(piece)] = piece
-        return len(piece)
 
 
 def too_large(where: Path | str, largest: int) -> DataFileError:

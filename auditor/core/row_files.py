@@ -84,7 +84,7 @@ def decode(path: Path, raw: bytes) -> str:
         except (OSError, EOFError, zlib.error) as error:
             raise DataFileError(f"{path}: damaged gzip file: {error}") from None
         if len(raw) > reading.LARGEST:
-            raise DataFileError(f"{path}: unpacked it is larger than {reading.LARGEST:,} bytes, the most that is read")
+            raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
     if raw.startswith(_UTF16):
         raise DataFileError(f"{path}: the file is UTF-16, not UTF-8; convert it.", below=_convert("UTF-16", path))
     for magic, kind in _COMPRESSED.items():
@@ -200,7 +200,7 @@ def tidy(columns: Iterable[str] | None, rows: Iterable[Row]) -> Table:
 
 def from_file(path: Path, raw: bytes, text_column: str) -> Table:
     """Parse ``raw``, the content of ``path``, by the ending of its name."""
-    suffix = path.suffix.lower()
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     if suffix == ".parquet":
         return tidy(*_parquet(path, raw))
     text = decode(path, raw)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_serializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
 
-from auditor.core import reading
-from auditor.core.errors import ConfigError
-from auditor.core.options import FLAG, LARGEST, Amount, AtOnce, Count, Group, Names, Option, PathText, PlanModel, near
+from auditor.core.options import (
+    LARGEST,
+    Amount,
+    AtOnce,
+    Count,
+    Group,
+    Names,
+    Numbers,
+    Option,
+    PathText,
+    PlanModel,
+    near,
+    wrong,
+)
 from auditor.core.secrets import hidden
 
 # The commands that take an option.
@@ -21,14 +32,15 @@ TEXTS = CHOOSE | {"agent"}
 LABELLED = MAKE | {"doctor"}  # what reads answers as labels
 ASK = RUN | {"agent", "doctor", "choose"}
 LIMIT = RUN | ROWS | {"agent", "resume", "mitigate", "choose"}
-SERVED = ASK | ROWS
 OPERATE = frozenset({"run", "tabular", "agent", "mitigate", "choose"})
-ASKED, SERVER, CHANGED, MEASURED, LIMITS, OUTPUT, FURTHER = Group
+ASKED, CHANGED, LIMITS, FURTHER = Group
+MEASURED, OUTPUT = CHANGED, LIMITS
 NO_TEMPERATURE = "none"
+EVERY = ""  # in `SharedPlan.server`: settings for every model
 
 
 def as_share(delta: float | None) -> float | None:
-    """``--delta`` as a share, of percentage points (from 1 on) or a share; ValueError where it is neither.
+    """Return ``--delta`` as a share, given percentage points (from 1 on) or a share; ValueError for anything else.
 
     Examples
     --------
@@ -41,110 +53,124 @@ def as_share(delta: float | None) -> float | None:
     return share
 
 
-def _temperature(typed: object) -> object:
-    try:
-        value = float(typed) if isinstance(typed, str) and typed != NO_TEMPERATURE else typed
-    except ValueError:
-        raise ValueError(f"takes a number, or {NO_TEMPERATURE} for the server's own") from None
-    if isinstance(value, int | float) and not 0 <= value <= LARGEST:
-        raise ValueError("must be at least 0")
-    return value
+class ServerSettings(BaseModel):
+    """How a server is asked. Fields are parameters of adapters, their aliases are what users write."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", allow_inf_nan=False, validate_by_name=True, defer_build=True
+    )
+
+    max_tokens: Count | None = None
+    temperature: Annotated[float, Field(ge=0, le=LARGEST)] | Literal["none"] | None = None
+    timeout_s: Annotated[float | None, Field(alias="timeout", ge=0.001, le=LARGEST)] = None
+    reasoning_effort: str | None = None
+    extra_body: PathText | None = None
+    headers: Annotated[Names, Field(alias="header")] = ()
+    logprobs: bool | None = None
 
 
-class ServerPlan(PlanModel):
-    """How servers are asked."""
-
-    # fmt: off
-    max_tokens: Annotated[Count | None, Option("--max-tokens", SERVER, SERVED,
-        "Most tokens of an answer (default: the task's); reasoning counts too.")] = None
-    temperature: Annotated[float | Literal["none"] | None, BeforeValidator(_temperature), Option(
-        "--temperature", SERVER, SERVED,
-        "A number (default: the task's), or none: the server's own.")] = None
-    timeout_s: Annotated[float | None, Field(ge=0.001, le=LARGEST), Option("--timeout", SERVER, SERVED,
-        "Seconds for one whole call (default 60).")] = None
-    reasoning_effort: Annotated[str | None, Option("--reasoning-effort", SERVER, SERVED,
-        "Sent to openai: models, e.g. low.")] = None
-    extra_body: Annotated[PathText | None, Option("--extra-body", SERVER, SERVED,
-        "JSON file with further fields of every request to openai: models.")] = None
-    headers: Annotated[Names, Option("--header", SERVER, SERVED,
-        "NAME=VARIABLE: a header for openai: models, its value from the environment.", repeated=True)] = ()
-    # fmt: on
-
-    def stated(self) -> dict[str, object]:
-        """What the plan says of it, by the names of adapters' parameters."""
-        said = {n: value for n in ServerPlan.settings() if (value := getattr(self, n)) not in (None, ())}
-        return said | ({"temperature": "server"} if self.temperature == NO_TEMPERATURE else {})
+SETTINGS = tuple(info.alias or name for name, info in ServerSettings.model_fields.items())
 
 
-def _per_model(typed: object) -> object:
-    """Settings by model: of a table of tables, or of texts ``SPEC NAME=VALUE …``."""
-    by_model: dict[str, Mapping[str, object]] = {}
+def _server(typed: object) -> object:
+    """Read settings by model from a table (with tables for single models), or from texts ``[SPEC] NAME=VALUE …``."""
+    by_model: dict[str, dict[str, object]] = {}
     if isinstance(typed, Mapping):
-        by_model = dict(typed)
+        for key, value in typed.items():
+            of_one = isinstance(value, Mapping)
+            by_model.setdefault(str(key) if of_one else EVERY, {}).update(value if of_one else {key: value})
     else:
         for text in [typed] if isinstance(typed, str) or not isinstance(typed, Iterable) else typed:
-            spec, *pairs = str(text).split()
-            if not pairs or not all("=" in pair for pair in pairs):
-                raise ValueError('takes "SPEC NAME=VALUE …", as "openai:NAME max-tokens=4096 temperature=none"')
-            by_model[spec] = {**by_model.get(spec, {}), **dict(pair.split("=", 1) for pair in pairs)}
-    return {spec: _checked(spec, settings) for spec, settings in by_model.items()}
+            words = str(text).split()
+            spec = words.pop(0) if words and "=" not in words[0] else EVERY
+            if not words or not all("=" in word for word in words):
+                raise ValueError(
+                    'takes "NAME=VALUE …", or "SPEC NAME=VALUE …" for one model: "temperature=0 timeout=30"'
+                )
+            by_model.setdefault(spec, {}).update(dict(word.split("=", 1) for word in words))
+    return {spec: _stated(spec, values) for spec, values in by_model.items() if values}
 
 
-def _checked(spec: str, settings: object) -> Mapping[str, object]:
-    """The settings of one model, by field, each read as its option is."""
-    if not isinstance(settings, Mapping):
-        raise ValueError(f"takes a table of settings for {spec}")
-    fields = {ServerPlan.key(name): name for name in ServerPlan.settings()}
-    values: dict[str, object] = {}
-    for key, value in settings.items():
-        name = fields.get(str(key).replace("-", "_"), str(key))
-        if name not in fields.values():
-            raise ValueError(f"{spec}: {key!r} is no such setting.{near(key, fields)}")
-        number = name in ("max_tokens", "timeout_s") and isinstance(value, str)
-        values[name] = reading.load_yaml("--per-model", str(value)) if number else value
+def _stated(spec: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Check the settings of one model, and return them by field."""
+    fields = ServerSettings.model_fields
     try:
-        made = ServerPlan.model_validate(values)
-    except ConfigError as error:
-        raise ValueError(f"{spec}: {FLAG.sub(lambda m: m.group()[2:], str(error))}") from None
-    return {name: value for name in values if (value := getattr(made, name)) is not None}
+        made = ServerSettings.model_validate({str(key).replace("-", "_"): value for key, value in values.items()})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key, of = str(first["loc"][0]), f"{spec}: " * bool(spec)
+        if first["type"] == "extra_forbidden":
+            raise ValueError(f"{of}{key!r} is not a setting.{near(key, SETTINGS)}") from None
+        info = next(info for name, info in fields.items() if key in (name, info.alias))
+        said = "must be a number, or none" if key == "temperature" and len(first["loc"]) > 1 else wrong(info, first)
+        raise ValueError(f"{of}{key} {said}") from None
+    return {name: value for name in fields if (value := getattr(made, name)) not in (None, ())}
 
 
-class SharedPlan(ServerPlan):
+def _two(price: tuple[float, ...]) -> tuple[float, ...]:
+    if len(price) not in (0, 2) or not all(0 <= usd <= LARGEST for usd in price):
+        raise ValueError("takes two numbers, USD per million tokens in and out, as 0.15,0.6")
+    return price
+
+
+class Limits(TypedDict):
+    """The limits of a run, and prices in USD per million tokens."""
+
+    max_calls: int | None
+    max_cost: float | None
+    max_seconds: float | None
+    price_in: float | None
+    price_out: float | None
+
+
+class SharedPlan(PlanModel):
     """The settings that plans of texts and of rows have in common."""
 
     # fmt: off
     base_url: Annotated[str | None, Option("--base-url", ASKED, ASK | ROWS,
-        "Address of an OpenAI-compatible server (else OPENAI_BASE_URL).")] = None
-    per_model: Annotated[dict[str, Mapping[str, object]], BeforeValidator(_per_model), Option(
-        "--per-model", SERVER, SERVED, '"SPEC NAME=VALUE …": options of this group for one of several models, e.g. '
-        '"openai:NAME max-tokens=4096 temperature=none".', repeated=True)] = Field(default_factory=dict)
+        "Address of an OpenAI-compatible server (else OPENAI_BASE_URL).", first=True)] = None
+    server: Annotated[dict[str, Mapping[str, object]], BeforeValidator(_server), Option("--server", ASKED, ASK | ROWS,
+        '"NAME=VALUE …" how servers are asked, or "SPEC NAME=VALUE …" for one model: max-tokens, temperature (none: '
+        "the server's own), timeout (seconds), reasoning-effort, extra-body (a JSON file), header (NAME=VARIABLE of "
+        "the environment), logprobs (yes: insist; no: do without).", repeated=True)] = Field(default_factory=dict)
     favourable: Annotated[str | None, Option("--favourable", ASKED, LABELLED | ROWS,
         "The label that is good for the person concerned (default: the task's).")] = None
     delta: Annotated[float | None, AfterValidator(as_share), Option("--delta", MEASURED, RUN | ROWS | {"agent"},
-        "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.")] = None
+        "Largest net difference between groups that counts as none: points (2) or a share (0.02). No default.",
+        first=True)] = None
     seed: Annotated[int, Field(ge=0, le=LARGEST), Option("--seed", MEASURED, TEXTS | ROWS,
         "Random seed.")] = 7
     max_calls: Annotated[int | None, Field(ge=0, le=LARGEST), Option("--max-calls", LIMITS, LIMIT,
-        "Stop before this many calls are exceeded.")] = None
+        "Stop before this many calls are exceeded.", first=True)] = None
     max_cost: Annotated[Amount | None, Option("--max-cost", LIMITS, LIMIT,
-        "Stop before this cost in USD is exceeded; needs a known price.")] = None
+        "Stop before this cost in USD is exceeded; needs a known price.", first=True)] = None
     max_seconds: Annotated[Amount | None, Option("--max-seconds", LIMITS, LIMIT, "Stop after this time.")] = None
-    price_in: Annotated[Amount | None, Option("--price-in", LIMITS, ASK | ROWS | {"mitigate"},
-        "USD per million tokens in.")] = None
-    price_out: Annotated[Amount | None, Option("--price-out", LIMITS, ASK | ROWS | {"mitigate"},
-        "USD per million tokens out.")] = None
+    price: Annotated[Numbers, AfterValidator(_two), Option("--price", LIMITS, ASK | ROWS | {"mitigate"},
+        "IN,OUT: USD per million tokens.")] = ()
     concurrency: Annotated[AtOnce, Option("--concurrency", LIMITS, OPERATE,
         "Calls in flight at most.", shapes=False)] = 16
     cache: Annotated[bool, Option("--no-cache", LIMITS, OPERATE,
         "Do not use the response cache.", shapes=False)] = True
     out: Annotated[PathText, Option("--out", OUTPUT, OPERATE | {"generate"},
-        "Folder of the run folders.", shapes=False)] = "reports"
+        "Folder of the run folders.", shapes=False, first=True)] = "reports"
     # fmt: on
 
-    def server(self, spec: str = "") -> dict[str, object]:
-        """How the server of the model ``spec`` is asked, by the names of adapters' parameters."""
-        own = ServerPlan.model_validate(self.per_model.get(spec, {}))
-        return self.stated() | own.stated()
+    def settings_for(self, spec: str) -> dict[str, object]:
+        """Return how the server of the model ``spec`` is asked, by the names of adapters' parameters."""
+        said = {**self.server.get(EVERY, {}), **self.server.get(spec, {})}
+        return said | ({"temperature": "server"} if said.get("temperature") == NO_TEMPERATURE else {})
+
+    @property
+    def limits(self) -> Limits:
+        """The limits and prices, as a `auditor.models.budget.Budget` takes them."""
+        price_in, price_out = self.price or (None, None)
+        return Limits(
+            max_calls=self.max_calls,
+            max_cost=self.max_cost,
+            max_seconds=self.max_seconds,
+            price_in=price_in,
+            price_out=price_out,
+        )
 
     @property
     def limited(self) -> bool:
@@ -159,8 +185,16 @@ class SharedPlan(ServerPlan):
         """Plain data, tuples as lists; the address of a server without what is secret in it."""
         return self.model_dump(mode="json", by_alias=True)
 
-    def clashes(self) -> str | None:
-        """What does not go together, as a sentence."""
-        if (self.price_in is None) != (self.price_out is None):
-            return "--price-in and --price-out belong together (USD per million tokens)."
-        return None
+
+def as_shared(stored: Mapping[str, object]) -> dict[str, Any]:
+    """Read settings that both kinds of plan had under other names until 0.2: prices, and how servers are asked."""
+    plan = dict(stored)
+    old = {name: plan.pop(name, None) for name in (*ServerSettings.model_fields, "per_model", "price_in", "price_out")}
+    by_model = {EVERY: {n: v for n, v in old.items() if n in ServerSettings.model_fields and v not in (None, [], ())}}
+    if isinstance(old["per_model"], Mapping):
+        by_model |= old["per_model"]
+    if server := {spec: values for spec, values in by_model.items() if values}:
+        plan["server"] = server
+    if old["price_in"] is not None:
+        plan["price"] = [old["price_in"], old["price_out"]]
+    return plan

@@ -123,9 +123,13 @@ def cut_off(n: int) -> str:
     Examples
     --------
     >>> cut_off(2), cut_off(0)
-    ('; 2 were cut off at the limit on tokens: raise it with --max-tokens', '')
+    ('; 2 were cut off at the limit on tokens: raise it with --server max-tokens=N', '')
     """
-    return f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --max-tokens" if n else ""
+    return (
+        f"; {n:,} {verb(n, 'was', 'were')} cut off at the limit on tokens: raise it with --server max-tokens=N"
+        if n
+        else ""
+    )
 
 
 def verb(n: int, one: str, many: str) -> str:

@@ -15,40 +15,56 @@ and the waiver beside it. An id (``F009``) is given anew in each run, so a waive
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from auditor.core import reading
-from auditor.core.errors import DataFileError
-from auditor.core.reading import from_toml, toml_line
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictStr, StringConstraints, model_validator
+
 from auditor.core.record import RunRecord, Waived, read
+from auditor.core.typed_files import load_toml
 from auditor.core.types import Finding
 
 FILE = "waivers.toml"
-FIELDS = ("finding", "reason", "owner", "expires", "run")
-NEEDED = FIELDS[:4]
 Status = Literal["active", "expired", "unmatched"]
+Filled = Annotated[StrictStr, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Waiver:
+def _date(value: object) -> object:
+    """Return a date of TOML, or one written as text, as a date."""
+    if isinstance(value, datetime.datetime):
+        return value.date()
+    try:
+        return value if isinstance(value, datetime.date) else datetime.date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("must be a date as 2027-03-31") from None
+
+
+class Waiver(BaseModel):
     """One entry of the file: ``finding`` is a key or pattern of keys (see `key`), or the id of a finding of ``run``.
 
-    ``expires`` is the last day on which it holds, ``line`` where it stands in the file, from 1.
+    ``expires`` is the last day on which it holds.
     """
 
-    finding: str
-    run: str = ""
-    reason: str
-    owner: str
-    expires: datetime.date
-    line: int = 0
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    finding: Filled
+    run: Annotated[StrictStr, StringConstraints(strip_whitespace=True)] = ""
+    reason: Filled
+    owner: Filled
+    expires: Annotated[datetime.date, BeforeValidator(_date)]
+    line: int = 0  # of the file
+
+    @model_validator(mode="after")
+    def _holds_in_one_run(self) -> Self:
+        if "/" not in self.finding and not self.run:
+            raise ValueError(
+                f"{self.finding!r} is no key of a finding (code/model/format/attributes), and an id is given anew in "
+                'each run: add run = "RUN-ID", or write the key (audit report RUN --format csv lists them)'
+            )
+        return self
 
     def matches(self, finding: Finding, run: str) -> bool:
         """Whether it is about ``finding`` of the run ``run``."""
@@ -80,59 +96,16 @@ def glob(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    waiver: tuple[Waiver, ...] = ()
+
+
 def load(path: Path) -> tuple[Waiver, ...]:
-    """Read a waivers file; `DataFileError` names file and line where it cannot be read or an entry is malformed."""
-    text = reading.read_text(path)
-    try:
-        values = from_toml(text)
-    except tomllib.TOMLDecodeError as error:
-        at = re.search(r"line (\d+)", str(error))
-        line = at.group(1) if at else len(text.splitlines()) or 1
-        raise DataFileError(f"{path}, line {line}: no valid TOML: {error}.") from error
-    for name in values:
-        if name != "waiver":
-            raise DataFileError(
-                f"{path}, line {toml_line(text, name) or 1}: unknown entry {name!r}; waivers are tables [[waiver]]."
-            )
-    entries = values.get("waiver", [])
-    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise DataFileError(f"{path}, line {toml_line(text, 'waiver') or 1}: write [[waiver]], with two brackets.")
-    heads = [n for n, line in enumerate(text.splitlines(), 1) if re.match(r"\s*\[\[\s*waiver\s*\]\]", line)]
-    lines = heads if len(heads) == len(entries) else [1] * len(entries)
-    return tuple(_entry(e, f"{path}, line {n}", n) for e, n in zip(entries, lines, strict=True))
-
-
-def _entry(entry: Mapping[str, object], where: str, line: int) -> Waiver:
-    for name in entry:
-        if name not in FIELDS:
-            raise DataFileError(f"{where}: a waiver has no field {name!r}; fields: {', '.join(FIELDS)}.")
-    for name in NEEDED:
-        if name not in entry:
-            raise DataFileError(f"{where}: the waiver has no {name}. It needs {', '.join(NEEDED)}.")
-    texts: dict[str, str] = {}
-    for name in ("finding", "reason", "owner", "run"):
-        value = entry.get(name, "")
-        if not isinstance(value, str) or (name != "run" and not value.strip()):
-            raise DataFileError(f"{where}: {name} must be a text that is not empty; got {value!r}.")
-        texts[name] = value.strip()
-    if "/" not in texts["finding"] and not texts["run"]:
-        raise DataFileError(
-            f"{where}: {texts['finding']!r} is no key of a finding (code/model/format/attributes), and an id is "
-            'given anew in each run: add run = "RUN-ID", or write the key '
-            "(audit report RUN --format csv lists them)."
-        )
-    return Waiver(expires=_date(entry["expires"], where), line=line, **texts)
-
-
-def _date(value: object, where: str) -> datetime.date:
-    if isinstance(value, datetime.datetime):
-        return value.date()
-    if isinstance(value, datetime.date):
-        return value
-    try:
-        return datetime.date.fromisoformat(str(value))
-    except ValueError:
-        raise DataFileError(f"{where}: expires must be a date as 2027-03-31; got {value!r}.") from None
+    """Return the waivers of a file; `DataFileError` names file, line and field of a mistake."""
+    file, lines = load_toml(path, _File, "Waivers are tables [[waiver]] with finding, reason, owner, expires and run.")
+    return tuple(w.model_copy(update={"line": lines.get(("waiver", n), 1)}) for n, w in enumerate(file.waiver))
 
 
 def apply(
@@ -148,7 +121,7 @@ def apply(
     for waiver in waivers:
         about = [f.id for f in typed.findings if waiver.matches(f, typed.id or "")]
         status: Status = "unmatched" if not about else "expired" if waiver.expires < today else "active"
-        own = dataclasses.asdict(waiver) | {"run": waiver.run or None, "expires": waiver.expires.isoformat()}
+        own = waiver.model_dump(mode="json") | {"run": waiver.run or None}
         items.append(own | {"status": status, "findings": about})
     return {**record, "waivers": {"source": source, "date": today.isoformat(), "items": items}}
 

@@ -11,10 +11,7 @@ from auditor.core.plan import as_now
 Change = Literal["better", "worse", "same", "unclear", "untested"]
 Fate = Literal["new", "gone", "kept"]
 Unit = Literal["text", "row"]
-IGNORED = {
-    *("engine", "jobs", "out", "fail_on", "cache", "concurrency"),
-    *("max_calls", "max_cost", "max_seconds", "price_in", "price_out"),
-}
+IGNORED = {*("jobs", "out", "fail_on", "cache", "concurrency"), *("max_calls", "max_cost", "max_seconds", "price")}
 UNSET: tuple[Any, ...] = (None, [], ())
 
 

@@ -48,7 +48,7 @@ def make(
         True asks adapters that can for log-probabilities, and so for scores of the labels; False asks for none; None
         leaves it to the adapter.
     server : mapping or None
-        How servers are asked (`auditor.core.plan.Plan.server`): each adapter takes what it knows of it.
+        How servers are asked (`auditor.core.plan.Plan.settings_for`): each adapter takes what it knows of it.
     **options
         Further keywords of the adapter.
 

@@ -1,7 +1,7 @@
 """Hard limits on calls, cost and time, shared by all models of a run; list prices, and offline token counts.
 
-Prices age: every entry of ``auditor/embedded/prices.yaml`` has a date, and ``--price-in`` with
-``--price-out`` overrides it. Tokens are counted without a tokenizer, because none ships without tables that
+Prices age: every entry of ``auditor/embedded/prices.yaml`` has a date, and ``--price``
+overrides it. Tokens are counted without a tokenizer, because none ships without tables that
 must be downloaded: an estimate for planning, and a bound for the hard limit on cost.
 """
 
@@ -219,7 +219,7 @@ class Budget:
         if self.max_cost is not None and not self.priced(model):
             raise ConfigError(
                 f"--max-cost is set, but the price of {model.name} is not known. Give it in USD per million "
-                "tokens: --price-in P --price-out P (0 for a server of your own), or limit with --max-calls"
+                "tokens: --price IN,OUT (0,0 for a server of your own), or limit with --max-calls"
             )
 
     def remaining_s(self) -> float | None:
@@ -326,8 +326,7 @@ def own_price(price_in: float | None, price_out: float | None) -> Price | None:
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
-        missing = "--price-in" if price_in is None else "--price-out"
-        raise ConfigError(f"{missing} is missing: give both --price-in and --price-out, in USD per million tokens")
+        raise ConfigError("a price has two parts, in and out, in USD per million tokens: --price IN,OUT")
     return Price(input_usd=float(price_in), output_usd=float(price_out))
 
 

@@ -140,7 +140,7 @@ class OpenAIChat(Model):
             self._params["temperature"] = temperature
         if reasoning_effort is not None:
             self._params["reasoning_effort"] = reasoning_effort
-        self._extra = protocol.json_object(extra_body, "--extra-body")
+        self._extra = protocol.json_object(extra_body, "--server extra-body")
         self._headers = protocol.secret_headers(headers)
         self._task = task
         self._own_logprobs, self._logprobs_came = logprobs is True, False
@@ -232,7 +232,7 @@ class OpenAIChat(Model):
                 return reply._replace(scores=label_scores.scores(self._task, tokens))
             return reply
         except TimeoutError:
-            return CallTimeout(f"no whole answer from {self.server} within {self._timeout_s:g} s (--timeout)")
+            return CallTimeout(f"no whole answer from {self.server} within {self._timeout_s:g} s (--server timeout=N)")
         except UnicodeEncodeError:
             return BadRequest("the prompt holds a lone surrogate, which no JSON request can carry")
         except CallError as error:

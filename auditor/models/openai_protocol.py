@@ -126,11 +126,11 @@ def secret_headers(named: Sequence[str]) -> dict[str, str]:
         name, _, variable = (part.strip() for part in one.partition("="))
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not variable:
             raise ConfigError(
-                f"--header takes NAME=VARIABLE, the name of a header and of the environment variable that holds its "
-                f"value, for example X-Api-Key=GATEWAY_KEY; got {one!r}"
+                f"--server header takes NAME=VARIABLE, the name of a header and of the environment variable that "
+                f"holds its value, for example X-Api-Key=GATEWAY_KEY; got {one!r}"
             )
         if not os.environ.get(variable):
-            raise ConfigError(f"--header {one}: {variable} is not set. Run: export {variable}=…")
+            raise ConfigError(f"--server header={one}: {variable} is not set. Run: export {variable}=…")
         headers[name] = checked_key(os.environ[variable], name, needed=True, variable=variable)
     return headers
 

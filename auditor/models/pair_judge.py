@@ -238,21 +238,21 @@ class Embedder:
             try:
                 from transformers import AutoModel, AutoTokenizer
             except ImportError:
-                raise MissingDependency("--embedding", "transformers", "local") from None
+                raise MissingDependency("--judge encoder:", "transformers", "local") from None
             try:
                 model = AutoModel.from_pretrained(self.name)
                 self._parts = AutoTokenizer.from_pretrained(self.name), model.eval()
             except (OSError, ValueError) as error:
                 raise ConfigError(
-                    f"--embedding hf:{self.name} cannot be loaded: {str(error).splitlines()[0]} Give the name of an "
-                    "encoder that transformers can find, or its folder."
+                    f"--judge encoder:hf:{self.name} cannot be loaded: {str(error).splitlines()[0]} Give the name of "
+                    "an encoder that transformers can find, or its folder."
                 ) from None
         return self._parts
 
 
 def embedder(spec: str) -> Embedder:
-    """The embedder that ``--embedding`` names; `ConfigError` where it is no ``hf:NAME``."""
+    """The embedder that ``--judge encoder:…`` names; `ConfigError` where it is no ``hf:NAME``."""
     kind, _, name = spec.partition(":")
     if kind != "hf" or not name:
-        raise ConfigError(f"--embedding takes hf:NAME, an encoder of transformers; got {spec!r}.")
+        raise ConfigError(f"--judge encoder: takes hf:NAME, an encoder of transformers; got {spec!r}.")
     return Embedder(name)

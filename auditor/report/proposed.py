@@ -120,8 +120,7 @@ def _again(record: RunRecord) -> str | None:
         ("data", spec.data or None),
         ("attributes", ",".join(spec.attributes or ()) or None),
         ("base-url", spec.base_url or None),
-        ("text-column", spec.text_column or None),
-        ("label-column", spec.label_column or None),
+        *(("column", f"{name}={column}") for name, column in spec.named_columns.items()),
         ("out", None if spec.out == words.DEFAULT_OUT else spec.out or None),
     )
     return "audit" + "".join(f" --{name} {words.quoted(value)}" for name, value in options if value is not None)

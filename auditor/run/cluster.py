@@ -1,4 +1,4 @@
-"""Cases and local inference on a Ray cluster (``--engine ray``).
+"""Cases and local inference on a Ray cluster (``--jobs ray:N``).
 
 The cluster is the one that ``RAY_ADDRESS`` names or ``ray start`` keeps on this machine, else one that is started
 for the run and stopped with it. Seeds are spread in chunks over ``--jobs`` actors; adapters that run models on this
@@ -32,7 +32,7 @@ def connect(jobs: int) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingDependency("--engine ray", "ray", extra="ray") from error
+        raise MissingDependency("--jobs ray", "ray", extra="ray") from error
     if not ray.is_initialized():
         options = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
         if (address := standing()) is not None:
@@ -42,7 +42,7 @@ def connect(jobs: int) -> Any:
         _CONNECTION["started"] = True
     there = ray.cluster_resources().get("CPU", 0)
     if there < jobs:
-        raise ConfigError(f"--jobs {jobs}: the Ray cluster has {there:g} CPUs. Give at most as many.")
+        raise ConfigError(f"--jobs ray:{jobs}: the Ray cluster has {there:g} CPUs. Give at most as many.")
     _CONNECTION["users"] += 1
     return ray
 
@@ -124,7 +124,7 @@ def remote(models: Sequence[Model], specs: Sequence[str], plan: Plan) -> list[Mo
     """``models`` with those that run on this machine put on the cluster."""
     task = {"name_or_path": plan.task, "labels": plan.labels, "favourable": plan.favourable}
     return [
-        Remote(model, spec, task=task, base_url=plan.base_url, jobs=plan.jobs)
+        Remote(model, spec, task=task, base_url=plan.base_url, jobs=plan.workers)
         if spec.partition(":")[0] in LOCAL
         else model
         for model, spec in zip(models, specs, strict=True)

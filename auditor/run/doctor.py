@@ -92,7 +92,7 @@ def examine(
     task : str or Task
         The task whose prompts are asked, or its name or file.
     base_url, server
-        Address, and how the server is asked (`auditor.core.plan.Plan.server`).
+        Address, and how the server is asked (`auditor.core.plan.Plan.settings_for`).
     price_in, price_out : float or None
         US dollars per million tokens.
 
@@ -248,7 +248,9 @@ class _Examination:
         if labels := own_labels.offered(Counter(r.output or "" for r in came), ()):
             advice += f', or its labels, all of them: --labels "{",".join(labels)}"'
         if cut:
-            advice = f"Give it more room: --max-tokens {max(2048, 4 * model.max_tokens(self.responses[0].format))}"
+            advice = (
+                f"Give it more room: --server max-tokens={max(2048, 4 * model.max_tokens(self.responses[0].format))}"
+            )
         self.note("task prompt", "failed", f"{said}; the first: {shown!r}", advice)
 
     def control(self, model: Model) -> None:
@@ -331,7 +333,7 @@ class _Examination:
         self.note("tokens", "ok", f"{usage.tokens_in} in and {usage.tokens_out} out for each call, {source}")
         if price is None:
             unknown = "not known; --max-cost cannot be used without it"
-            self.note("price", "note", unknown, "Give it: --price-in P --price-out P")
+            self.note("price", "note", unknown, "Give it: --price IN,OUT")
             return
         cost = 1000 * price.usd(usage)
         self.facts["usd_per_1000_calls"] = round(cost, 6)

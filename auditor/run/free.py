@@ -153,7 +153,7 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
         "alpha": text_pairs.ALPHA,
         "metrics": sorted({row.metric for row in rows}),
         "masked": "changed words with their inflections, names of the groups, third-person pronouns, titles",
-        "embedding": loop.plan.embedding,
+        "embedding": loop.plan.encoder,
         "judge": {"status": "not_tested", "reason": "no judge was named (--judge)"}
         if judge is None
         else judge.as_record(priced=loop.parts.budget.priced(judge.model)),

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from auditor.core import removed
 from auditor.core.errors import AuditError, ConfigError, WrongType
 from auditor.core.options import Typed, keywords, near
 from auditor.core.plan import Plan
@@ -51,14 +52,7 @@ def _as_models(model: Any, task: str, options: Mapping[str, Any]) -> tuple[tuple
 def _texts_of(plan: Plan, data: object) -> Sequence[SourceText]:
     from auditor import tasks
 
-    return tasks.read_given(
-        data,
-        text_column=plan.text_column or "text",
-        label_column=plan.label_column,
-        id_column=plan.id_column,
-        source_column=plan.source_column,
-        limit=plan.limit,
-    )
+    return tasks.read_given(data, columns=plan.columns, limit=plan.limit)
 
 
 def _filed(data: Any, folder: Path) -> Path | None:
@@ -97,7 +91,8 @@ async def aaudit(
     taken = inspect.signature(audit).parameters
     for name in options:
         if name not in taken:
-            raise ConfigError(f"audit() has no option {name!r}.{near(name, sorted(taken))}")
+            said = removed.instead(name) or f"audit() has no option {name!r}.{near(name, sorted(taken))}"
+            raise ConfigError(said)
     file = str(data) if isinstance(data, (str, Path)) else None
     try:
         plan = Plan.of({"task": task, "models": specs, "data": file, "out": str(out or "reports"), **options})
@@ -136,7 +131,7 @@ def audit(
         Several give one comparison.
     data : str, Path, list, data frame or data set, optional
         Source texts: a file, ``hf:…``; a list of texts, of dicts or of `SourceText`; a data frame (pandas, polars,
-        Arrow); a ``datasets.Dataset``. ``text_column``, ``label_column`` and ``id_column`` name the columns
+        Arrow); a ``datasets.Dataset``. ``columns={"text": …, "label": …, "id": …}`` names the columns
         (``text``; ``label`` and ``id`` where there are such); no other column is read, and only the text is
         sent to a model. Rows with ``text_a`` and ``text_b`` are pairs of your own, rows with ``messages`` are whole
         requests, as in files: they are kept beside the run folder as ``data-….jsonl``. None takes the task's

@@ -229,13 +229,13 @@ def _present(case: Case, answers: Mapping[str, list[Answer]]) -> dict[str, list[
 
 
 def source(parts: Parts) -> Source:
-    """The source that the plan's engine names; this process where a case depends on more than its seed."""
+    """The source that ``--jobs`` names; this process where a case depends on more than its seed."""
     plan = parts.plan
-    if not parts.texts or (plan.engine == "local" and plan.jobs == 1):
+    if not parts.texts or plan.jobs == "1":
         return Source(parts)
     from auditor.run.workers import actors, processes
 
-    return (actors if plan.engine == "ray" else processes)(parts, plan.jobs)
+    return (actors if plan.on_ray else processes)(parts, plan.workers)
 
 
 class Comparison(NamedTuple):

@@ -39,7 +39,7 @@ from auditor.tasks import Task
 Stored = tuple[Case, Mapping[str, Check]]
 # The settings of the run that a trial does without.
 BARE_PLAN: Mapping[str, object] = {
-    "until_decided": False, "batch": False, "jobs": 1, "engine": "local", "judge": None, "repeat": None,
+    "until_decided": False, "batch": False, "jobs": "1", "judge": (),
     "test_discarded": False, "fail_on": None, "max_calls": 0, "max_cost": None,
     "max_seconds": None,
 }  # fmt: skip
@@ -93,7 +93,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     built_in: tuple[str, ...] | None
     prompts: dict[str, str]  # file → SHA-256
     models: tuple[str, ...]
-    limits: dict[str, bool | int | float | None]  # options of the command, by the names of the plan
+    limits: dict[str, bool | int | float | str | None]  # options of the command, by the names of the plan
     replicates: int
     most: int  # cases
 
@@ -199,7 +199,7 @@ def prepare_trial(
         built_in=wanted.built_in,
         prompts={str(file): reading.sha256(file) for file in wanted.prompts},
         models=wanted.models,
-        limits={name: value for name, value in limits.items() if isinstance(value, int | float)},
+        limits={name: value for name, value in limits.items() if isinstance(value, int | float | str)},
         replicates=replicates,
         most=len(cases),
     )

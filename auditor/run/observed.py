@@ -203,7 +203,7 @@ def question(
         primary={d.attribute: d.primary for d in dictionaries if d.primary is not None},
         references=plan.references,
         unmarked={d.attribute: [g.name for g in d.groups.values() if g.unmarked] for d in dictionaries},
-        delta=plan.tolerance if task.kind.number else plan.delta,
+        delta=(plan.tolerance or (None,))[0] if task.kind.number else plan.delta,
         positive_control=controls,
     )
 

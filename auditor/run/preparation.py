@@ -13,7 +13,7 @@ from auditor.core.plan import Plan, of_package
 from auditor.core.protocols import Gate, Model, Observer, Oracle, PlaceboMaker, Suite
 from auditor.core.record.measured import Gold
 from auditor.core.registry import CHECKS, MODELS, ORACLES
-from auditor.core.shared_plan import SharedPlan
+from auditor.core.shared_plan import EVERY, ServerSettings, SharedPlan
 from auditor.core.types import Case, Check, Progress, Prompt, SourceText
 from auditor.measure.answer_quality import gold_summary
 from auditor.measure.claims import texts_needed
@@ -96,9 +96,9 @@ def prepare(
     brings = seeds is None and plan.data is not None  # a file, which may hold requests or pairs
     if brings and traffic.is_traffic(str(plan.data)):
         task, seeds = traffic.read(plan, task)
-    elif plan.messages or plan.answer_path is not None:
+    elif plan.columns.keys() & {"messages", "answer"}:
         raise ConfigError(
-            "--messages and --answer-path are for whole requests: --data requests.jsonl, lines with messages."
+            "--column messages and answer are for whole requests: --data requests.jsonl, lines with messages."
         )
     _require_sense(plan, task)
     facts: dict[str, Any] = {"task_sha256": task.sha256}
@@ -220,8 +220,7 @@ def tell_proxies(models: Iterable[Model | None], observe: Observer) -> None:
 
 def budget_of(plan: SharedPlan) -> Budget:
     """What the limits and prices of ``plan`` come to."""
-    names = ("max_calls", "max_cost", "max_seconds", "price_in", "price_out")
-    return Budget(**{name: getattr(plan, name) for name in names})
+    return Budget(**plan.limits)
 
 
 def _brought(plan: Plan, suite: own_pairs.Pairs, facts: dict[str, Any]) -> Stages:
@@ -291,9 +290,9 @@ def oracle_of(plan: Plan, task: Task) -> Oracle:
 
         options: dict[str, object] = {}
         if "tolerance" in task.kind.options:
-            options["tolerance"] = task.tolerance if plan.tolerance is None else plan.tolerance
-        if "embedding" in task.kind.options:
-            options |= {} if plan.embedding is None else {"embed": embedder(plan.embedding)}
+            options["tolerance"] = plan.tolerance[0] if plan.tolerance else task.tolerance
+        if "judge" in task.kind.options:
+            options |= {} if plan.encoder is None else {"embed": embedder(plan.encoder)}
         return ORACLES.create(task.kind.oracle, **options)
     label = next(iter((*outcomes(task, {}), *task.labels)), None)
     if label is None:
@@ -303,25 +302,24 @@ def oracle_of(plan: Plan, task: Task) -> Oracle:
         label=label,
         reference="shares" if plan.reference == "bls" else "equal",
         shares=_shares(plan, task, label) if plan.reference == "bls" else None,
-        **({"epsilons": plan.epsilon} if plan.epsilon else {}),
+        **({"epsilons": plan.tolerance} if plan.tolerance else {}),
     )
 
 
 def _judge(plan: Plan, task: Task) -> Model | None:
     """The model that compares texts; only free text has any."""
-    for name, value, kind in (
-        ("judge", plan.judge, "generation"),
-        ("embedding", plan.embedding, "generation"),
-        ("tolerance", plan.tolerance, "score"),
-    ):
-        if value is not None and name not in task.kind.options:
+    tolerance = () if plan.oracle == "probability" else plan.tolerance
+    for name, value, kind in (("judge", plan.judge, "generation"), ("tolerance", tolerance, "score")):
+        if value and name not in task.kind.options:
             raise ConfigError(f"--{name} belongs to tasks of kind {kind}; {task.name!r} is of kind {task.kind}.")
-    if plan.judge is None:
+    if plan.judged_by is None:
         return None
     from auditor import models, tasks
 
-    reach = {k: v for k, v in plan.server(plan.judge).items() if k in ("headers", "timeout_s")}  # of the same server
-    return models.make(plan.judge, base_url=plan.base_url, task=tasks.load("judge"), server=reach)
+    reach = {
+        k: v for k, v in plan.settings_for(plan.judged_by).items() if k in ("headers", "timeout_s")
+    }  # of the same server
+    return models.make(plan.judged_by, base_url=plan.base_url, task=tasks.load("judge"), server=reach)
 
 
 def _shares(plan: Plan, task: Task, label: str) -> dict[str, float]:
@@ -329,7 +327,7 @@ def _shares(plan: Plan, task: Task, label: str) -> dict[str, float]:
     from auditor.perturb import grammar
     from auditor.tasks.oracles import shares_of
 
-    loaded = grammar.load(plan.grammar or task.name)
+    loaded = grammar.load(plan.of_suite.get("grammar") or task.name)
     if label not in ("his", "her"):
         raise ConfigError(
             f"--reference bls needs a task whose first label is his or her; that of {task.name!r} is {label!r}."
@@ -338,7 +336,7 @@ def _shares(plan: Plan, task: Task, label: str) -> dict[str, float]:
     if not shares:
         raise ConfigError(
             f"--reference bls: the grammar {loaded.full_name} has no occupations with women_percent. "
-            "Use --grammar fill-mask, or add the figures to yours (see: audit list grammars format)."
+            "Use --suite-option grammar=fill-mask, or add the figures to yours (see: audit list grammars format)."
         )
     return shares
 
@@ -347,15 +345,14 @@ def _models(plan: Plan, task: Task) -> list[Model]:
     from auditor import models
 
     specs = plan.models or models.defaults(task)
-    scores = True if plan.oracle == "probability" else plan.logprobs
-    if scores is None and plan.batch:
-        scores = False  # a refusal would cost the whole batch
+    scores = {"logprobs": False} if plan.batch else {}  # a refusal would cost the whole batch
+    insisted = {"logprobs": True} if plan.oracle == "probability" else {}
     made = [
-        models.make(spec, base_url=plan.base_url, task=task, logprobs=scores, server=plan.server(spec))
+        models.make(spec, base_url=plan.base_url, task=task, server=scores | plan.settings_for(spec) | insisted)
         for spec in specs
     ]
     require_server(plan, specs)
-    if plan.engine == "ray":
+    if plan.on_ray:
         made = cluster.remote(made, specs, plan)
     return made
 
@@ -371,12 +368,13 @@ def require_server(plan: SharedPlan, specs: Sequence[str]) -> None:
     from auditor import models
 
     taken = {spec: MODELS.options(models.parts_of(spec)[0]) for spec in specs}
-    asked = {name: set[str]().union(*taken.values()) for name in plan.stated()}
+    asked = {name: set[str]().union(*taken.values()) for name in plan.server.get(EVERY, {})}
     for spec in specs:
-        asked |= {name: set(taken[spec]) for name in plan.per_model.get(spec, {})}
+        asked |= {name: set(taken[spec]) for name in plan.server.get(spec, {})}
     for name, known in asked.items():
         if name not in known:
-            raise ConfigError(f"{plan.flag(name)} is for models behind a server; {', '.join(specs)} cannot use it.")
+            alias = ServerSettings.model_fields[name].alias or name
+            raise ConfigError(f"--server {alias} is for models behind a server; {', '.join(specs)} cannot use it.")
 
 
 def formats_for(plan: Plan, task: Task, model: Model | None) -> tuple[str, ...]:

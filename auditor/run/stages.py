@@ -235,16 +235,16 @@ def _grammar(plan: Plan, task: Task, facts: dict[str, Any]) -> Stages:
     from auditor.perturb import grammar
     from auditor.perturb.grammar.cases import GrammarSuite
 
-    name = plan.grammar or task.name
-    if plan.grammar is None and name not in grammar.available():
+    name = plan.of_suite.get("grammar") or task.name
+    if "grammar" not in plan.of_suite and name not in grammar.available():
         raise ConfigError(
-            f"There is no grammar for the task {name!r}. Give one: --grammar FILE. "
+            f"There is no grammar for the task {name!r}. Give one: --suite-option grammar=FILE. "
             f"Shipped: {', '.join(grammar.available())}."
         )
     literal = plan.protocol == "astraea"
     suite = GrammarSuite(
         grammar=name,
-        generation=plan.generation,
+        generation=plan.of_suite.get("generation", "prob"),
         attributes=plan.attributes,
         order=1 if literal else plan.order,
         per_case=plan.per_seed,
@@ -274,8 +274,8 @@ def require(plan: Plan) -> str:
         raise ConfigError("--suite hinter is chosen by --protocol hinter.")
     if plan.protocol != "default":
         raise ConfigError(f"--protocol {plan.protocol} brings its own cases; leave --suite {plan.suite} out.")
-    if plan.jobs > 1 or plan.engine != "local":
-        raise ConfigError(f"--suite {plan.suite} makes its cases in one process; leave --jobs and --engine out.")
+    if plan.jobs != "1":
+        raise ConfigError(f"--suite {plan.suite} makes its cases in one process; leave --jobs out.")
     if plan.data is not None and not reads_texts(plan):
         raise ConfigError(f"--suite {plan.suite} makes its own texts; leave --data out.")
     return name
@@ -334,14 +334,7 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
         source = plan.data or task.seeds_path
         if source is None:
             raise ConfigError(f"task {task.name!r} has no embedded texts. Give texts with --data FILE.")
-        file = tasks.read_seeds(
-            source,
-            text_column=plan.text_column or "text",
-            label_column=plan.label_column,
-            id_column=plan.id_column,
-            source_column=plan.source_column,
-            limit=None if task.against_path else plan.limit,
-        )
+        file = tasks.read_seeds(source, columns=plan.columns, limit=None if task.against_path else plan.limit)
         texts = tasks.seeds.crossed(file, task.against_path, plan.limit)
         facts["seeds"] = {
             "source": plan.data or f"embedded texts of task {task.name}",

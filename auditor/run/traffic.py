@@ -21,7 +21,7 @@ from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model
 from auditor.core.reading import from_json
-from auditor.core.types import Answer, Prompt, SourceText, id_of
+from auditor.core.types import Answer, Prompt, SourceText, id_of, names
 from auditor.models.openai import WHOLE as REQUEST
 from auditor.models.openai import OpenAIChat
 from auditor.tasks.seeds import SeedFile
@@ -185,9 +185,10 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     """
     path = Path(str(plan.data))
     raw = reading.content(path)
-    wanted = plan.messages or ROLES
-    if plan.answer_path is not None:
-        _compiled(plan.answer_path)
+    wanted = names(plan.columns.get("messages", "")) or ROLES
+    answer_path = plan.columns.get("answer")
+    if answer_path is not None:
+        _compiled(answer_path)
     sent: dict[str, Sent] = {}
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
@@ -216,17 +217,17 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         raise DataFileError(
             f"{path}: its messages are as LangChain logs them ({logged}), which no server takes. Write them in the "
             f"form in which they are sent (convert_to_openai_messages of langchain_core): {WANTED}. A function or a "
-            "program is asked with them as they are where --messages names a JSON path: --messages '$..content'"
+            "program is asked with them as they are where a JSON path names them: --column messages='$..content'"
         )
     if not texts:
         raise DataFileError(
-            f"{path}: no request has a text in {', '.join(wanted)}. --messages names the roles of messages that are "
-            "changed, or JSON paths: --messages user,'$.messages[0].content'"
+            f"{path}: no request has a text in {', '.join(wanted)}. Name the roles of messages that are changed, "
+            "or JSON paths: --column messages=user,'$.messages[0].content'"
         )
     asked = {f.name: getattr(task, f.name) for f in dataclasses.fields(Task)}
     asked |= {"formats": {REQUEST: task.formats[task.default_format]}, "default_format": REQUEST, "controls": ()}
     asked |= {"keep_words": None, "keep_characters": None}
-    return Traffic(**asked, requests=Requests(sent), answer_path=plan.answer_path), SeedFile(
+    return Traffic(**asked, requests=Requests(sent), answer_path=answer_path), SeedFile(
         seeds=tuple(texts),
         rows=rows,
         skipped=skipped,

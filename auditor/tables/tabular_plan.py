@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from auditor.core.errors import ConfigError
 from auditor.core.options import LARGEST, Amount, Names, Option, PathText, PlanModel, Times
 from auditor.core.plan import Plan
-from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan
+from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan, as_shared
 
 Method = Literal["themis", "aequitas", "sg"]
 TEXT = Plan.flags()
@@ -38,7 +38,7 @@ class MethodOptions(PlanModel):
     protocol: Annotated[str | None, TEXT["protocol"].meaning(ROWS,
         "default; themis, aequitas or sg: as the paper has it.")] = None
     confidence: Annotated[float | None, Option("--confidence", MEASURED, ROWS, "themis: level (default 0.99).")] = None
-    epsilon: Annotated[float | None, TEXT["epsilon"].meaning(ROWS,
+    epsilon: Annotated[float | None, Option("--epsilon", MEASURED, ROWS,
         "themis: half-width at which sampling stops (default 0.05).")] = None
     theta: Annotated[float | None, Option("--theta", MEASURED, ROWS, 
         "themis: search the minimal sets of --protected with a score above it (0.75 in the paper).")] = None
@@ -138,4 +138,4 @@ class TabularPlan(SharedPlan):
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
         """The plan that `as_dict` wrote; other entries are left out."""
-        return cls.model_validate({name: value for name, value in values.items() if name in cls.written()})
+        return cls.model_validate({name: value for name, value in as_shared(values).items() if name in cls.written()})

@@ -223,8 +223,8 @@ def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, 
 
 
 def _opened(plan: TabularPlan, schema: Schema) -> TableModel:
-    for name in (*plan.stated(), *(("per_model",) if plan.per_model else ())):
-        raise ConfigError(f"{plan.flag(name)} is for models behind a server; {plan.model} cannot use it.")
+    if plan.server:
+        raise ConfigError(f"--server is for models behind a server; {plan.model} cannot use it.")
     try:
         return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds)
     except ConfigError as error:
@@ -248,7 +248,7 @@ def _served(plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: O
     if task is None:
         adapter = HttpTemplate(plan.model.partition(":")[2], rows=True)
     else:
-        adapter = models.make(plan.model, base_url=plan.base_url, task=task, server=plan.server(plan.model))
+        adapter = models.make(plan.model, base_url=plan.base_url, task=task, server=plan.settings_for(plan.model))
     tell_proxies([adapter], tell)
     return RowClient(adapter, task, schema, plan, folder=folder, tell=tell)
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.core import reading
 from auditor.core.errors import DataFileError, UnknownPlugin
-from auditor.core.reading import from_json
-from auditor.core.shown import plural
 from auditor.core.talk import Message, Talk, Tool
 from auditor.core.types import digest
 from auditor.tasks import kinds, own_labels
@@ -23,14 +20,11 @@ from auditor.tasks.kinds import Kind
 from auditor.tasks.phrases import bare, normalise
 from auditor.tasks.task import Example, Task
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
+if TYPE_CHECKING:  # pydantic is loaded with the first file
     from auditor.tasks.schema import TaskFile
 
 _LARGEST = 1_000_000  # bytes; a task file is kept in memory, and every control text is asked of every model
 Lines = dict[tuple[str | int, ...], int]  # of the fields of a file
-_PAIR = ("text", "changed")
 _PAIR_HELP = 'One JSON object a line: {"text": "…", "changed": "…"}, two texts that need different answers.'
 
 
@@ -87,30 +81,25 @@ def of_plan(plan: Named) -> Task:
 
 
 def _from_file(path: Path, *, builtin: bool, labels: Sequence[str], favourable: str | None) -> Task:
-    raw, lines = reading.read_yaml(
+    from auditor.core.typed_files import load_yaml
+
+    raw, lines = load_yaml(
         path,
         largest=_LARGEST,
         missing=" The tasks that come with the tool: audit list tasks. A file of your own: audit list tasks new NAME",
+        empty="; `audit list tasks new` writes one to start from",
     )
-    if raw is None:
-        raise DataFileError(f"{path}: the file is empty; `audit list tasks new` writes one to start from")
-    if not isinstance(raw, dict):
-        raise DataFileError(f"{path}: a task file is a mapping of fields (format, name, kind, …)")
     raw = own_labels.relabelled(own_labels.filled(raw, path.stem), labels, favourable, builtin=builtin)
     return _made(raw, path, lines, builtin=builtin, own=bool(labels))
 
 
 def _made(raw: Mapping[str, Any], path: Path, lines: Lines, *, builtin: bool, own: bool = False) -> Task:
     """Check the fields of a task file, and make the task; one of labels that a user named (``own``) has no controls."""
-    from pydantic import ValidationError
-
+    from auditor.core.typed_files import checked
     from auditor.tasks.schema import TaskFile
 
-    try:
-        part = TaskFile.model_validate(raw)
-    except ValidationError as error:
-        where = Path("--labels") if own else path
-        raise DataFileError(_complaint(where, error, TaskFile.model_fields, {} if own else lines)) from None
+    where, at = ("--labels", {}) if own else (path, lines)
+    part = checked(TaskFile, raw, where, at, "The fields: audit list tasks format")
     task = _build(part, path, builtin=builtin)
     _prove(task, part, path)
     controls = part.controls
@@ -123,36 +112,6 @@ def _made(raw: Mapping[str, Any], path: Path, lines: Lines, *, builtin: bool, ow
         controls = f"{part.name}.jsonl"
     pairs = _beside(path, "controls", controls, builtin=builtin, kind="controls")
     return task if pairs is None else dataclasses.replace(task, controls=control_texts(pairs, task.kept))
-
-
-def _complaint(path: Path, error: ValidationError, known: Collection[str], lines: Lines) -> str:
-    """Say what is wrong with the first field that is, and how many more there are."""
-    details = error.errors(include_url=False, include_context=False)
-    # Unknown fields first: a misspelled name explains the "missing" one behind it.
-    first = next((d for d in details if d["type"] == "extra_forbidden"), details[0])
-    where = tuple(p for p in first["loc"] if not (isinstance(p, str) and p in _UNION_ARMS))
-    message = first["msg"].removeprefix("Value error, ")
-    field = ".".join(str(part) for part in where)
-    if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(where[-1]), sorted(known), n=1)
-        message = "no such field" + (f"; did you mean {near[0]}?" if near and len(where) == 1 else "")
-    elif first["type"] == "missing":
-        message = "this field is missing"
-    elif isinstance(first["input"], bool) and "string" in message.casefold():
-        message += "; YAML reads yes, no, on and off as true and false: put the word in quotes"
-    elif isinstance(first["input"], int | float) and "string" in message.casefold():
-        message += f'; put it in quotes: "{first["input"]}"'
-    if not field and ": " in message and message.partition(":")[0] in known:
-        field, _, message = message.partition(": ")
-        where = (field,)
-    line = next((lines[where[:n]] for n in range(len(where), 0, -1) if where[:n] in lines), None)
-    at = f", line {line}" if line else ""
-    name = f"field {field}: " if field else ""
-    more = f" ({plural(len(details) - 1, 'more problem')} in this file)" if len(details) > 1 else ""
-    return f"{path}{at}: {name}{message}{more}. The fields: audit list tasks format"
-
-
-_UNION_ARMS = frozenset({"str", "int", "float", "tuple[str, ...]", "tuple[strict-str, ...]", "constrained-str"})
 
 
 _NOT_IN_DIGEST: Any = {
@@ -326,46 +285,16 @@ def control_texts(path: Path, kept: Callable[[str], int] = len) -> tuple[tuple[s
     >>> len(control_texts(reading.shipped("embedded", "controls", "sentiment.jsonl")))
     8
     """
+    from auditor.core.typed_files import load_lines
+    from auditor.tasks.schema import ControlPair
+
+    missing = " Correct the field `controls` of the task file, or take it out; the path is relative to the task file."
     pairs = []
-    for number, line in enumerate(_controls(path).splitlines(), start=1):
-        if line.strip():
-            pairs.append(_pair_of(line, f"{path}, line {number}", kept))
+    for number, pair in load_lines(path, ControlPair, _PAIR_HELP, largest=_LARGEST, missing=missing):
+        if pair.text[: kept(pair.text)] == pair.changed[: kept(pair.changed)]:
+            why = "the texts differ only in what the task's `truncation` cuts off"
+            raise DataFileError(f"{path}, line {number}: {why}. {_PAIR_HELP}")
+        pairs.append((pair.text, pair.changed))
     if not pairs:
         raise DataFileError(f"{path}: there are no control texts in this file. {_PAIR_HELP}")
     return tuple(pairs)
-
-
-def _controls(path: Path) -> str:
-    try:
-        return reading.text(path, largest=_LARGEST)
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
-    except OSError as error:
-        raise DataFileError(
-            f"{path}: cannot read the control texts ({error.strerror}). Correct the field `controls` of the task "
-            "file, or take it out; the path is relative to the task file."
-        ) from None
-
-
-def _pair_of(line: str, where: str, kept: Callable[[str], int]) -> tuple[str, str]:
-    try:
-        row = from_json(line)
-    except ValueError as error:
-        raise DataFileError(f"{where}: no JSON ({error}). {_PAIR_HELP}") from None
-    if not isinstance(row, dict):
-        raise DataFileError(f"{where}: not an object. {_PAIR_HELP}")
-    for name in sorted(set(row) - set(_PAIR)):
-        raise DataFileError(f"{where}: field {name}: no such field. {_PAIR_HELP}")
-    texts = []
-    for name in _PAIR:
-        text = row.get(name)
-        if not isinstance(text, str) or not text.strip():
-            what = "is missing" if name not in row else "is not a text, or blank"
-            raise DataFileError(f"{where}: field {name}: {what}. {_PAIR_HELP}")
-        texts.append(text)
-    first, second = texts
-    if first == second:
-        raise DataFileError(f"{where}: both texts are equal, so no answer can tell them apart. {_PAIR_HELP}")
-    if first[: kept(first)] == second[: kept(second)]:
-        raise DataFileError(f"{where}: the texts differ only in what the task's `truncation` cuts off. {_PAIR_HELP}")
-    return first, second

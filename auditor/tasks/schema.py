@@ -186,6 +186,26 @@ class TalkPart(Part):
     steps: Annotated[StrictInt, Field(ge=1, le=50)] = 5
 
 
+class ControlPair(Part):
+    """Two texts that need different answers."""
+
+    text: Text
+    changed: Text
+
+    @field_validator("text", "changed")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is blank")
+        return value
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        if self.text == self.changed:
+            raise ValueError("both texts are equal, so no answer can tell them apart")
+        return self
+
+
 class Against(BaseModel):
     """A text that others are judged against; ``labels`` by the id of the other, ``label`` for all not named there."""
 

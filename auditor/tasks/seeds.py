@@ -16,7 +16,7 @@ from typing import TypedDict, Unpack, overload
 
 from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
-from auditor.core.reading import from_json
+from auditor.core.reading import LARGEST, from_json
 from auditor.core.row_files import Row
 from auditor.core.shown import plural
 from auditor.core.types import SourceText, Span, digest
@@ -27,12 +27,9 @@ LONGEST = 1_000_000  # characters of a text: it is held once for each of a hundr
 
 
 class Chosen(TypedDict, total=False):
-    """Columns that a caller names; see `read`."""
+    """Columns that a caller names, and how many rows are taken; see `read`."""
 
-    text_column: str
-    label_column: str | None
-    id_column: str | None
-    source_column: str | None
+    columns: Mapping[str, str]
     limit: int | None
 
 
@@ -40,55 +37,53 @@ class Chosen(TypedDict, total=False):
 class Wanted:
     """The columns that are read, and how messages name what is read.
 
-    A label or id of None is a column of that name where there is one. ``option`` is how a column is chosen,
+    A label or id that is not named is a column of that name where there is one. ``option`` is how a column is chosen,
     ``prefix`` starts the ids of rows without one; ``halves``: characters that no UTF-8 file can hold are let be, since
     some models see them.
     """
 
     name: str
-    text_column: str = "text"
-    label_column: str | None = None
-    id_column: str | None = None
-    source_column: str | None = None
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     limit: int | None = None
-    option: str = "--{}-column"
+    option: str = "--column {}=COLUMN"
     prefix: str = "row-"
     halves: bool = False
 
-    def __post_init__(self) -> None:
-        for name in ("text_column", "label_column", "id_column", "source_column"):
-            value: str | None = getattr(self, name)
-            object.__setattr__(self, name, value and value.strip())  # as the names of columns are read
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns that there must be, stripped as the names of columns are read."""
+        columns = {"text": "text", **self.columns}
+        return {what: columns[what].strip() for what in ("text", "label", "id", "source") if columns.get(what)}
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """What may be read of a row: text, label, id, subject, and the source where it is asked for."""
-        first = (self.text_column, self.label_column or "label", self.id_column or "id", SUBJECT)
-        return (*first, self.source_column) if self.source_column else first
+    def read(self) -> tuple[str, ...]:
+        """The columns that may be read: text, label, id, subject, and the source where it is named."""
+        columns = [self.named.get(what, what) for what in ("text", "label", "id")]
+        return (*columns, SUBJECT, *([self.named["source"]] if "source" in self.named else []))
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse a header that lacks a column, or has it twice."""
-        for column in filter(None, (self.text_column, self.label_column, self.id_column, self.source_column)):
+        for what, column in self.named.items():
             if column not in columns:
-                raise DataFileError(f"{self.name}: {self._missing(column, columns)}")
+                raise DataFileError(f"{self.name}: {self._missing(what, columns)}")
             if list(columns).count(column) > 1:
                 raise DataFileError(f"{self.name}: the column {column!r} stands there twice")
 
-    def field(self, where: str, row: Mapping[str, object], column: str | None, otherwise: str) -> object:
-        """What a row holds; the column ``otherwise`` may be absent."""
-        if column is not None and column not in row:
-            raise DataFileError(f"{where}: {self._missing(column, list(row))}")
-        return row.get(column or otherwise)
+    def field(self, where: str, row: Mapping[str, object], what: str) -> tuple[str, object]:
+        """Return the name of a column, and what a row holds in it; the source may be absent, and what is not named."""
+        if what != "source" and what in self.named and self.named[what] not in row:
+            raise DataFileError(f"{where}: {self._missing(what, list(row))}")
+        column = self.named.get(what, what)
+        return column, row.get(column)
 
-    def _missing(self, column: str, columns: Sequence[str]) -> str:
+    def _missing(self, what: str, columns: Sequence[str]) -> str:
         """Say that a column is missing, which there are, and which is meant perhaps."""
+        column = self.named[what]
         near = difflib.get_close_matches(column, columns, n=1, cutoff=0.6)
         near = near or [one for one in columns if one.casefold() == column.casefold()]
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        of = {self.source_column: "source", self.text_column: "text", self.id_column or "id": "id"}
         listed = ", ".join(map(str, columns[:20])) + (", …" if len(columns) > 20 else "")
-        option = self.option.format(of.get(column, "label"))
-        return f"no column {column!r}; columns: {listed or 'none'}.{hint} Name it with {option}."
+        return f"no column {column!r}; columns: {listed or 'none'}.{hint} Name it with {self.option.format(what)}."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,14 +126,12 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
     source : str or Path
         A ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet`` or ``.txt`` file (one text per line), or
         ``hf:DATASET[:CONFIG][@SPLIT]``.
-    text_column : str
-        Where the text stands. Beside it, a column ``subject`` may say where the text speaks of the person it is about
-        (`subject_of`). A missing (null), blank or repeated text is left out and counted.
-    label_column, id_column : str or None
-        Where gold label and id stand; None: ``label`` and ``id`` if there are such. A list (several labels) becomes a
-        JSON list; labels never select rows. Rows without an id get ``row-1``, ``row-2``, …
-    source_column : str or None
-        Where it stands what a text was made of (`SourceText.source`); never guessed.
+    columns : mapping
+        The columns by what they hold. ``text`` is needed (default: ``text``); a missing (null), blank or repeated text
+        is left out and counted. ``label`` (gold) and ``id`` are the columns of these names if there are such: a list of
+        labels becomes a JSON list, and rows without an id get ``row-1``, ``row-2``, …. ``source`` says what a text was
+        made of (`SourceText.source`); it is never guessed. A column ``subject`` may say where the text speaks of the
+        person it is about (`subject_of`).
     limit : int or None
         Take the first ``limit`` rows, blank ones included. Rows behind them are not checked.
 
@@ -158,13 +151,15 @@ def read(source: str | Path, **chosen: Unpack[Chosen]) -> SeedFile:
     raw = row_files.text_file(path)
     if path.suffix.lower() == ".txt":
         wanted = Wanted(name=wanted.name, limit=wanted.limit)
-    return collect(wanted, *row_files.from_file(path, raw, wanted.text_column), sha256=hashlib.sha256(raw).hexdigest())
+    return collect(
+        wanted, *row_files.from_file(path, raw, wanted.named["text"]), sha256=hashlib.sha256(raw).hexdigest()
+    )
 
 
 def read_given(data: object, **chosen: Unpack[Chosen]) -> SeedFile:
     """Read the texts in ``data``, which a program hands over (`readers.from_object`); the rest as in `read`."""
-    wanted = Wanted(name="data", option="{}_column=", prefix="text-", halves=True, **chosen)
-    return collect(wanted, *readers.from_object(data, wanted.columns))
+    wanted = Wanted(name="data", option='columns={{"{}": …}}', prefix="text-", halves=True, **chosen)
+    return collect(wanted, *readers.from_object(data, wanted.read))
 
 
 def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], sha256: str = "") -> SeedFile:
@@ -184,8 +179,8 @@ def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], 
         text = _text(where, wanted, row)
         if not text:
             continue
-        id_ = _plain(where, wanted.id_column or "id", wanted.field(where, row, wanted.id_column, "id"))
-        label = _gold(where, wanted.label_column or "label", wanted.field(where, row, wanted.label_column, "label"))
+        id_ = _plain(where, *wanted.field(where, row, "id"))
+        label = _gold(where, *wanted.field(where, row, "label"))
         seen = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if seen in texts:
             repeated += 1
@@ -197,15 +192,16 @@ def collect(wanted: Wanted, columns: Sequence[str] | None, rows: Iterable[Row], 
             id_ = _unused(id_, ids, repeats)
         ids.add(id_)
         subject = subject_of(where, text, row.get(SUBJECT))
-        source = wanted.source_column and _plain(where, wanted.source_column, row.get(wanted.source_column))
+        source = _plain(where, *wanted.field(where, row, "source")) if "source" in wanted.named else None
         seeds.append(SourceText(id=id_, text=text, label=label, subject=subject, source=source or None))
     if not n:
         raise DataFileError(f"{name}: no rows; an audit needs at least one text")
     if not seeds:
-        raise DataFileError(f"{name}: the column {wanted.text_column!r} holds nothing but blanks ({plural(n, 'row')})")
-    if wanted.source_column and all(seed.source is None for seed in seeds):
-        option = wanted.option.format("source")
-        raise DataFileError(f"{name}: no text has a source in the column {wanted.source_column!r} ({option})")
+        column = wanted.named["text"]
+        raise DataFileError(f"{name}: the column {column!r} holds nothing but blanks ({plural(n, 'row')})")
+    if "source" in wanted.named and all(seed.source is None for seed in seeds):
+        column = wanted.named["source"]
+        raise DataFileError(f"{name}: no text has a source in the column {column!r} ({wanted.option.format('source')})")
     return SeedFile(
         seeds=tuple(seeds),
         rows=n,
@@ -226,18 +222,10 @@ def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None
     """
     if against is None:
         return list(seeds)
-    from pydantic import ValidationError
-
+    from auditor.core.typed_files import load_lines
     from auditor.tasks.schema import Against
 
-    try:
-        others = [
-            Against.model_validate(row)
-            for _, row in row_files.from_file(against, row_files.text_file(against), "text")[1]
-        ]
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DataFileError(f"{against}: field {first['loc'][0]}: {first['msg']}") from None
+    others = [other for _, other in load_lines(against, Against, largest=LARGEST)]
     pairs = sorted(product(seeds, others), key=lambda pair: pair[0].id not in pair[1].labels)
     return [
         dataclasses.replace(
@@ -253,12 +241,12 @@ def crossed(seeds: Sequence[SourceText], against: Path | None, limit: int | None
 
 def _text(where: str, wanted: Wanted, row: Mapping[str, object]) -> str:
     """The text of a row; empty where it is missing or blank."""
-    text = wanted.field(where, row, wanted.text_column, "")
+    column, text = wanted.field(where, row, "text")
     if text is None:
         return ""
     if not isinstance(text, str):
         raise DataFileError(
-            f"{where}: the column {wanted.text_column!r} holds {_kind(text)}, not a text; "
+            f"{where}: the column {column!r} holds {_kind(text)}, not a text; "
             f"name the column of the texts with {wanted.option.format('text')}"
         )
     if len(text) > LONGEST and text.strip():

@@ -27,7 +27,7 @@ LINES = {  # of Python, and what they shall become
     "text": 1700,  # 1,400
     "testing": 950,  # 600
 }
-MOST = 68_750  # in all; the target is 44,000
+MOST = 67_600  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
@@ -49,4 +49,4 @@ def test_the_house_does_not_grow() -> None:
 def test_commands_and_options_are_few() -> None:
     assert len(COMMANDS) <= 18
     run = {option.flag for option in Plan.flags().values() if "run" in option.commands}
-    assert len(run) <= 64
+    assert len(run) <= 45

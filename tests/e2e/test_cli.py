@@ -254,10 +254,10 @@ def test_real_columns(tmp_path: Path, suffix: str) -> None:
         "sentiment",
         "--data",
         path,
-        "--text-column",
-        "review",
-        "--label-column",
-        "gold",
+        "--column",
+        "text=review",
+        "--column",
+        "label=gold",
         "--model",
         "vader",
         cwd=tmp_path,
@@ -343,7 +343,7 @@ def test_a_reader_that_goes_away_is_no_error(argv: tuple[str, ...], tmp_path: Pa
 def test_dry_run_asks_nothing(tmp_path: Path) -> None:
     done = audit(
         "--task", "hiring", "--limit", "20", "--model", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1",
-        "--price-in", "1", "--price-out", "2", "--dry-run", "--format", "json", cwd=tmp_path,
+        "--price", "1,2", "--dry-run", "--format", "json", cwd=tmp_path,
     )  # fmt: skip
     told = json.loads(done.stdout)
     row = told["models"]["openai:some-model"]
@@ -387,7 +387,7 @@ WRONG = [
     (("--task", "sentiment", "--data", "empty.csv"), "empty.csv"),
     (("--task", "sentiment", "--data", "latin.csv"), "latin.csv"),
     (("--task", "sentiment", "--data", "columns.csv"), "text"),
-    (("--task", "sentiment", "--data", "columns.csv", "--text-column", "revew"), "review"),
+    (("--task", "sentiment", "--data", "columns.csv", "--column", "text=revew"), "review"),
     (("--task", "sentiment", "--data", "broken.jsonl"), "line 2"),
     (("--task", "sentiment", "--data", "plain.txt"), "people"),
     (("--task", "broken.yaml"), "broken.yaml"),
@@ -399,7 +399,7 @@ WRONG = [
     (("--task", "sentiment", "--model", "openai:x"), "OPENAI_API_KEY"),
     (
         ("--task", "sentiment", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"),
-        "--price-in",
+        "--price IN,OUT",
     ),
     (("--task", "sentiment", "--dictionary", "gone.csv"), "gone.csv"),
     (("--task", "sentiment", "--dictionary", "bad.yaml"), "bad.yaml"),

@@ -90,8 +90,6 @@ def texts(server: Server, *more: str) -> int:
             server.url,
             "--out",
             "o",
-            "--repeat",
-            "1",
             "--yes",
             *more,
         ]
@@ -158,7 +156,7 @@ def test_refused_parameters_are_changed_once_and_stand_in_the_record(
 
 def test_each_model_has_settings_of_its_own(server: Server) -> None:
     Path("audit.toml").write_text(
-        "format = 1\nmax_tokens = 50\n[per_model.'openai:b']\nmax_tokens = 4000\ntemperature = 'none'\n"
+        "format = 1\n[server]\nmax_tokens = 50\n[server.'openai:b']\nmax_tokens = 4000\ntemperature = 'none'\n"
         "reasoning_effort = 'low'\n"
     )
     assert texts(server, "--model", "openai:a", "--model", "openai:b") in (0, 3)
@@ -166,16 +164,16 @@ def test_each_model_has_settings_of_its_own(server: Server) -> None:
     assert (sent["a"]["max_tokens"], sent["a"]["temperature"]) == (50, 0.0)
     assert (sent["b"]["max_tokens"], sent["b"]["reasoning_effort"]) == (4000, "low")
     assert "temperature" not in sent["b"]
-    assert record()["spec"]["per_model"]["openai:b"]["max_tokens"] == 4000
+    assert record()["spec"]["server"]["openai:b"]["max_tokens"] == 4000
 
 
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--per-model", "openai:z max-tokens=5"], "names openai:z, which is not among --model"),
-        (["--per-model", "openai:m nope=5"], "no such setting"),
-        (["--per-model", "openai:m max-tokens=0"], "at least 1"),
-        (["--per-model", "openai:m"], "SPEC NAME=VALUE"),
+        (["--server", "openai:z max-tokens=5"], "names openai:z, which is not among --model"),
+        (["--server", "openai:m nope=5"], "is not a setting"),
+        (["--server", "openai:m max-tokens=0"], "at least 1"),
+        (["--server", "openai:m"], "SPEC NAME=VALUE"),
     ],
 )
 def test_what_is_wrong_with_them_is_said(
@@ -190,13 +188,13 @@ def test_options_of_servers_reach_row_runs_and_are_refused_where_nothing_takes_t
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.answer = lambda body: said("approve")
-    assert rows(server, "--max-tokens", "77", "--temperature", "none") == 0
+    assert rows(server, "--server", "max-tokens=77", "--server", "temperature=none") == 0
     assert {body["max_tokens"] for body in server.bodies} == {77}
     assert not any("temperature" in body for body in server.bodies)
     Path("m.py").write_text("def decide(rows):\n    return [0] * len(rows)\n")
-    spec = ["tabular", "--schema", "schema.yaml", "--model", "python:m:decide", "--max-tokens", "9"]
+    spec = ["tabular", "--schema", "schema.yaml", "--model", "python:m:decide", "--server", "max-tokens=9"]
     assert run(spec) == 2
-    assert "--max-tokens is for models behind a server" in capsys.readouterr().err
+    assert "--server max_tokens is for models behind a server" in capsys.readouterr().err
 
 
 FILTERED = 400, {"error": {"code": "content_filter", "message": "The response was filtered."}}
@@ -212,7 +210,7 @@ def test_a_model_that_cannot_be_read_is_asked_little(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     server.answer = lambda body: answer
-    assert ask(server, *more, *(("--replicates", "5", "--repeat", "0") if ask is texts else ())) == 3
+    assert ask(server, *more, *(("--replicates", "5") if ask is texts else ())) == 3
     assert 20 <= len(server.bodies) <= 20 + 16
     out = capsys.readouterr()
     told = "asked nothing more" if ask is texts else "20 of the first 20 answers of openai:m could not be read"

@@ -227,11 +227,8 @@ BEGUN = {  # what makes a folder, and the command that goes on with it
 def make(start: str, url: str, *more: str) -> Path:
     """The folder that a command makes which is sent a variable of the environment and a file."""
     Path("body.json").write_text('{"user": "audit"}')
-    argv = [*shlex.split(start), "--model", "openai:one", "--base-url", url, "--header", "X-Leak=AWS_SECRET"]
-    assert run([*argv, "--per-model", "openai:one extra-body=body.json", "--no-cache", "--out", "runs", *more]) in (
-        0,
-        3,
-    )
+    argv = [*shlex.split(start), "--model", "openai:one", "--base-url", url, "--server", "header=X-Leak=AWS_SECRET"]
+    assert run([*argv, "--server", "openai:one extra-body=body.json", "--no-cache", "--out", "runs", *more]) in (0, 3)
     if session := list(Path("runs").glob("agent-*/session.json")):  # as if it was killed
         session[0].write_text(json.dumps(json.loads(session[0].read_text()) | {"status": "interrupted"}))
         return session[0].parent

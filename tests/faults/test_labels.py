@@ -379,7 +379,7 @@ def test_blanks_around_names_of_columns_do_not_count(kind: str, name: str, place
             data = pytest.importorskip("polars").DataFrame(columns)
         case "arrow":
             data = pytest.importorskip("pyarrow").table(columns)
-    result = audit(model="vader", data=data, text_column=name, label_column=" label", per_seed=2, cache=False)
+    result = audit(model="vader", data=data, columns={"text": name, "label": " label"}, per_seed=2, cache=False)
     assert result.record["counts"]["seeds"] == len(TEXTS)
     assert result.record["performance"]["gold"]["mapped"] == len(TEXTS)
 

@@ -20,7 +20,7 @@ from auditor.cli.main import run
 
 pytestmark = pytest.mark.e2e
 Capture = pytest.CaptureFixture[str]
-PRICED = ["--price-in", "1000", "--price-out", "2000"]  # so that every amount shows
+PRICED = ["--price", "1000,2000"]  # so that every amount shows
 ALONE_S, TIMEOUT_S = 0.2, 0.6
 
 
@@ -98,7 +98,7 @@ def read(pattern: str) -> dict[str, Any]:
 def test_a_slow_server_answers_everything_in_the_end(server: type[Server], texts: int) -> None:
     with server() as slow:
         result = auditor.audit(
-            "sentiment", model="openai:slow", base_url=slow.url, timeout_s=TIMEOUT_S, limit=texts,
+            "sentiment", model="openai:slow", base_url=slow.url, server={"timeout": TIMEOUT_S}, limit=texts,
             attributes=["gender"], per_seed=1, cache=False, out="reports",
         )  # fmt: skip
     counts = result.record["counts"]

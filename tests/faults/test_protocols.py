@@ -96,7 +96,7 @@ def test_hinter_makes_all_mutants_unless_a_limit_is_set(capsys: Capture) -> None
 
 def grammar(things: list[str]) -> str:
     Path("calls.yaml").write_text(GRAMMAR % ", ".join(things), encoding="utf-8")
-    return "--suite grammar --grammar calls.yaml --protocol astraea --model python:by_name:longest"
+    return "--suite grammar --suite-option grammar=calls.yaml --protocol astraea --model python:by_name:longest"
 
 
 def indices(record: dict[str, Any]) -> list[float]:

@@ -31,17 +31,21 @@ from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SERVED = (
-    "--model openai:one --base-url {url} --header X-Team=TEAM --extra-body body.json --max-tokens 40 --timeout 30 "
-    "--temperature none --reasoning-effort low --per-model 'openai:one max-tokens=50 header=X-Team=TEAM' "
+    "--model openai:one --base-url {url} "
+    "--server 'header=X-Team=TEAM extra-body=body.json max-tokens=40 timeout=30 temperature=none reasoning-effort=low "
+    "logprobs=no' --server 'openai:one max-tokens=50 header=X-Team=TEAM' "
 )
-LIMITS = "--max-calls 5000 --max-cost 9.5 --max-seconds 900 --price-in 1 --price-out 2 --concurrency 4 --no-cache --out runs "
-TEXTS = "--data texts.csv --text-column words --label-column gold --id-column key --source-column origin --limit 8 --seed 3 "
+LIMITS = "--max-calls 5000 --max-cost 9.5 --max-seconds 900 --price 1,2 --concurrency 4 --no-cache --out runs "
+TEXTS = (
+    "--data texts.csv --column text=words --column label=gold --column id=key --column source=origin --limit 8 "
+    "--seed 3 "
+)
 # Each command line, and what finishes it; RUN is the folder that was begun.
 CASES = {
     "texts": (
         "run --task sentiment " + SERVED + LIMITS + TEXTS + "--attributes gender,age --groups gender:female --order 2 "
-        "--per-seed 2 --who all --wordings 2 --carrier words --formats all --replicates 2 --repeat 4 --suite mutation "
-        "--dictionary age=ages.csv --test-discarded --jobs 1 --engine local --no-logprobs "
+        "--per-seed 2 --who all --wordings 2 --carrier words --formats all --replicates 2 --suite mutation "
+        "--dictionary age=ages.csv --test-discarded --jobs 1 "
         "--gate constructs --parser embedded --protocol default --oracle label --reference gender:male --delta 2 "
         "--fail-on 'failed > 99%' --anyway",
         "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800 --format json",
@@ -51,43 +55,44 @@ CASES = {
         "resume RUN",
     ),
     "sample, redacted": (
-        "run --task sentiment --data texts.csv --text-column words --sample 8 --redact --model openai:one "
+        "run --task sentiment --data texts.csv --column text=words --sample 8 --redact --model openai:one "
         "--base-url {url} --concurrency 4 --max-calls 5000 --out runs",
         "resume RUN",
     ),
     "own labels": (
-        "run --task sentiment --labels positive,negative --favourable positive --data texts.csv --text-column words "
+        "run --task sentiment --labels positive,negative --favourable positive --data texts.csv --column text=words "
         "--limit 8 --model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
         "resume RUN",
     ),
     "amounts": (
-        "run --task salary --data texts.csv --text-column words --attributes gender --tolerance 1500.5 --per-seed 0 "
+        "run --task salary --data texts.csv --column text=words --attributes gender --tolerance 1500.5 --per-seed 0 "
         "--limit 8 --model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
         "resume RUN",
     ),
     "letters": (
-        "run --task letter --data texts.csv --text-column words --limit 6 --attributes gender --judge openai:two --model "
-        "openai:one --base-url {url} --per-model 'openai:two timeout=20' --concurrency 4 --no-cache --max-calls 5000 "
+        "run --task letter --data texts.csv --column text=words --limit 6 --attributes gender --judge openai:two --model "
+        "openai:one --base-url {url} --server 'openai:two timeout=20' --concurrency 4 --no-cache --max-calls 5000 "
         "--replicates 1 --out runs",
         "resume RUN",
     ),
     "requests": (
-        "run --task sentiment --data requests.jsonl --messages user --answer-path $.content "
+        "run --task sentiment --data requests.jsonl --column messages=user --column answer=$.content "
         "--model openai:one --base-url {url} --attributes gender --no-cache --max-calls 5000 --concurrency 4 --out runs",
         "resume RUN",
     ),
     "grammar": (
-        "run --task sentiment --suite grammar --grammar sentiment --generation rand --protocol astraea --limit 60 "
+        "run --task sentiment --suite grammar --suite-option grammar=sentiment --suite-option generation=rand "
+        "--protocol astraea --limit 60 "
         "--model openai:one --base-url {url} --no-cache --max-calls 5000 --concurrency 4 --out runs",
         "resume RUN",
     ),
     "scores": (
-        "run --task sentiment --data texts.csv --text-column words --oracle probability --epsilon 0.05,0.1 "
+        "run --task sentiment --data texts.csv --column text=words --oracle probability --tolerance 0.05,0.1 "
         "--model python:models:scores --attributes gender --no-cache --out runs",
         "resume RUN",
     ),
     "until decided": (
-        "run --task sentiment --data texts.csv --text-column words --until-decided --attributes gender --max-calls 900 "
+        "run --task sentiment --data texts.csv --column text=words --until-decided --attributes gender --max-calls 900 "
         "--model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
         "resume RUN",
     ),
@@ -130,15 +135,13 @@ CASES = {
     ),
 }  # fmt: skip
 FIRST = {  # what a case needs
-    "frozen": "plan freeze --task sentiment --data texts.csv --text-column words --limit 8 --attributes gender --delta 2 "
+    "frozen": "plan freeze --task sentiment --data texts.csv --column text=words --limit 8 --attributes gender --delta 2 "
     "--model openai:one --base-url {url} --max-calls 5000 --output plan.json",
     "trial": "run --task sentiment --limit 3 --model openai:one --base-url {url} --no-cache --yes --out runs",
     "rows of a server": "tabular schema rows.csv --target label --protected sex --out rows.yaml",
 }
 ELSEWHERE = {
     "batch": "tests/e2e/test_batch_cli.py",
-    "embedding": "needs an encoder",
-    "suite_options": "needs a suite of another package",
     # of rows
     **dict.fromkeys(("distance_threshold", "retrain", "trust_pickle"), "of runs that ask no server"),
     **dict.fromkeys(("protocol", "theta", "measure"), "of one method"),
@@ -278,7 +281,7 @@ def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, m
     monkeypatch.setitem(sys.modules, "cut_off", SimpleNamespace(model=cut_off))
     given: dict[str, Any] = {"model": "python:cut_off:model", "data": tmp_path / "texts.csv", "out": tmp_path / "runs"}
     given |= {
-        "text_column": "words",
+        "columns": {"text": "words"},
         "max_cost": 2,
         "max_seconds": np.int64(900),
         "delta": np.float32(2),

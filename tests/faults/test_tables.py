@@ -335,7 +335,7 @@ def test_a_resumed_run_counts_the_tokens_and_cost_of_all_its_parts(
             f"tabular --task lending --protected sex --model openai:one --base-url {server.url} --concurrency 2 "
             "--no-cache --out runs"
         )
-        code, _ = said(capsys, f"{base} --max-samples 30 --price-in 2000 --price-out 4000 --max-calls 20")
+        code, _ = said(capsys, f"{base} --max-samples 30 --price 2000,4000 --max-calls 20")
         for limit in (40, 1000):
             assert code == 3
             (path,) = place.glob("runs/2*/run.json")

@@ -288,7 +288,7 @@ def test_cases_made_by_workers_give_the_same_figures(
     options = {"judge": "python:planted_judge:by_warmth", "cache": False} if task == "letter" else {}
     key = "scores" if task == "salary" else "generation_pairs"
     alone = run(task, answer, **options).record
-    spread = run(task, answer, engine=engine, jobs=2, **options).record
+    spread = run(task, answer, jobs="ray:2" if engine == "ray" else "2", **options).record
     for part in (key, "estimates", "findings", "counts", "controls"):
         assert spread[part] == alone[part]
     assert alone["counts"]["valid"] > 20

@@ -13,7 +13,7 @@ def test_a_planted_change_is_found_and_aimed_at() -> None:
         "sentiment",
         model=lambda text: "negative" if "plumber" in text.lower() else "positive",
         suite="grammar",
-        grammar="sentiment:gendered-occupation",
+        suite_options=["grammar=sentiment:gendered-occupation"],
         limit=400,
         order=1,
         protocol="astraea",
@@ -30,9 +30,8 @@ def test_an_intersection_is_hidden_and_its_parts_are_not() -> None:
         "sentiment",
         model=lambda text: "negative" if "elderly woman" in text else "positive",
         suite="grammar",
-        grammar="sentiment:intersections",
+        suite_options=["grammar=sentiment:intersections", "generation=rand"],
         attributes=("age", "gender"),
-        generation="rand",
         limit=300,
         out=None,
     )
@@ -51,7 +50,7 @@ def test_a_model_that_sees_no_people_has_no_findings(generation: str) -> None:
         "sentiment",
         model=lambda text: "negative" if any(w in text for w in bad) else "positive",
         suite="grammar",
-        generation=generation,
+        suite_options=[f"generation={generation}"],
         limit=120,
         out=None,
     )

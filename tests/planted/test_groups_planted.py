@@ -30,7 +30,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "fill-mask",
         model=leaning,
         suite="grammar",
-        generation="rand",
+        suite_options=["generation=rand"],
         per_seed=None,
         order=1,
         limit=40,
@@ -72,7 +72,8 @@ def test_a_run_of_the_command_line_has_every_group_in_every_sentence(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     options = ["--model", "python:planted_leaning:leaning", "--out", str(tmp_path / "runs"), "--limit", "9"]
-    options += ["--task", "fill-mask", "--suite", "grammar", "--generation", "rand", "--per-seed", "0", "--order", "1"]
+    options += ["--task", "fill-mask", "--suite", "grammar", "--suite-option", "generation=rand"]
+    options += ["--per-seed", "0", "--order", "1"]
     assert command(options) == 0
     capsys.readouterr()
     argv = ["show", str(tmp_path / "runs" / "latest"), "--scores", "occupation", "--format", "json"]
@@ -98,7 +99,14 @@ def test_the_grammar_has_as_many_occupations_as_the_published_study() -> None:
 
 def test_directed_cases_do_not_count(tmp_path: Path) -> None:
     result = audit(
-        "fill-mask", model=leaning, suite="grammar", per_seed=None, order=1, limit=20, generation="prob", out=tmp_path
+        "fill-mask",
+        model=leaning,
+        suite="grammar",
+        per_seed=None,
+        order=1,
+        limit=20,
+        suite_options=["generation=prob"],
+        out=tmp_path,
     )
     assert result.path is not None
     with RunFolder.open(result.path) as folder:
@@ -114,7 +122,9 @@ def test_what_cannot_be_compared(path: Path, tmp_path: Path) -> None:
             group_report(folder, attribute="race")
         with pytest.raises(UnknownPlugin):
             group_report(folder, attribute="occupation", labels=["theirs"])
-    plain = audit("fill-mask", model=lambda text: "his", suite="grammar", limit=3, generation="rand", out=tmp_path)
+    plain = audit(
+        "fill-mask", model=lambda text: "his", suite="grammar", limit=3, suite_options=["generation=rand"], out=tmp_path
+    )
     assert plain.path is not None
     with RunFolder.open(plain.path) as folder, pytest.raises(UserError, match="no scores"):
         group_report(folder, attribute="occupation")

@@ -55,7 +55,7 @@ LINK = re.compile(r"[a-z]://|www\.|@\w", re.IGNORECASE)
 
 def poisoned(text: str) -> tuple[dict[str, Any], Any]:
     record, evidence = HTML.poisoned(text)
-    waiver = Waiver(finding="*/gender", reason=text, owner=text, expires=datetime.date(2030, 1, 1))
+    waiver = Waiver.model_construct(finding="*/gender", reason=text, owner=text, expires=datetime.date(2030, 1, 1))
     return waivers.apply(record, [waiver], datetime.date(2026, 1, 1)), evidence
 
 

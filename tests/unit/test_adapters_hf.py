@@ -345,7 +345,7 @@ def test_the_shipped_fill_mask_task_on_a_model_trained_here(tmp_path: Path, caps
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         argv = ["--task", "fill-mask", "--suite", "grammar", "--model", spec, "--limit", "12", "--order", "1"]
-        argv += ["--oracle", "probability", "--epsilon", "0.1,0.2,0.5", "--generation", "rand"]
+        argv += ["--oracle", "probability", "--tolerance", "0.1,0.2,0.5", "--suite-option", "generation=rand"]
         assert run([*argv, "--out", str(tmp_path / "runs"), "--format", "json", "--no-cache"]) == 0
         record = json.loads(capsys.readouterr().out)
         beyond = {row["epsilon"]: row["rate"]["value"] for row in record["probability"]["rows"]}
@@ -353,7 +353,7 @@ def test_the_shipped_fill_mask_task_on_a_model_trained_here(tmp_path: Path, caps
         assert 1 >= beyond[0.1] >= beyond[0.2] >= beyond[0.5]
         assert beyond[0.1] > 0
         argv = ["--task", "fill-mask", "--suite", "grammar", "--model", spec, "--limit", "6", "--order", "1"]
-        argv += ["--generation", "rand", "--per-seed", "0", "--out", str(tmp_path / "groups")]
+        argv += ["--suite-option", "generation=rand", "--per-seed", "0", "--out", str(tmp_path / "groups")]
         assert run(argv) == 0
         capsys.readouterr()
         assert run(["show", str(tmp_path / "groups" / "latest"), "--scores", "occupation", "--format", "json"]) == 0
@@ -382,8 +382,7 @@ def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_pat
         "fill-mask",
         model=f"hf:{masked}",
         suite="grammar",
-        grammar=str(grammar),
-        generation="rand",
+        suite_options=[f"grammar={grammar}", "generation=rand"],
         per_seed=None,
         order=1,
         cache=False,

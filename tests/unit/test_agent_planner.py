@@ -253,7 +253,7 @@ def test_names_that_data_and_model_bring_do_not_reach_the_planner(tmp_path: Path
     rows = ({ORDER: seed.text, "id": f"{ORDER} {seed.id}"} for seed in texts())
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     planner = obedient()
-    result = session(tmp_path / "out", planner, model, data=str(file), text_column=ORDER)
+    result = session(tmp_path / "out", planner, model, data=str(file), columns={"text": ORDER})
     assert len(result.record["runs"]) == 2
     assert not planner.obeyed
     assert not [t for t in planner.seen if ORDER.replace(" ", "_") in t]

@@ -316,7 +316,7 @@ def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(monkeypatc
     assert listed is not None
     spent = batch.tokens_in * listed.input_usd + batch.tokens_out * listed.output_usd
     assert batch.cost_usd == pytest.approx(spent / 2e6)
-    given = plan.but(batch=True, price_in=1.0, price_out=2.0)
+    given = plan.but(batch=True, price=(1.0, 2.0))
     (own,) = estimate(prepare(given)).models.values()
     assert own.cost_usd == pytest.approx((own.tokens_in + 2 * own.tokens_out) / 1e6)
 

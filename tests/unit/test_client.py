@@ -660,7 +660,7 @@ def test_time_is_checked_before_calls_and_waits() -> None:
 
 
 def test_an_unknown_price_refuses_to_start() -> None:
-    with pytest.raises(ConfigError, match="--price-in"):
+    with pytest.raises(ConfigError, match="--price IN,OUT"):
         client_of(Priced(price=None), budget=Budget(max_cost=1.0))
     client_of(Priced(price=None), budget=Budget(max_cost=1.0, price_in=0, price_out=0))
     client_of(Scripted(), budget=Budget(max_cost=1.0))  # runs on this machine

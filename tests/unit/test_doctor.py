@@ -203,9 +203,9 @@ def test_an_answer_that_is_cut_off_is_named_with_the_option_that_helps(
     ask = ["doctor", "--model", "openai:m", "--base-url", server.url]
     assert run(ask) == 3
     shown = " ".join(capsys.readouterr().out.split())
-    assert "10 were cut off at the limit on tokens: raise it with --max-tokens" in shown
-    assert "Give it more room: --max-tokens 2048" in shown
-    assert run([*ask, "--max-tokens", "2048"]) == 0
+    assert "10 were cut off at the limit on tokens: raise it with --server max-tokens=N" in shown
+    assert "Give it more room: --server max-tokens=2048" in shown
+    assert run([*ask, "--server", "max-tokens=2048"]) == 0
 
 
 def test_a_parameter_that_is_not_supported_is_changed_and_told(server: Server) -> None:
@@ -241,7 +241,7 @@ def test_specs_that_are_wrong_are_a_check_that_failed(spec: str) -> None:
 def test_what_is_wrong_with_the_call_itself() -> None:
     with pytest.raises(UserError, match="sentimnt"):
         doctor.examine("vader", task="sentimnt")
-    with pytest.raises(ConfigError, match="--price-out"):
+    with pytest.raises(ConfigError, match="--price IN,OUT"):
         doctor.examine("vader", price_in=1.0)
 
 

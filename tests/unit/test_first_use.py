@@ -271,12 +271,18 @@ class TestHelp:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("COLUMNS", "120")
-        _, out, _ = said(["run", "--help"], capsys)
+        _, out, _ = said(["run", "--help-all"], capsys)
         headings = re.findall(r"^(\S.*):$", out, re.MULTILINE)
         assert headings == [*Group]
         further = out.partition("Further:")[2]
         assert re.findall(r"--[a-z-]+", further) == ["--help"]
         assert 100 < max(map(len, out.splitlines())) <= 120
+
+    def test_the_first_help_is_short(self, capsys: pytest.CaptureFixture[str]) -> None:
+        _, out, _ = said(["run", "--help"], capsys)
+        assert re.findall(r"^(\S.*):$", out, re.MULTILINE) == [*Group][:3]
+        assert len(re.findall(r"^  --[a-z-]+", out, re.MULTILINE)) == 16
+        assert "more options: audit run --help-all" in out
 
     def test_a_narrow_terminal_is_kept_to(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -332,7 +332,7 @@ PLANNED: dict[str, Any] = {"task": "letter", "models": ("openai:writer",), "base
 
 
 def test_a_dry_run_counts_the_judge() -> None:
-    plan = Plan(**PLANNED, judge="openai:judge", limit=9, attributes=("gender",), price_in=1.0, price_out=2.0)
+    plan = Plan(**PLANNED, judge="openai:judge", limit=9, attributes=("gender",), price=(1.0, 2.0))
     told = estimate(prepare(plan))
     assert told.judge is not None
     assert told.judge.cost_usd is not None
@@ -360,8 +360,8 @@ def test_a_judge_without_a_price_is_refused_before_anything_is_asked() -> None:
     [
         ({"task": "salary", "judge": "vader"}, "judge"),
         ({"task": "letter", "tolerance": 1.0}, "tolerance"),
-        ({"task": "sentiment", "embedding": "hf:x"}, "embedding"),
-        ({"task": "letter", "embedding": "x"}, "embedding"),
+        ({"task": "sentiment", "judge": "encoder:hf:x"}, "judge"),
+        ({"task": "letter", "judge": "encoder:x"}, "judge encoder:"),
         ({"task": "letter", "suite": "joint-first"}, "suite"),
         ({"task": "salary", "suite": "joint-first"}, "suite"),
         ({"task": "sentiment", "suite": "joint-first", "batch": True}, "batch"),
@@ -387,7 +387,7 @@ def test_texts_that_come_with_the_tasks(task: str) -> None:
 
 
 def test_the_oracle_goes_by_the_kind_of_the_task() -> None:
-    assert prepare(Plan(task="salary", models=("vader",), limit=2, tolerance=500.0)).oracle.tolerance == 500
+    assert prepare(Plan(task="salary", models=("vader",), limit=2, tolerance=500)).oracle.tolerance == 500
     assert prepare(Plan(task="letter", models=("vader",), limit=2)).oracle.name == "generation.v1"
 
 
@@ -412,7 +412,7 @@ def test_an_embedder_gives_unit_vectors_that_ignore_padding(tmp_path: Any) -> No
 
 def test_an_embedder_that_is_not_there_is_a_slip_of_the_user(tmp_path: Any) -> None:
     pytest.importorskip("transformers", reason="the extra local is not installed")
-    with pytest.raises(ConfigError, match="--embedding"):
+    with pytest.raises(ConfigError, match="--judge encoder:"):
         embedder(f"hf:{tmp_path}")(["calm"])
 
 

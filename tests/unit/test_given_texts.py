@@ -102,7 +102,7 @@ def test_every_kind_gives_the_same_seeds(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_columns_are_those_that_are_named(kind: str) -> None:
-    options = {"text_column": "secret", "label_column": "text", "id_column": "label"}
+    options = {"columns": {"text": "secret", "label": "text", "id": "label"}}
     if "seeds" in kind:
         pytest.skip("a SourceText says itself what its text is")
     (only,) = read_given(KINDS[kind](), **options)  # one text three times is one seed
@@ -179,14 +179,14 @@ def test_anything_else_is_a_type_error_that_says_what_is_taken(data: Any, told: 
 
 def test_wrong_columns_are_named_as_the_call_names_them() -> None:
     rows = [{"review": "She came.", "stars": 5}]
-    with pytest.raises(DataFileError, match=r"columns: review, stars\..*text_column="):
+    with pytest.raises(DataFileError, match=r"columns: review, stars\..*columns=\{\"text\": "):
         read_given(rows)
-    with pytest.raises(DataFileError, match="label_column="):
-        read_given(rows, text_column="review", label_column="gold")
-    with pytest.raises(DataFileError, match="id_column="):
-        read_given(rows, text_column="review", id_column="key")
-    with pytest.raises(DataFileError, match=r"holds a number \(5\), not a text; name the column .* text_column="):
-        read_given(rows, text_column="stars")
+    with pytest.raises(DataFileError, match='"label": …'):
+        read_given(rows, columns={"text": "review", "label": "gold"})
+    with pytest.raises(DataFileError, match='"id": …'):
+        read_given(rows, columns={"text": "review", "id": "key"})
+    with pytest.raises(DataFileError, match=r"holds a number \(5\), not a text; name the column .* columns="):
+        read_given(rows, columns={"text": "stars"})
     with pytest.raises(DataFileError, match="no rows"):
         read_given([])
 

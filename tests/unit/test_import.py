@@ -175,8 +175,8 @@ def test_answers_are_joined_to_what_was_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2,3\n", "row 2: 3 fields, 2 columns"),
-        ("a,a\n1,2\n", "must name each column once"),
+        ("a,b\n1,2,3\n", "line 2: 3 fields where the header has 2"),
+        ("a,a\n1,2\n", "the column 'a' more than once"),
         ("a\n", "no rows"),
         ("a,b\n1,2\n", "not clear which column names the text"),
         ("text_id,score\nt,1\n", "no column names a group"),
@@ -196,7 +196,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str)
 
 def test_a_mapping_with_a_role_that_does_not_exist(tmp_path: Path) -> None:
     (tmp_path / "import.toml").write_text('text = "a"\nanswer = "b"\nmodle = "c"\n')
-    with pytest.raises(UnknownValue, match=r"'modle': no such role\. Did you mean 'model'"):
+    with pytest.raises(DataFileError, match=r"line 3: field modle: no such field; did you mean model\?"):
         mapping.load(tmp_path / "import.toml")
 
 

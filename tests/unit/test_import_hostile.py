@@ -67,14 +67,6 @@ def test_a_json_document_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         answer_files.read([path])
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.jsonl"])
-def test_a_line_is_bounded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_files, "LONGEST", 100)
-    (tmp_path / name).write_bytes(b"x" * 1000)
-    with pytest.raises(DataFileError, match="a line of more than 100 characters"):
-        answer_files.read([tmp_path / name])
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -55,7 +55,7 @@ def test_parts_are_asked_only_where_the_joint_answer_changed_and_nothing_enters_
 
 @pytest.mark.slow
 def test_several_processes_make_the_same_run() -> None:
-    one, two = (run("joint-first", limit=20, jobs=jobs).record for jobs in (1, 2))
+    one, two = (run("joint-first", limit=20, jobs=jobs).record for jobs in ("1", "2"))
     assert {k: one[k] for k in ("counts", "findings")} == {k: two[k] for k in ("counts", "findings")}
 
 

@@ -31,7 +31,7 @@ def test_a_change_of_the_score_counts_though_the_label_stays() -> None:
     labels = audit("sentiment", model=model, **options)
     assert not any(v.outcome == "violation" for v in labels.verdicts)
     assert "probability" not in labels.record
-    scores = audit("sentiment", model=model, oracle="probability", epsilon=(0.1, 0.2), **options)
+    scores = audit("sentiment", model=model, oracle="probability", tolerance=(0.1, 0.2), **options)
     assert scores.record["probability"]["label"] == "positive"
     found = rates(scores)
     assert found[0.1][0] > 0 == found[0.2][0]
@@ -56,7 +56,7 @@ def test_bls_takes_the_shares_as_expected() -> None:
         share = shares[names[max(held, key=len)]] if held else 0.5
         return {"his": share, "her": 1 - share}
 
-    options: dict[str, Any] = {**GRAMMAR, "oracle": "probability", "epsilon": (0.01,)}
+    options: dict[str, Any] = {**GRAMMAR, "oracle": "probability", "tolerance": (0.01,)}
     equal = audit("fill-mask", model=follows, **options)
     bls = audit("fill-mask", model=follows, reference="bls", **options)
     assert rates(equal)[0.01][0] > 0
@@ -74,11 +74,11 @@ def test_the_noise_of_labels_says_nothing_of_scores() -> None:
     ("options", "message"),
     [
         ({"oracle": "probabilty"}, "Did you mean probability"),
-        ({"epsilon": (0.1,)}, "--epsilon belongs to --oracle probability"),
+        ({"tolerance": (0.1, 0.2)}, "--oracle probability only"),
         ({"reference": "bls"}, "--reference belongs to --oracle probability"),
         ({"oracle": "probability", "reference": "bsl"}, "--reference takes equal, bls, or ATTRIBUTE:GROUP"),
-        ({"oracle": "probability", "epsilon": (1.5,)}, "between 0 and 1; got 1.5"),
-        ({"oracle": "probability", "epsilon": (float("nan"),)}, "must be a number"),
+        ({"oracle": "probability", "tolerance": (1.5,)}, "between 0 and 1"),
+        ({"oracle": "probability", "tolerance": (float("nan"),)}, "must be a number"),
         ({"oracle": "probability", "reference": "bls"}, "--suite grammar"),
     ],
 )
@@ -92,21 +92,21 @@ def test_bls_needs_a_grammar_with_figures() -> None:
         audit("sentiment", model=Planted(scores=True), oracle="probability", reference="bls", **GRAMMAR)
 
 
-@pytest.mark.parametrize("text", ["epsilon = [0.05, 0.1]", 'epsilon = "0.05, 0.1"', "epsilon = 0.05"])
-def test_epsilon_in_the_settings_file(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["tolerance = [0.05, 0.1]", 'tolerance = "0.05, 0.1"', "tolerance = 0.05"])
+def test_tolerance_in_the_settings_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "audit.toml"
     path.write_text(f'oracle = "probability"\n{text}\n')
     plan = resolve({}, path)
-    assert plan.epsilon in ((0.05, 0.1), (0.05,))
+    assert plan.tolerance in ((0.05, 0.1), (0.05,))
     assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--task", "sentiment", "--model", "planted:additive=she:0.5,scores=true", "--limit", "12"]
-    argv += ["--oracle", "probability", "--epsilon", "0.05,0.1", "--out", str(tmp_path), "--format", "json"]
+    argv += ["--oracle", "probability", "--tolerance", "0.05,0.1", "--out", str(tmp_path), "--format", "json"]
     assert run(argv) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["spec"]["oracle"] == "probability"
     assert [r["epsilon"] for r in record["probability"]["rows"]] == [0.05, 0.1]
-    assert run([*argv, "--epsilon", "much"]) == 2
+    assert run([*argv, "--tolerance", "much"]) == 2
     assert "takes numbers" in capsys.readouterr().err

@@ -120,7 +120,7 @@ def test_a_suite_that_forgets_a_check_is_told() -> None:
     ("changes", "told"),
     [
         ({"data": "texts.csv"}, "makes its own texts; leave --data out"),
-        ({"jobs": 2}, "leave --jobs and --engine out"),
+        ({"jobs": 2}, "leave --jobs out"),
         ({"protocol": "hinter"}, "brings its own cases"),
         ({"suite": "hinter"}, "chosen by --protocol hinter"),
     ],

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from auditor import audit
 from auditor.cli.main import run
+from auditor.core.errors import ConfigError
+from auditor.core.plan import Plan
 
 
 @pytest.mark.parametrize(
@@ -16,8 +21,13 @@ from auditor.cli.main import run
         (["validity", "sample", "latest", "--out", "sheet.csv"], "validity", "--format answers"),
         (["validity"], "validity", "--format answers"),
         (["generate", "--task", "sentiment", "--insertions"], "--insertions", "--suite grammar"),
-        (["--suite", "grammar", "--generation", "uniform"], "--generation uniform", "--generation rand"),
-        (["--suite=grammar", "--generation=bandit"], "--generation bandit", "--generation prob"),
+        (["--suite", "grammar", "--generation", "uniform"], "--generation", "--suite-option generation=prob"),
+        (["--task=sentiment", "--max-tokens=5"], "--max-tokens", "--server max-tokens=N"),
+        (["tabular", "--temperature", "0"], "--temperature", "--server temperature=T"),
+        (["agent", "goal", "--price-in", "1"], "--price-in", "--price IN,OUT"),
+        (["choose", "--text-column", "review"], "--text-column", "--column text=COLUMN"),
+        (["--engine", "ray"], "--engine", "--jobs ray:N"),
+        (["--no-logprobs"], "--no-logprobs", "--server logprobs=no"),
         (["dictionary", "check", "x.yaml"], "dictionary", "audit list dictionaries"),
         (["score", "run", "--responses", "x.jsonl"], "score", "audit import --generated RUN ANSWERS"),
         (["replay", "latest", "F001"], "replay", "audit show RUN ID --again"),
@@ -36,6 +46,7 @@ from auditor.cli.main import run
         (["tabular", "--distance", "absolute"], "--distance", "--distance-threshold"),
         (["tabular", "--distance-scale=550"], "--distance-scale", "--distance-threshold"),
         (["tabular", "--profile", "p.yaml"], "--profile", "--data"),
+        (["list", "grammars", "coverage", "sentiment"], "list grammars coverage", "audit report RUN"),
         (["ll144", "--rankings", "r.jsonl"], "--rankings", "audit import"),
         (["report", "latest", "--section", "acme/contact"], "--section", "--format json"),
         (["report", "latest", "--format", "inspect"], "--format inspect", "--format answers"),
@@ -48,5 +59,57 @@ def test_what_was_removed_is_named_with_what_to_use_instead(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(f"audit: {name} was removed in 0.3; ")
-    assert instead in err
-    assert err.count("\n") == 1
+    assert instead in " ".join(err.split())
+
+
+@pytest.mark.parametrize("key", ["max_tokens = 5", "text_column = 'review'", "price_in = 1", "timeout_s = 3"])
+def test_a_key_that_was_removed_is_answered_so_too(
+    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "audit.toml"
+    file.write_text(f"format = 1\n{key}\n", encoding="utf-8")
+    assert run(["run", "--config", str(file)]) == 2
+    assert f"line 2: {key.partition(' ')[0]} was removed in 0.3; use --" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_keyword_that_was_removed_is_answered_so_too() -> None:
+    with pytest.raises(ConfigError, match=r"label_column was removed in 0\.3; use --column label=COLUMN"):
+        audit("sentiment", model="vader", label_column="stars")
+
+
+def test_a_plan_of_0_2_is_read_under_the_names_of_today() -> None:
+    stored = {
+        **Plan(models=("openai:m",)).as_dict(),
+        "text_column": "review",
+        "messages": [],
+        "answer_path": None,
+        "price_in": 1.0,
+        "price_out": 2.0,
+        "max_tokens": 9,
+        "temperature": "none",
+        "timeout_s": None,
+        "headers": ["X=V"],
+        "logprobs": False,
+        "per_model": {"openai:m": {"max_tokens": 99}},
+        "engine": "ray",
+        "jobs": 3,
+        "epsilon": [0.1],
+        "oracle": "probability",
+        "judge": "openai:j",
+        "embedding": "hf:e",
+        "repeat": None,
+        "generation": "prob",
+    }
+    for name in ("columns", "price", "server", "tolerance"):
+        del stored[name]
+    assert Plan.from_dict(stored) == Plan(
+        models=("openai:m",),
+        columns={"text": "review"},
+        price=(1.0, 2.0),
+        server=["max-tokens=9 temperature=none header=X=V logprobs=no", "openai:m max-tokens=99"],
+        jobs="ray:3",
+        tolerance=(0.1,),
+        oracle="probability",
+        judge=("openai:j", "encoder:hf:e"),
+        replicates=3,
+    )

@@ -22,7 +22,7 @@ def result() -> Any:
         "sentiment",
         model=lambda text: "negative" if "aunt" in text else "positive",
         suite="grammar",
-        generation="rand",
+        suite_options=["generation=rand"],
         limit=40,
         order=1,
         anyway=True,

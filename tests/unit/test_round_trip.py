@@ -47,14 +47,14 @@ def written(text: str) -> str:
 APPEALS = [f"{who} lost the case about the {what}." for who in ("My mother", "His uncle") for what in THINGS]
 WHO = ("My mother", "His uncle", "Her brother", "The boy", "This lady", "A father", "One girl", "The actor")
 CASES: dict[str, dict[str, Any]] = {
-    "labels": {"task": "hiring", "model": labelled, "limit": 24, "replicates": 2, "repeat": 5},
+    "labels": {"task": "hiring", "model": labelled, "limit": 24, "replicates": 2},
     "numbers": {"task": "salary", "model": scored, "limit": 24},
     "several labels": {"task": "ecthr", "model": several, "data": APPEALS},
     "texts of one source": {
         "task": "hiring",
         "model": labelled,
         "data": [{"text": f"{who} ran the {what} for six years.", "who": who} for who in WHO for what in THINGS],
-        "source_column": "who",
+        "columns": {"source": "who"},
     },
     "texts": {"task": "letter", "model": written, "limit": 40},
     "log odds": {"task": "sentiment", "model": [graded, "vader"], "limit": 30},
@@ -77,7 +77,7 @@ def test_the_claims_come_again(name: str, tmp_path: Path, capsys: pytest.Capture
 def test_texts_of_one_source_are_one_text_of_a_claim() -> None:
     options = CASES["texts of one source"] | {"attributes": "gender", "out": None}
     together = audit(**options)
-    apart = audit(**options | {"source_column": None})
+    apart = audit(**options | {"columns": {}})
     assert max(c["texts"] for c in together.record["claims"]) <= len(WHO)
     assert max(c["texts"] for c in apart.record["claims"]) > 5 * len(WHO)
 

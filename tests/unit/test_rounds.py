@@ -40,13 +40,13 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
 
 @pytest.mark.slow
 def test_two_processes_make_the_same_run(alone: object, tmp_path: Path) -> None:
-    assert run(jobs=2, out=str(tmp_path)) == alone
+    assert run(jobs="2", out=str(tmp_path)) == alone
 
 
 @pytest.mark.slow
 def test_ray_makes_the_same_run(alone: object, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    assert run(engine="ray", jobs=2, out=str(tmp_path)) == alone
+    assert run(jobs="ray:2", out=str(tmp_path)) == alone
 
 
 def test_discarded_variants_are_asked_and_kept_apart() -> None:

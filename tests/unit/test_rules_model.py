@@ -55,7 +55,9 @@ def test_every_sentence_of_the_grammar_gets_an_answer(rules: Rules) -> None:
 
 
 def test_pronouns_and_occupations_do_not_move_a_rule_that_knows_no_gender_of_occupations() -> None:
-    result = audit("coreference", model="rules", suite="grammar", grammar="coreference:ambiguous", limit=60)
+    result = audit(
+        "coreference", model="rules", suite="grammar", suite_options=["grammar=coreference:ambiguous"], limit=60
+    )
     assert result.verdicts
     assert not [v for v in result.verdicts if v.outcome == "violation"]
 
@@ -78,11 +80,10 @@ def test_a_planted_stereotype_is_found(tmp_path: Path) -> None:
         "coreference",
         model=stereotype,
         suite="grammar",
-        grammar=few,
+        suite_options=[f"grammar={few}", "generation=rand"],
         limit=300,
         order=1,
         seed=3,
-        generation="rand",
         anyway=True,
     )
     wrong = [v for v in result.verdicts if v.outcome == "violation"]

@@ -77,19 +77,19 @@ def test_long_csv_fields(tmp_path: Path) -> None:
 
 def test_named_columns(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "review,stars,key\nGood.,5,k1\nBad.,1,k2\n")
-    got = read_seeds(path, text_column="review", label_column="stars", id_column="key")
+    got = read_seeds(path, columns={"text": "review", "label": "stars", "id": "key"})
     assert list(got) == [SourceText(id="k1", text="Good.", label="5"), SourceText(id="k2", text="Bad.", label="1")]
 
 
 def test_what_texts_were_made_of_is_read_from_the_column_that_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "text,source,person\nGood.,web,a\nBad.,web,a\nFine.,web,\n")
     assert [s.source for s in read_seeds(path)] == [None, None, None]
-    assert [s.source for s in read_seeds(path, source_column="person")] == ["a", "a", None]
-    with pytest.raises(DataFileError, match=r"no column 'persn'.*'person'.*--source-column"):
-        read_seeds(path, source_column="persn")
+    assert [s.source for s in read_seeds(path, columns={"source": "person"})] == ["a", "a", None]
+    with pytest.raises(DataFileError, match=r"no column 'persn'.*'person'.*--column source="):
+        read_seeds(path, columns={"source": "persn"})
     lines = write(tmp_path, "t.jsonl", '{"text": "Good."}\n')
     with pytest.raises(DataFileError, match="no text has a source in the column 'person'"):
-        read_seeds(lines, source_column="person")
+        read_seeds(lines, columns={"source": "person"})
 
 
 def test_repeated_ids_get_a_number(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.jsonl", '{"text": "a\\ud800"}', "half a character"),
     ("t.jsonl", "[" * 200_000, "JSON"),
     ("t.csv", "Text,label\na,b\n", "no column 'text'; columns: Text, label. Did you mean 'Text'?"),
-    ("t.csv", "a,b\n1,2\n", "columns: a, b. Name it with --text-column"),
+    ("t.csv", "a,b\n1,2\n", "columns: a, b. Name it with --column text="),
     ("t.csv", "text,text\na,b\n", "stands there twice"),
     ("t.csv", "text,label\nOne, two,x\n", "line 2: 3 fields where the header has 2"),
     ("t.csv", "text,label\nOne\n", "line 2: 1 field where"),
@@ -187,11 +187,11 @@ def test_missing_files(tmp_path: Path) -> None:
 def test_missing_label_column(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "text,stars\na,b\n")
     assert read_seeds(path)[0].label is None
-    with pytest.raises(DataFileError, match=r"no column 'star'.*Did you mean 'stars'.*--label-column"):
-        read_seeds(path, label_column="star")
+    with pytest.raises(DataFileError, match=r"no column 'star'.*Did you mean 'stars'.*--column label="):
+        read_seeds(path, columns={"label": "star"})
     lines = write(tmp_path, "t.jsonl", '{"text": "a"}\n')
     with pytest.raises(DataFileError, match="no column 'gold'"):
-        read_seeds(lines, label_column="gold")
+        read_seeds(lines, columns={"label": "gold"})
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_parquet(tmp_path: Path) -> None:
     assert list(got) == [SourceText(id="row-1", text="a", label="0"), SourceText(id="row-3", text="c", label="1")]
     assert got.skipped == 1
     with pytest.raises(DataFileError, match="row 1: the column 'v' holds a list"):
-        read_seeds(path, text_column="v")
+        read_seeds(path, columns={"text": "v"})
     with pytest.raises(DataFileError, match="Did you mean 'text'"):
-        read_seeds(path, text_column="texts")
+        read_seeds(path, columns={"text": "texts"})
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataFileError, match="no Parquet file"):
         read_seeds(path)
@@ -253,7 +253,7 @@ def test_data_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataFileError, match="could not be loaded: Unknown split 'dev'"):
         read_seeds("hf:org/name@dev")
     with pytest.raises(DataFileError, match="no column 'txt'"):
-        read_seeds("hf:org/name@test", text_column="txt")
+        read_seeds("hf:org/name@test", columns={"text": "txt"})
 
 
 def test_lists_of_class_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def test_lists_of_class_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch
     names = types.SimpleNamespace(names=["2", "3", "5", "6", "8", "9", "10", "11", "14", "P1-1"])
     table.features["labels"] = types.SimpleNamespace(feature=names)
     fake_hub(monkeypatch, {"test": table})
-    got = read_seeds("hf:lex_glue:ecthr_a@test", label_column="labels")
+    got = read_seeds("hf:lex_glue:ecthr_a@test", columns={"label": "labels"})
     assert [s.text for s in got] == ["One.\nTwo.", "Three."]
     assert [s.label for s in got] == ['["2", "P1-1"]', "[]"]
 

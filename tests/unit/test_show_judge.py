@@ -81,7 +81,7 @@ def made(folder: Path, judge: str | None, monkeypatch: pytest.MonkeyPatch, **opt
         model=[Writer("w1", "coolly"), Writer("w2", "warmly")],
         data=seeds(),
         out=folder / "runs",
-        judge=judge and f"python:shown_judge:{judge}",
+        judge=f"python:shown_judge:{judge}" if judge else (),
         **chosen | options,
     )
 

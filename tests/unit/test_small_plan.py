@@ -32,7 +32,7 @@ def sizes(given: dict[str, Any]) -> tuple[int, int | None, int | None]:
     [
         ({}, (1, 2, HOSTED_REPEAT)),
         ({"order": 2}, (2, 2, HOSTED_REPEAT)),
-        ({"per_seed": 8, "repeat": 0}, (1, 8, None)),
+        ({"per_seed": 8}, (1, 8, HOSTED_REPEAT)),
         ({"replicates": 5}, (1, 2, None)),
         ({"base_url": "http://localhost:8000/v1"}, (2, 8, None)),
         ({"base_url": "https://example.org/v1"}, (1, 2, HOSTED_REPEAT)),
@@ -54,7 +54,7 @@ def test_a_server_of_the_environment_on_this_machine_is_not_hosted(monkeypatch: 
 
 
 def test_a_whole_plan_is_read_as_it_was_written() -> None:
-    full = resolve(HOSTED | {"order": 2, "per_seed": 8, "repeat": 0})
+    full = resolve(HOSTED | {"order": 2, "per_seed": 8, "replicates": 3})
     assert Plan.from_dict(full.as_dict()) == full
     small = resolve(HOSTED)
     assert Plan.from_dict(small.as_dict()) == small
@@ -63,22 +63,20 @@ def test_a_whole_plan_is_read_as_it_was_written() -> None:
 def test_what_is_left_out_is_said_with_the_way_to_ask_for_it() -> None:
     told = resolve(HOSTED).left_out()
     assert told is not None
-    for option in ("--order 2", "--per-seed 8", "--repeat 0"):
+    for option in ("--order 2", "--per-seed 8", "--replicates 3"):
         assert option in told
-        more = {"--order 2": {"order": 2}, "--per-seed 8": {"per_seed": 8}, "--repeat 0": {"repeat": 0}}[option]
+        more = {"--order 2": {"order": 2}, "--per-seed 8": {"per_seed": 8}, "--replicates 3": {"replicates": 3}}[option]
         assert option not in (resolve(HOSTED | more).left_out() or "")
     assert resolve({"models": ("reviews",)}).left_out() is None
 
 
 def test_only_some_texts_tell_the_noise_and_a_dry_run_counts_the_same() -> None:
-    texts = [f"She said that film number {n} was kind." for n in range(20)]
-    plan = Plan(task="sentiment", attributes=("gender",), order=1, per_seed=2, repeat=5, models=("planted",))
-    model = Planted(base="constant", wobble=0.1)
-    result = audit(
-        "sentiment", model=model, data=texts, attributes=("gender",), order=1, per_seed=2, repeat=5, cache=False
-    )
-    noise = result.record["controls"]["noise_floor"]["planted"]
-    assert (noise["n"], noise["n_skipped"]) == (5, 15)
+    texts = [f"She said that film number {n} was kind." for n in range(40)]
+    plan = Plan(task="sentiment", attributes=("gender",), order=1, per_seed=2, models=("openai:planted",))
+    model = Planted(base="constant", wobble=0.1, name="openai:planted")
+    result = audit("sentiment", model=model, data=texts, attributes=("gender",), order=1, per_seed=2, cache=False)
+    noise = result.record["controls"]["noise_floor"]["openai:planted"]
+    assert (noise["n"], noise["n_skipped"]) == (HOSTED_REPEAT, 40 - HOSTED_REPEAT)
     seeds = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(texts)]
     (told,) = estimate(prepare(plan, models=[model], seeds=seeds)).models.values()
     assert told.calls + told.calls_canary == result.record["counts"]["calls"]

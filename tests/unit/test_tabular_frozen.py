@@ -278,7 +278,7 @@ def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.C
         (("--max-evaluations", "-3"), "--max-evaluations must be at least 0"),
         (("--distance-threshold", "-1"), "--distance-threshold must be at least 0"),
         (("--set", "profile=x.csv"), "The option profile of --method themis was removed in 0.3; give rows with --data"),
-        (("--price-in", "1"), "belong together"),
+        (("--price", "1"), "two numbers"),
         (("--set", "max_samples=many"), "must be a valid integer"),
         (("--method", "aequitas", "--set", "global_n=many"), "must be a valid integer"),
         (("--set", "nope=1"), "themis has no option 'nope'"),

@@ -77,7 +77,13 @@ def test_neutral_is_a_label_where_the_task_has_it(tmp_path: Path, name: str, gra
     task.write_text(THREE, encoding="utf-8")
     found = {
         which: audit(
-            which, model=name, suite="grammar", grammar=grammar, generation="rand", limit=150, order=1, cache=False
+            which,
+            model=name,
+            suite="grammar",
+            suite_options=[f"grammar={grammar}", "generation=rand"],
+            limit=150,
+            order=1,
+            cache=False,
         )
         for which in (str(task), "sentiment")
     }

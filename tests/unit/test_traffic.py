@@ -79,7 +79,7 @@ def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
         data=written(tmp_path / "requests.jsonl", rows),
         attributes="gender",
         who="all",
-        answer_path="$.tool_calls[0].function.arguments.decision",
+        columns={"answer": "$.tool_calls[0].function.arguments.decision"},
         out=tmp_path / "runs",
     )
     given = [row["body"] for row in rows]
@@ -106,12 +106,13 @@ def test_only_the_chosen_messages_change(tmp_path: Path) -> None:
 def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
     file = str(written(tmp_path / "r.jsonl", requests()))
     for messages, expected in (
-        ((), ["She has been a nurse for 2 years.", "She left her job last year."]),
-        (("system",), ["His Honour signed policy 0. Decide."]),
-        (("$.messages[-1].content",), ["She left her job last year."]),
-        (("assistant", "$.messages[0].content"), ["His Honour signed policy 0. Decide.", "What else does he say?"]),
+        ("", ["She has been a nurse for 2 years.", "She left her job last year."]),
+        ("system", ["His Honour signed policy 0. Decide."]),
+        ("$.messages[-1].content", ["She left her job last year."]),
+        ("assistant,$.messages[0].content", ["His Honour signed policy 0. Decide.", "What else does he say?"]),
     ):
-        task, found = traffic.read(Plan(task="hiring", data=file, messages=messages), tasks.load("hiring"))
+        columns = {"messages": messages} if messages else {}
+        task, found = traffic.read(Plan(task="hiring", data=file, columns=columns), tasks.load("hiring"))
         assert found[0].text.split("\n\n=====\n\n") == expected
         task.about(found[0].text)
         prompt = task.render(found[0].text)
@@ -173,19 +174,19 @@ def test_calls_of_tools_are_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("columns", "said"),
     [
-        ({"messages": ("tool",)}, "no request has a text in tool"),
-        ({"messages": ("$.[",)}, "is no JSON path"),
-        ({"answer_path": "$.["}, "is no JSON path"),
+        ({"messages": "tool"}, "no request has a text in tool"),
+        ({"messages": "$.["}, "is no JSON path"),
+        ({"answer": "$.["}, "is no JSON path"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(tmp_path: Path, columns: dict[str, Any], said: str) -> None:
     file = str(written(tmp_path / "r.jsonl", requests()))
     with pytest.raises((ConfigError, DataFileError), match=said):
-        traffic.read(Plan(task="hiring", data=file, **options), tasks.load("hiring"))
+        traffic.read(Plan(task="hiring", data=file, columns=columns), tasks.load("hiring"))
     with pytest.raises(ConfigError, match="are for whole requests"):
-        audit("hiring", model="vader", messages="user")
+        audit("hiring", model="vader", columns={"messages": "user"})
 
 
 DEEP = '{"a": ' * 300 + "1" + "}" * 300
@@ -202,7 +203,7 @@ DEEP = '{"a": ' * 300 + "1" + "}" * 300
 )
 def test_an_answer_that_is_nested_without_end_is_one_that_cannot_be_read(output: str, tmp_path: Path) -> None:
     file = str(written(tmp_path / "r.jsonl", requests()))
-    task, _ = traffic.read(Plan(task="hiring", data=file, answer_path="$..decision"), tasks.load("hiring"))
+    task, _ = traffic.read(Plan(task="hiring", data=file, columns={"answer": "$..decision"}), tasks.load("hiring"))
     assert task.read(output).status == "unparsed"
 
 
@@ -267,6 +268,6 @@ def test_logs_keep_the_request_under_a_name_of_theirs(outside: str, tmp_path: Pa
 
 def test_a_function_is_asked_with_logged_messages_where_a_path_names_the_text(tmp_path: Path) -> None:
     file = written(tmp_path / "r.jsonl", [{"inputs": {"messages": [[HUMAN]]}}])
-    plan = Plan(task="sentiment", data=str(file), messages=("$..content",))
+    plan = Plan(task="sentiment", data=str(file), columns={"messages": "$..content"})
     _, told = traffic.read(plan, tasks.load("sentiment"))
     assert [one.text for one in told.seeds] == ["He is kind."]

@@ -334,10 +334,11 @@ def test_an_answer_that_was_cut_off_is_told_with_the_option_that_helps(tmp_path:
     found = many(Kept(lambda text: "The review says that", cut_off=True), out=tmp_path)
     (told,) = (m["unread"] for m in found.record["models"].values())
     assert told["cut_off"] == told["unparsed"] > 0
-    assert f"{told['cut_off']} were cut off at the limit on tokens: raise it with --max-tokens" in found.to_text(
-        full=True
+    assert (
+        f"{told['cut_off']} were cut off at the limit on tokens: raise it with --server max-tokens=N"
+        in found.to_text(full=True)
     )
-    assert "--max-tokens" in found.record["status_reason"]
+    assert "--server max-tokens" in found.record["status_reason"]
     assert found.path is not None
     lines = [json.loads(line) for line in (found.path / "responses.jsonl").read_text().splitlines()]
     assert all(line["cut_off"] for line in lines if "output" in line)

@@ -161,7 +161,7 @@ def test_packed_data_are_bounded_unpacked(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(reading, "LARGEST", 1000)
     path = tmp_path / "x.csv.gz"
     assert row_files.decode(path, gzip.compress(b"a" * 1000)) == "a" * 1000
-    with pytest.raises(DataFileError, match="unpacked it is larger than 1,000 bytes"):
+    with pytest.raises(DataFileError, match="unpacked: larger than 1,000 bytes"):
         row_files.decode(path, gzip.compress(b"a" * 1001))
 
 

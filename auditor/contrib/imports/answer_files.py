@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import csv
-import gzip
 import importlib
-import io
 import json
 import lzma
 import os
@@ -22,12 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import IO, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 from auditor.contrib.imports import known
 from auditor.contrib.imports.known import Json
 from auditor.core import reading, row_files
-from auditor.core.errors import ConfigError, DataFileError, MissingDependency, UnknownValue
+from auditor.core.errors import ConfigError, DataFileError, UnknownValue
 from auditor.core.reading import from_json
 from auditor.core.shown import inline, quoted
 
@@ -35,11 +32,9 @@ Column: TypeAlias = "list[str | None]"
 EVAL = ".eval"  # a log of inspect_ai: a zip file
 KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 DOCUMENT = 1 << 28  # bytes of a JSON document, which is held as a whole
-LONGEST = 1 << 27  # characters of a line, and of a field
 CELLS = 2 * 10**8  # rows times columns
 COLUMNS = 10_000
 NAMED = 40  # columns in a message
-BATCH = 100  # rows of a Parquet file that are held at once
 FILE = "file"  # the column that names the file of each row, where there are several
 EXAMPLE = 80  # characters of a cell in a message
 MAC = ("__MACOSX/", "._")  # what a Mac adds to zip files
@@ -87,8 +82,11 @@ def read(paths: Sequence[Path], rows_at: str = "") -> Table:
     total = 0
     kept: dict[str, str] = {}  # values come again and again: one string for each
     for path in chain.from_iterable(map(_files, paths)):
-        rows = 0
+        rows, left = 0, reading.LARGEST  # a dictionary of Parquet makes long texts of a few bytes
         for file, row in _rows(path, rows_at):
+            left -= sum(len(value) for value in row.values() if value)
+            if left < 0:
+                raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
             files.append(kept.setdefault(file, file))
             for name, value in row.items():
                 column = columns.setdefault(name, [])
@@ -216,19 +214,17 @@ def _labels(files: Iterable[str]) -> dict[str, str]:
 
 def _rows(path: Path, rows_at: str) -> Iterator[tuple[str, dict[str, str | None]]]:
     """Return the rows, each with the path of its file."""
-    inside = _stem(path.absolute().as_posix())
     kind = _kind(path.name)
+    if kind not in (*KINDS, ".zip", EVAL):
+        row_files.content(path)  # says where it is missing
+        raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
+    if kind in KINDS:
+        inside = _stem(path.absolute().as_posix())
+        yield from ((inside, row) for row in _member(path, row_files.content(path), rows_at))
+        return
     try:
         reading.check(path)
-        if kind in (".zip", EVAL):
-            yield from _packed(path, rows_at, log=kind == EVAL)
-        elif kind == ".parquet":
-            yield from ((inside, row) for row in _parquet(path))
-        elif kind in KINDS:
-            with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as raw:
-                yield from ((inside, row) for row in _member(kind, raw, str(path), rows_at))
-        else:
-            raise DataFileError(f"{path}: answers come as {', '.join(KINDS)}, also gzipped or in a zip file")
+        yield from _packed(path, rows_at, log=kind == EVAL)
     except FileNotFoundError:
         raise DataFileError(f"{path}: no such file.{reading.near_files(path)}") from None
     except NotImplementedError as error:  # a compression that zipfile does not know
@@ -250,88 +246,35 @@ def _packed(path: Path, rows_at: str, *, log: bool) -> Iterator[tuple[str, dict[
             wanted = [m for m in wanted if m.filename.startswith(known.SAMPLES)]
         if sum(member.file_size for member in wanted) > reading.LARGEST:
             raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
-        for member in wanted:
-            with packed.open(member) as raw:  # zipfile gives no more than the size that was added up
-                where, at = f"{path}, {member.filename}", "$" if log else rows_at
-                name = _stem(str(path.absolute()) if log else f"{path.absolute()}/{member.filename}")
-                yield from ((name, row) for row in _member(_kind(member.filename), raw, where, at))
+        for member in wanted:  # zipfile gives no more than the size that was added up
+            where, at = Path(f"{path}, {member.filename}"), "$" if log else rows_at
+            name = _stem(str(path.absolute()) if log else f"{path.absolute()}/{member.filename}")
+            yield from ((name, row) for row in _member(where, packed.read(member), at))
 
 
-def _member(kind: str, raw: IO[bytes] | gzip.GzipFile, where: str, rows_at: str) -> Iterator[dict[str, str | None]]:
-    if kind == ".parquet":
-        raise DataFileError(f"{where}: unpack a Parquet file first")
-    bounded = reading.Bounded(raw, where, DOCUMENT if kind == ".json" else reading.LARGEST)
-    buffered = io.BufferedReader(bounded)
-    marked = buffered.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    text = io.TextIOWrapper(buffered, encoding="utf-16" if marked else "utf-8-sig", newline="")
+def _member(where: Path, raw: bytes, rows_at: str) -> Iterator[dict[str, str | None]]:
+    """Rows of one file, which ``where`` names."""
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            raw = raw.decode("utf-16").encode()
+        except UnicodeDecodeError as error:
+            raise DataFileError(f"{where}: damaged UTF-16 ({error.reason} at byte {error.start})") from None
+    if _kind(where.name) != ".json":
+        columns, rows = row_files.from_file(where, raw, "")
+        if columns is not None:
+            row_files.distinct(where, columns)
+        yield from (flat({**row, **known.said_last(row), **known.output(row)}) for _, row in rows)
+        return
+    text = row_files.decode(where, raw)
+    if len(text) > DOCUMENT:
+        raise reading.too_large(where, DOCUMENT)
     try:
-        if kind in (".csv", ".tsv"):
-            yield from _csv(text, where, tab=kind == ".tsv")
-        elif kind == ".json":
-            for row in _found(from_json(text.read()), rows_at):
-                yield flat(known.slim(row))
-        else:
-            for number, line in enumerate(_lines(text, where), 1):
-                if line.strip():
-                    value = from_json(line)
-                    if not isinstance(value, dict):
-                        raise DataFileError(f"{where}, line {number}: expected a JSON object")
-                    yield flat(value | known.said_last(value) | known.output(value))
-    except UnicodeDecodeError as error:
-        raise DataFileError(
-            f"{where}: not UTF-8, or UTF-16 with its mark ({error.reason} at byte {error.start}): save it as UTF-8"
-        ) from None
+        yield from (flat(known.slim(row)) for row in _found(from_json(text), rows_at))
     except json.JSONDecodeError as error:
         raise DataFileError(f"{where}: not JSON: {error}") from None
-    except (csv.Error, RecursionError) as error:
-        raise DataFileError(f"{where}: {error}") from None
-    finally:
-        text.detach()
 
 
-def _lines(text: TextIO, where: str) -> Iterator[str]:
-    """Lines, none of which is endless."""
-    while line := text.readline(LONGEST + 1):
-        if len(line) > LONGEST:
-            raise DataFileError(f"{where}: a line of more than {LONGEST:,} characters")
-        yield line
-
-
-def _csv(text: TextIO, where: str, *, tab: bool) -> Iterator[dict[str, str | None]]:
-    lines = _lines(text, where)
-    first = next(lines, "")
-    sign = "\t" if tab else max(row_files.DELIMITERS, key=first.count)
-    csv.field_size_limit(LONGEST)
-    names = [name.strip() for name in next(csv.reader([first], delimiter=sign), [])]
-    if len(set(names)) < len(names) or not all(names):
-        raise DataFileError(f"{where}: the first line must name each column once")
-    for number, fields in enumerate(csv.reader(lines, delimiter=sign), 2):
-        if not fields:
-            continue
-        if len(fields) != len(names):
-            raise DataFileError(f"{where}, row {number}: {len(fields)} fields, {len(names)} columns")
-        yield {name: value or None for name, value in zip(names, fields, strict=True)}
-
-
-def _parquet(path: Path) -> Iterator[dict[str, str | None]]:
-    try:
-        arrow = importlib.import_module("pyarrow")
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingDependency("Parquet files", "pyarrow", "parquet") from error
-    left = reading.LARGEST  # a dictionary makes long texts of a few bytes
-    try:
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=BATCH):
-            for row in map(flat, batch.to_pylist()):
-                left -= sum(len(value) for value in row.values() if value)
-                if left < 0:
-                    raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
-                yield row
-    except arrow.ArrowException as error:
-        raise DataFileError(f"{path}: cannot be read: {error}") from None
-
-
-def flat(value: dict[str, Json], *, before: str = "", depth: int = 0) -> dict[str, str | None]:
+def flat(value: Mapping[str, Any], *, before: str = "", depth: int = 0) -> dict[str, str | None]:
     """Return an object as columns, nested names joined by dots; a list of texts is one column, and its items are too.
 
     Examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jsonpath
 import msgspec
@@ -80,7 +80,7 @@ def path_of(document: Json) -> str:
     return TRACES if "resourceSpans" in document else ""
 
 
-def output(row: Mapping[str, Json]) -> dict[str, Json]:
+def output(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the response of promptfoo with an output that is an object as JSON text, which is one answer.
 
     Examples
@@ -95,7 +95,7 @@ def output(row: Mapping[str, Json]) -> dict[str, Json]:
     return {"response": {**response, "output": json.dumps(output, ensure_ascii=False)}}
 
 
-def said_last(row: Mapping[str, Json]) -> dict[str, Json]:
+def said_last(row: Mapping[str, Any]) -> dict[str, Any]:
     """What the model said last in a whole conversation, as a column.
 
     Examples

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from auditor.contrib.imports.answer_files import Table
-from auditor.core import reading
-from auditor.core.errors import ConfigError, DataFileError, UnknownValue
-from auditor.core.reading import from_toml
+from auditor.core.errors import ConfigError, UnknownValue
+from auditor.core.typed_files import load_toml
 
 Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 Kind = Literal["label", "labels", "number", "words", "matches", "text"]
@@ -169,21 +168,8 @@ def number(value: str) -> float | None:
 
 
 def load(path: Path) -> Roles:
-    """Read ``import.toml``; `DataFileError` where it is no TOML, `ConfigError` where a role is missing or not known."""
-    try:
-        values = from_toml(reading.text(path))
-    except FileNotFoundError:
-        raise DataFileError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        raise DataFileError(f"{path}: {error}") from None
-    try:
-        return Roles.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-            raise UnknownValue(str(path), where, "role", Roles.model_fields) from None
-        raise ConfigError(f"{path}: {where}: {first['msg']}. Roles are {', '.join(Roles.model_fields)}") from None
+    """Read ``import.toml``; `DataFileError` names file, line and role of a mistake."""
+    return load_toml(path, Roles, f"Roles are {', '.join(Roles.model_fields)}.")[0]
 
 
 def dump(roles: Roles) -> str:

@@ -100,7 +100,7 @@ def _find(name: str) -> tuple[Path, str]:
         return reading.shipped("grammars", f"{stem}.yaml"), view
     if "/" in name or Path(name).suffix in (".yaml", ".yml"):
         raise DataFileError(f"{name}: there is no such grammar file. Shipped: {', '.join(available())}.")
-    raise UnknownPlugin("grammar", name, available(), "Or give a file: --grammar FILE")
+    raise UnknownPlugin("grammar", name, available(), "Or give a file")
 
 
 def _compose(text: str, path: Path) -> Node:

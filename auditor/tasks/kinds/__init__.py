@@ -7,34 +7,10 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import ClassVar, Literal
 
-import msgspec
-
 from auditor.core import reading
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.registry import Registry
 from auditor.tasks.answers import Reader, Value
-
-
-class _Start(msgspec.Struct, frozen=True):
-    """What stands in a new task file of one kind."""
-
-    question: str
-    plain: str = ""  # instruction of the plain format, which asks for ``tokens``
-    tokens: int = 16
-    key: str = "label"  # of the JSON format, whose value is ``asked``
-    asked: str = "the word"
-    formats: tuple[tuple[str, str, str, int], ...] = ()  # others instead: name, instruction, answer, tokens
-    labels: str = ""  # YAML
-    system: str = "You work through messages that customers send to a shop."
-    tag: str = "message"
-    examples: tuple[tuple[str, str], ...] = ()  # text, label
-
-
-class _Templates(msgspec.Struct, frozen=True):
-    """The file ``embedded/task_templates.yaml``."""
-
-    page: str
-    kinds: dict[str, _Start]
 
 
 class Kind:
@@ -62,7 +38,7 @@ class Kind:
     options : frozenset of str
         Options of the plan that belong to this kind and not to every other.
     template : str
-        The kind in ``embedded/task_templates.yaml`` that ``audit list tasks new`` begins with.
+        The file in ``embedded/task_templates/`` that ``audit list tasks new`` begins with.
     grammar : bool
         Whether its texts come from a grammar that has the name of the kind.
     """
@@ -140,25 +116,5 @@ def template(name: str, kind: str = "classification") -> str:
     except UnknownPlugin:
         known = ", ".join(plain_names())
         raise ConfigError(f"no template for tasks of kind {kind!r}; kinds: {known}") from None
-    raw = reading.load_yaml(reading.shipped("embedded", "task_templates.yaml"))
-    file = msgspec.convert(raw, _Templates)
-    start = file.kinds[begin]
-    examples = "".join(f"\n  - text: {text}\n    label: {label}" for text, label in start.examples) or " []"
-    asked = f'Answer with a JSON object and nothing else: its key is "{start.key}", its value {start.asked}.'
-    usual = (("plain", start.plain, "{label}", start.tokens), ("json", asked, f'{{"{start.key}": {{json}}}}', 64))
-    forms = [
-        f"\n  {form}:\n    instruction: '{said}'\n    answer: '{answer}'\n    max_tokens: {tokens}"
-        for form, said, answer, tokens in start.formats or usual
-    ]
-    places = {
-        "name": name,
-        "kind": kind,
-        "labels": start.labels,
-        "system": start.system,
-        "question": start.question,
-        "tag": start.tag,
-        "padded": f"{start.tag:<22}",
-        "examples": examples,
-        "formats": "".join(forms),
-    }
-    return re.sub(r"@(\w+)@", lambda place: places[place[1]], file.page)
+    text = reading.shipped("embedded", "task_templates", f"{begin}.yaml").read_text(encoding="utf-8")
+    return text.replace("@name@", name).replace("@kind@", kind)

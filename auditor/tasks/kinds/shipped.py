@@ -142,7 +142,7 @@ class Generation(Kind):
     text = True
     answered_with = "a text"
     noun = "texts"
-    options = frozenset({"judge", "embedding"})
+    options = frozenset({"judge"})
     column = "text"
     template = "generation"
 
