@@ -148,8 +148,8 @@ class GrammarSuite(Suite):
             )
         self._mix = 0.0
         self._ready: deque[Derivation] = deque()
-        self._made: set[str] = set()
-        self._passed: set[str] = set()  # drawn, but no case of their own
+        self._made = 0
+        self._drawn: set[str] = set()  # ids of what was drawn, whether it became a case or not
         self._orbits: set[str] = set()  # the sentences of each case, where a case holds all counterparts
         self._open: dict[str, tuple[Sampling, frozenset[Choice]]] = {}
         self.counts: Counter[Choice] = Counter()
@@ -166,20 +166,16 @@ class GrammarSuite(Suite):
         The RAND phase ends with an answer of its own, so that all its verdicts are in before PROB begins.
         """
         self._derived = {}
-        done = len(self._made)
-        sampling: Sampling = "iid" if done < self._first else "directed"
-        wanted = min(n, (self._first if sampling == "iid" else self.total) - done)
-        if sampling == "directed" and self._sampler is not None and done == self._first:
+        sampling: Sampling = "iid" if self._made < self._first else "directed"
+        wanted = min(n, (self._first if sampling == "iid" else self.total) - self._made)
+        if sampling == "directed" and self._sampler is not None and self._made == self._first:
             self._sampler = None
             self._ready.clear()
         cases: list[Case] = []
-        while len(cases) < wanted:
-            derivation = self._next(sampling)
-            if derivation is None:
-                break
-            case = self._case(derivation, sampling)
-            if case is not None:
+        while len(cases) < wanted and (derivation := self._next(sampling)) is not None:
+            if (case := self._case(derivation, sampling)) is not None:
                 cases.append(case)
+        self._made += len(cases)
         return cases
 
     def tell(self, verdicts: Sequence[Verdict]) -> None:
@@ -253,7 +249,7 @@ class GrammarSuite(Suite):
             for derivation in self._sampler.draw(_BLOCK, self._rng):
                 if not self._mutators[derivation[0]].attributes:
                     self.skipped["names no group"] += 1
-                elif (case_id := self._id(derivation)) in self._made or case_id in self._passed:
+                elif self._id(derivation) in self._drawn:
                     self.skipped["drawn before"] += 1
                 else:
                     self._ready.append(derivation)
@@ -277,14 +273,14 @@ class GrammarSuite(Suite):
         which, index = derivation
         structure, mutator = self.space.structures[which], self._mutators[which]
         case_id = self._id(derivation)
-        if case_id in self._made or case_id in self._passed:  # twice in one block
+        if case_id in self._drawn:  # twice in one block
             self.skipped["drawn before"] += 1
             return None
+        self._drawn.add(case_id)
         rng = Random(f"{self._seed}:{draws_of(case_id)}")
         joint = chosen_swaps(mutator, index, rng, order=self._order, limit=self._per_case, one=self._pairs)
         if not joint:
             self.skipped["names no group"] += 1
-            self._passed.add(case_id)
             return None
         groups = {a: mutator.source(index, a) for a in mutator.attributes}
         text = structure.text(index)
@@ -292,9 +288,8 @@ class GrammarSuite(Suite):
         variants, changed = [], []
         for number, swaps in enumerate(joint):
             after = list(index)
-            for swap in swaps:
-                for cell, entry in swap.cells:
-                    after[cell] = entry
+            for cell, entry in (change for swap in swaps for change in swap.cells):
+                after[cell] = entry
             edits = tuple(edits_of(structure, index, after))
             variant = Variant(
                 id=f"{case_id}.v{number}",
@@ -308,11 +303,9 @@ class GrammarSuite(Suite):
         orbit = digest(sorted([text, *(str(v.input) for v in variants)]), size=16) if self._whole else ""
         if orbit in self._orbits:
             self.skipped["same sentences as another case"] += 1
-            self._passed.add(case_id)
             return None
         if orbit:
             self._orbits.add(orbit)
-        self._made.add(case_id)
         self._derived[case_id] = derivation
         self._open[case_id] = (sampling, frozenset(choices))
         self.meters[sampling].add(derivation, changed)

@@ -6,8 +6,7 @@ alternatives by their error rates after the RAND phase, ``G_err / G_count``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 
 from auditor.perturb.grammar.model import Grammar
 from auditor.perturb.grammar.space import Space
-from auditor.perturb.grammar.structures import Cell, Choice, Derivation, Ints
+from auditor.perturb.grammar.structures import Cell, Choice, Derivation
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Weights: TypeAlias = Mapping[str, Floats]  # rule -> the probability of each of its alternatives
@@ -103,23 +102,13 @@ class Sampler:
             cdf[np.flatnonzero(chances)[-1] :] = 1.0
         return mass, cdf
 
-    def block(self, n: int, rng: np.random.Generator) -> Iterator[tuple[int, Ints, Ints]]:
-        """``n`` derivations by structure: (structure, places in the order of drawing, (k, cells) indices)."""
-        which = np.searchsorted(self._cdf, rng.random(n), side="right")
-        order = np.argsort(which, kind="stable")
-        used, starts = np.unique(which[order], return_index=True)
-        for structure, (start, end) in zip(used, pairwise([*starts, n]), strict=True):
-            places = order[start:end]
-            cells = self._cells[structure]
-            index = np.empty((len(places), len(cells)), dtype=np.int64)
-            for j, cdf in enumerate(cells):
-                index[:, j] = np.searchsorted(cdf, rng.random(len(places)), side="right")
-            yield int(structure), places, index
-
     def draw(self, n: int, rng: np.random.Generator) -> list[Derivation]:
         """``n`` independent derivations, in the order of drawing."""
+        which = np.searchsorted(self._cdf, rng.random(n), side="right")
         out: list[Derivation] = [(0, ())] * n
-        for structure, places, index in self.block(n, rng):
-            for place, row in zip(places.tolist(), index.tolist(), strict=True):
-                out[place] = (structure, tuple(row))
+        for structure in np.unique(which).tolist():
+            places = np.flatnonzero(which == structure).tolist()
+            cells = [np.searchsorted(cdf, rng.random(len(places)), side="right") for cdf in self._cells[structure]]
+            for number, place in enumerate(places):
+                out[place] = (structure, tuple(int(cell[number]) for cell in cells))
         return out

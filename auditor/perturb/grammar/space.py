@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
 from typing import TypeAlias
@@ -236,14 +236,10 @@ class Coverage:
 
     def as_record(self) -> dict[str, object]:
         """Plain data, with the shares."""
-        return {
-            "terminals": self.terminals,
-            "terminals_covered": self.terminals_covered,
-            "terminal_share": self.terminals_covered / self.terminals if self.terminals else None,
-            "pairs": self.pairs,
-            "pairs_covered": self.pairs_covered,
-            "pair_share": self.pairs_covered / self.pairs if self.pairs else None,
+        return asdict(self) | {
             "unseen": list(self.unseen),
+            "terminal_share": self.terminals_covered / self.terminals if self.terminals else None,
+            "pair_share": self.pairs_covered / self.pairs if self.pairs else None,
         }
 
 

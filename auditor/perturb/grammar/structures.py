@@ -20,14 +20,10 @@ from graphlib import TopologicalSorter
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from auditor.core.errors import DataFileError
 from auditor.perturb.grammar.model import Agree, Alternative, Article, Grammar, Ref, Rule, Terminal, Text
 from auditor.text.english import article_for, capitalise
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Choice: TypeAlias = tuple[str, int]  # a rule, and which of its alternatives
 Derivation: TypeAlias = tuple[int, tuple[int, ...]]  # a structure, and an index for each free cell
 
