@@ -318,15 +318,11 @@ class Reading:
         """Persons whom the grammar rules out: who does what is done to the pronoun, who is possessed by it."""
         w, low = self.w, self.w.low[i]
         possessive = w.tag[i] == "PRP$" or w.dep[i] == "nmod:poss"
-        if possessive or low in {"herself", "himself"}:
+        if possessive or low in {"herself", "himself"} or w.dep[i] in SUBJECT:
             return []
         verb = w.head[i] if w.dep[i] in {"obj", "iobj"} else w.clause(i)
-        if w.dep[i] in SUBJECT:
-            return []
         doer = w.doer(verb)
-        if doer is not None and w.low[doer] in {"who", "that"}:
-            doer = w.head[verb] if w.dep[verb].startswith("acl") else doer
-        if doer is None and w.dep[verb].startswith("acl"):
+        if w.dep[verb].startswith("acl") and (doer is None or w.low[doer] in {"who", "that"}):
             doer = w.head[verb]
         owner = self._who(doer)
         return [] if owner is None else [owner]

@@ -6,45 +6,20 @@ import re
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, islice
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from auditor.text.pipelines import fingerprint, load
 from auditor.text.split import sentences, strip_breaks
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 MAX_CHARS = 50_000  # longer sentences are parsed up to here
 MAX_SENTENCES = 50_000  # kept in memory: about 1.5 kB each
 BATCH_TOKENS = 4_000  # parsed at once: the parser holds some 12 kB per token while it runs
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LOCK = threading.Lock()  # pipelines are shared by the parsers of a process
-
-
-class Bounded(OrderedDict[K, V], Generic[K, V]):
-    """A mapping that forgets its least recently used entry when it is full."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self.limit = limit
-
-    def recall(self, key: K) -> V | None:
-        """Return the value and mark it as used; None where there is none."""
-        value = self.get(key)
-        if value is not None:
-            self.move_to_end(key)
-        return value
-
-    def keep(self, key: K, value: V) -> None:
-        """Store, and forget the oldest entry if that makes one too many."""
-        self[key] = value
-        self.move_to_end(key)
-        if len(self) > self.limit:
-            self.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +72,8 @@ class Parser:
     def __init__(self, name: str = "embedded", *, max_sentences: int = MAX_SENTENCES) -> None:
         self.name = name
         self.asked = self.parsed = 0  # sentences asked for; distinct ones parsed
-        self._memory: Bounded[str, Parse] = Bounded(max_sentences)
+        self._most = max_sentences
+        self._memory: OrderedDict[str, Parse] = OrderedDict()  # the least recently used first
 
     @cached_property
     def fingerprint(self) -> str:
@@ -112,12 +88,15 @@ class Parser:
         """
         self.asked += len(sentences)
         plain = [plain_sentence(sentence) for sentence in sentences]
-        recalled = {sentence: self._memory.recall(sentence) for sentence in dict.fromkeys(plain)}
-        known = {sentence: parse for sentence, parse in recalled.items() if parse is not None}
-        new = [sentence for sentence in recalled if sentence not in known]
-        for sentence, parse in zip(new, self._run(new), strict=True):
-            known[sentence] = parse
-            self._memory.keep(sentence, parse)
+        asked = dict.fromkeys(plain)
+        known = {sentence: self._memory[sentence] for sentence in asked if sentence in self._memory}
+        new = [sentence for sentence in asked if sentence not in known]
+        known |= zip(new, self._run(new), strict=True)
+        for sentence in asked:
+            self._memory[sentence] = known[sentence]
+            self._memory.move_to_end(sentence)
+        while len(self._memory) > self._most:
+            self._memory.popitem(last=False)
         return [_placed(known[key], own, key) for own, key in zip(sentences, plain, strict=True)]
 
     def parse_text(self, text: str) -> list[tuple[int, Parse]]:

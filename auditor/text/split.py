@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from auditor.text.english import word_list, word_set
 
@@ -64,54 +63,13 @@ def sentences(text: str) -> list[tuple[int, int]]:
     >>> [text[a:b] for a, b in sentences(text)]
     ['Dr. Lee paid $3.5 for it. ', 'She left!']
     """
-    return list(_spans(text, 0))
+    return list(_spans(text))
 
 
-class Baseline:
-    """A text and its sentences, against which variants of it are split.
-
-    Whether a sentence ends at some place depends on nothing before the sentence and on nothing beyond the end of the
-    next one, so where two sentences in a row stand in the variant too, the first of them is a sentence there.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        spans = sentences(text)
-        self.sentences = [text[start:end] for start, end in spans]
-        self._starts = [start for start, _ in spans]
-        self._pairs = [text[a:b] for (a, _), (_, b) in pairwise(spans)]
-
-    def differing(self, text: str) -> tuple[int, list[tuple[int, str]]]:
-        """Split a variant: the number of its sentences, and (number, text) of those that the original has otherwise.
-
-        >>> Baseline("A man came. He sat. He left.").differing("A man came. She sat. He left.")
-        (3, [(1, 'She sat. ')])
-        """
-        own, pairs = self.sentences, self._pairs
-        size, shift = len(text), len(text) - len(self._text)
-        changed: list[tuple[int, str]] = []
-        at = number = 0
-        while at < size:
-            if number < len(own):
-                begin = self._starts[number]
-                if at - begin == shift and text.endswith(self._text[begin:]):
-                    return len(own), changed
-                if number < len(pairs) - 1 and text.startswith(pairs[number], at):
-                    at += len(own[number])
-                    number += 1
-                    continue
-            _, end = next(_spans(text, at))
-            if number >= len(own) or text[at:end] != own[number]:
-                changed.append((number, text[at:end]))
-            at, number = end, number + 1
-        return number, changed
-
-
-def _spans(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yield the sentences of ``text`` from ``start`` on, which begins one."""
-    scanned, size = start, len(text)
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    start, scanned, size = 0, 0, len(text)
     letters = ink = False  # seen since start; looked for once per character, so that this stays linear
-    for mark in _CANDIDATE.finditer(text, start):
+    for mark in _CANDIDATE.finditer(text):
         at, end = mark.span()
         letters = letters or _CONTENT.search(text, scanned, at) is not None
         ink = ink or letters or text[at] in _STOPS or (scanned < at and not text[scanned:at].isspace())

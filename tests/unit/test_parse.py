@@ -12,7 +12,7 @@ import pytest
 from auditor.core import reading
 from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.text import parse as module
-from auditor.text.parse import Bounded, Parser
+from auditor.text.parse import Parser
 
 SENTENCES = [
     "The woman sold his car.",
@@ -100,12 +100,6 @@ def test_memory_is_bounded() -> None:
     first = parser.parse(["One.", "Two.", "Three."])
     assert parser.parse(["One."]) == first[:1]
     assert parser.parsed == 4
-    store: Bounded[str, int] = Bounded(2)
-    store.keep("a", 1)
-    store.keep("b", 2)
-    assert store.recall("a") == 1
-    store.keep("c", 3)
-    assert sorted(store) == ["a", "c"]
 
 
 def test_odd_input(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from auditor.core.shown import plural
 from auditor.core.types import Check, Variant
 from auditor.perturb.gate import TextGate
 from auditor.text.parse import MAX_CHARS, Parse, Parser, plain_sentence
-from auditor.text.split import Baseline
+from auditor.text.split import sentences
 
 
 def tolerant_table_comp(first: Sequence[str], second: Sequence[str]) -> int | None:
@@ -114,7 +114,7 @@ class DependencyInvariant(TextGate):
         """Check originals with their variants; the result is in their order."""
         rows = []
         for original, variants in groups:
-            before = Baseline(original.input) if isinstance(original.input, str) else None
+            before = _sentences(original.input) if isinstance(original.input, str) else None
             rows.append([self._first_look(before, variant) for variant in variants])
         left = [one for row in rows for one in row if isinstance(one, _Open)]
         while left := [one for one in left if one.pairs and not one.failed]:  # the next sentence of each
@@ -128,19 +128,23 @@ class DependencyInvariant(TextGate):
             [self._judged(one.variant, one.failed) if isinstance(one, _Open) else one for one in row] for row in rows
         ]
 
-    def _first_look(self, before: Baseline | None, variant: Variant) -> Check | _Open:
+    def _first_look(self, before: Sequence[str] | None, variant: Variant) -> Check | _Open:
         """Compare what needs no parse; what is left is the pairs of sentences that differ."""
         if before is None or not isinstance(variant.input, str):
             return self._row(variant)
-        count, changed = before.differing(variant.input)
-        own = before.sentences
-        if count != len(own):
-            return self._judged(variant, f"{plural(len(own), 'sentence')} became {count}")
-        for i, new in changed:
-            if max(len(own[i]), len(new)) > MAX_CHARS:
+        after = _sentences(variant.input)
+        if len(after) != len(before):
+            return self._judged(variant, f"{plural(len(before), 'sentence')} became {len(after)}")
+        changed = [(i, old, new) for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        for i, old, new in changed:
+            if max(len(old), len(new)) > MAX_CHARS:
                 return self._result(variant, "unknown", f"sentence {i + 1} is longer than {MAX_CHARS} characters")
-        pairs = ((i, plain_sentence(own[i]), plain_sentence(new)) for i, new in changed)
+        pairs = ((i, plain_sentence(old), plain_sentence(new)) for i, old, new in changed)
         return _Open(variant, deque(pair for pair in pairs if pair[1] != pair[2]))
+
+
+def _sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentences(text)]
 
 
 def difference(old: Parse, new: Parse) -> str:
