@@ -17,17 +17,17 @@ LINES = {  # of Python, and what they shall become
     "run": 7750,  # 4,600
     "models": 6950,  # 4,400
     "tables": 6200,  # 4,400
-    "perturb": 6500,  # 5,000
+    "perturb": 6180,  # 5,000
     "core": 5400,  # 3,400
     "contrib": 4400,  # 3,400
     "tasks": 3650,  # 2,600
     "cli": 3550,  # 2,000
     "agent": 2930,  # 1,800
     "store": 1910,  # 1,400
-    "text": 1700,  # 1,400
+    "text": 1645,  # 1,400
     "testing": 950,  # 600
 }
-MOST = 67_600  # in all; the target is 44,000
+MOST = 67_400  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
