@@ -1,211 +1,179 @@
-"""The client under load: calls per second against the ideal, and against the bare openai SDK, in one run.
+"""The client under load: throughput and CPU time next to the bare openai SDK; memory and lost answers under faults.
 
-Everybody asks the same loopback server, which answers after a fixed time and runs in a process of its own. The bare
-SDK is ``AsyncOpenAI`` behind a semaphore of the same width, which neither keeps, counts nor retries anything.
+All ask the fault server of the tests in a process of its own. The bare SDK is ``AsyncOpenAI`` behind a semaphore of the
+same width, which neither keeps, counts nor retries anything.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
+import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import urllib.request
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from common import Row
 
-from auditor.core.protocols import Model, Reply
-from auditor.core.types import Message, Prompt, Request
+from auditor.core.types import Message, Prompt, Request, Response
+from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
 
+SERVER = Path(__file__).resolve().parents[1] / "tests" / "e2e" / "fault_server.py"
 WIDTH = 64
-MODEL = "fake"
-BODY = (
-    b'{"id":"c","object":"chat.completion","created":1,"model":"fake","choices":[{"index":0,"finish_reason":"stop",'
-    b'"message":{"role":"assistant","content":"positive"}}],"usage":{"prompt_tokens":60,"completion_tokens":1,'
-    b'"total_tokens":61}}'
-)
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-
-
-class Spent(NamedTuple):
-    """What a number of calls took."""
-
-    calls_per_s: float
-    cpu_ms_per_call: float
-
-
-class Sleeper(Model):
-    """A model in this process that answers after a fixed time."""
-
-    costs = "nothing"
-    name = fingerprint = MODEL
-    style, deterministic, cacheable, max_batch = "chat", False, False, 1
-
-    def __init__(self, latency_s: float) -> None:
-        self.latency_s = latency_s
-
-    async def generate(self, batch: Sequence[Request]) -> list[Reply]:
-        """Sleep, then answer."""
-        await asyncio.sleep(self.latency_s)
-        return [Reply("positive") for _ in batch]
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
-
-async def serve(latency_s: float) -> None:
-    """Answer every request on a free port, whose number is printed, until standard input ends."""
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                size = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-                await reader.readexactly(size)
-                await asyncio.sleep(latency_s)
-                writer.write(HEAD % len(BODY) + BODY)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    server = await asyncio.start_server(talk, "127.0.0.1", 0, backlog=256)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+ROUND = 1000  # requests per `Client.ask`, as a round of an audit has
+RETRY = RetryPolicy(attempts=6, base_s=0.02, cap_s=0.2)
 
 
 @contextmanager
-def server(latency_s: float) -> Iterator[str]:
-    """Run `serve` in a process; gives its URL."""
-    command = [sys.executable, __file__, "--serve", str(latency_s)]
+def serving(mix: str, seconds: float = 0.0) -> Iterator[str]:
+    """Yield the URL of a fault server that answers after ``seconds``."""
+    command = [sys.executable, str(SERVER), "--mix", mix, "--seconds", str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        process.terminate()
+        yield process.stdout.readline().strip()
+        process.stdin.close()
 
 
-def requests(count: int) -> list[Request]:
-    """Distinct prompts of the length of a short review."""
+def requests(start: int, count: int) -> list[Request]:
+    """Return distinct prompts of the length of a short review."""
     text = "The plot drags, but the two leads are a joy to watch, and the last half hour is worth the wait. "
     return [
         Request(
-            prompt=Prompt(
-                format="instruction",
-                messages=(
-                    Message(role="system", content="Answer with one word."),
-                    Message(role="user", content=f"{number}: {text * 3}"),
-                ),
-            ),
+            prompt=Prompt(format="plain", messages=(Message(role="user", content=f"{number}: {text * 3}"),)),
             replicate=0,
             variant_id=f"v{number}",
         )
-        for number in range(count)
+        for number in range(start, start + count)
     ]
 
 
-def timed(work: Callable[[], Awaitable[object]], count: int) -> Spent:
-    """Run ``work``, which makes ``count`` calls, once."""
-
-    async def run() -> Spent:
-        cpu, wall = time.process_time(), time.perf_counter()
-        await work()
-        return Spent(count / (time.perf_counter() - wall), (time.process_time() - cpu) * 1000 / count)
-
-    return asyncio.run(run())
+def client(url: str, **options: object) -> Client:
+    """Return a client without cache, so that it asks everything."""
+    model = OpenAIChat("fake", base_url=url, timeout_s=30)
+    return Client(model, cache=None, budget=Budget(), concurrency=WIDTH, **options)  # type: ignore[arg-type]
 
 
-def ours(model: Callable[[], object], count: int) -> Spent:
-    """Our client, with neither cache nor journal."""
-    asked = requests(count)
-
-    async def work() -> None:
-        client = Client(model(), cache=None, budget=Budget(), concurrency=WIDTH)  # type: ignore[arg-type]
-        found = await client.ask(asked)
-        assert all(one.output == "positive" for one in found), client.stopped
-        await client.aclose()
-
-    return timed(work, count)
+async def ours(url: str, count: int) -> None:
+    """Ask with our client."""
+    asking = client(url)
+    found = await asking.ask(requests(0, count))
+    assert all(one.output for one in found), asking.stopped
+    await asking.aclose()
 
 
-def bare(url: str, count: int) -> Spent:
-    """The SDK alone."""
+async def bare(url: str, count: int) -> None:
+    """Ask with the SDK alone."""
     from openai import AsyncOpenAI
 
-    asked = requests(count)
+    width = asyncio.Semaphore(WIDTH)
+    async with AsyncOpenAI(base_url=url, api_key="no-key", max_retries=0, timeout=60) as sdk:
 
-    async def work() -> None:
-        width = asyncio.Semaphore(WIDTH)
-        async with AsyncOpenAI(base_url=url, api_key="no-key", max_retries=0, timeout=60) as client:
+        async def one(request: Request) -> None:
+            messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages or ()]
+            async with width:
+                found = await sdk.chat.completions.create(
+                    model="fake", messages=messages, temperature=0.0, max_tokens=256
+                )
+            assert found.choices[0].message.content
 
-            async def one(request: Request) -> None:
-                messages = [{"role": m.role, "content": m.content} for m in request.prompt.messages or ()]
-                async with width:
-                    found = await client.chat.completions.create(
-                        model=MODEL, messages=messages, temperature=0.0, max_tokens=256
-                    )
-                assert found.choices[0].message.content == "positive"
-
-            await asyncio.gather(*map(one, asked))
-
-    return timed(work, count)
+        await asyncio.gather(*map(one, requests(0, count)))
 
 
-def compare(latency_s: float, count: int, runs: int) -> tuple[list[Spent], list[Spent]]:
-    """Ours and the SDK by turns, after one warm-up each."""
-    with server(latency_s) as url:
-        pairs = [(ours(lambda: OpenAIChat(MODEL, base_url=url), count), bare(url, count)) for _ in range(runs + 1)][1:]
-    return [one for one, _ in pairs], [other for _, other in pairs]
+class Spent(NamedTuple):
+    """Throughput, and processor time of this process for one call."""
+
+    calls_per_s: float
+    cpu_ms: float
 
 
-def measure(calls: int = 640, runs: int = 3) -> list[Row]:
-    """250 ms against the ideal, 50 ms against the SDK, and CPU time for each call."""
-    ideal = WIDTH / 0.25
-    inside = statistics.median(ours(lambda: Sleeper(0.25), calls).calls_per_s for _ in range(runs))
-    mine, theirs = compare(0.25, calls, 1)
-    slow = mine[0].calls_per_s
-    rows = [
-        Row("calls, 64 in flight, 250 ms, no network", inside, "/s", runs, "ideal", ideal, inside / ideal, "target >= 0.90"),
-        Row(
-            "calls, 64 in flight, 250 ms, loopback server", slow, "/s", 1, "ideal", ideal, slow / ideal,
-            f"the bare SDK: {theirs[0].calls_per_s:.0f}/s",
-        ),
-    ]  # fmt: skip
-    mine, theirs = compare(0.05, calls, runs)
-    pairs = list(zip(mine, theirs, strict=True))
-    ratio = statistics.median(a.calls_per_s / b.calls_per_s for a, b in pairs)
-    extra = statistics.median(a.cpu_ms_per_call - b.cpu_ms_per_call for a, b in pairs)
-    rows += [
-        Row(
-            "calls, 64 in flight, 50 ms, loopback server",
-            statistics.median(one.calls_per_s for one in mine),
-            "/s",
-            runs,
-            "bare openai SDK",
-            statistics.median(one.calls_per_s for one in theirs),
-            ratio,
-            "target >= 0.90",
-        ),
-        Row(
-            "CPU time of a call beyond the SDK's own",
-            extra,
-            "ms",
-            runs,
-            "a call of the bare SDK",
-            statistics.median(one.cpu_ms_per_call for one in theirs),
-            None,
-            "target <= 1",
-        ),
-    ]
-    return rows
+def timed(work: Coroutine[object, object, None], count: int) -> Spent:
+    """Run ``work``, which makes ``count`` calls."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    asyncio.run(work)
+    return Spent(count / (time.perf_counter() - wall), 1000 * (time.process_time() - cpu) / count)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        asyncio.run(serve(float(sys.argv[2])))
-    else:
-        for row in measure():
-            print(row)
+def compare(latency_s: float, count: int, runs: int) -> Iterator[Row]:
+    """Ask with ours and with the SDK by turns, after one warm-up each."""
+    with serving("none", latency_s) as url:
+        pairs = [(timed(ours(url, count), count), timed(bare(url, count), count)) for _ in range(runs + 1)][1:]
+    mine, theirs = (Spent(*map(statistics.median, zip(*side, strict=True))) for side in zip(*pairs, strict=True))
+    name, note = f"client, 64 in flight, {1000 * latency_s:.0f} ms", f"{runs} runs; ideal {WIDTH / latency_s:.0f}/s"
+    yield Row(f"{name}: calls", mine.calls_per_s, "/s", "bare SDK", theirs.calls_per_s, f"{note}; target ≥ 0.90")
+    extra = statistics.median(a.cpu_ms - b.cpu_ms for a, b in pairs)
+    yield Row(f"{name}: CPU time of a call", mine.cpu_ms, "ms", "bare SDK", theirs.cpu_ms, f"{extra:.2f} ms more; ≤ 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """Calls and answers as the server counted them, answers and failures as the client did, memory in MiB."""
+
+    calls: int
+    answered: int
+    most_answered: int
+    journaled: int
+    failed: int
+    early_mib: float
+    late_mib: float
+
+    @property
+    def grown_mib(self) -> float:
+        """Memory at the end less memory after the first tenth."""
+        return self.late_mib - self.early_mib
+
+
+def resident_mib() -> float:
+    """Return the resident memory of this process."""
+    gc.collect()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def flat(calls: int, mix: str = "soak") -> Seen:
+    """Ask ``calls`` prompts through faults; nothing is written, so that only the client's memory is seen."""
+    journaled = failed = 0
+
+    def note(response: Response) -> None:
+        nonlocal journaled, failed
+        journaled, failed = journaled + (response.output is not None), failed + (response.output is None)
+
+    async def go(url: str) -> tuple[float, float]:
+        asking, early = client(url, retry=RETRY, on_response=note, remember=False), 0.0
+        for start in range(0, calls, ROUND):
+            await asking.ask(requests(start, min(ROUND, calls - start)))
+            if not early and start >= calls // 10:
+                early = resident_mib()
+        late = resident_mib()
+        await asking.aclose()
+        return early, late
+
+    with serving(mix) as url:
+        early, late = asyncio.run(go(url))
+        with urllib.request.urlopen(url.removesuffix("/v1") + "/stats", timeout=30) as answer:
+            stats = json.load(answer)
+    counts = {name: stats[name] for name in ("calls", "answered", "most_answered")}
+    return Seen(**counts, journaled=journaled, failed=failed, early_mib=early, late_mib=late)
+
+
+def measure(quick: bool = False) -> Iterator[Row]:
+    """Return throughput and CPU time against the SDK; memory and lost answers of 100,000 calls through faults."""
+    for latency_s in (0.05, 0.25):
+        yield from compare(latency_s, 256 if quick else 640, 1 if quick else 3)
+    prompts = 2000 if quick else 100_000
+    seen = flat(prompts)
+    note = f"{prompts:,} prompts, {seen.calls:,} calls, {seen.failed} failed; {seen.late_mib:.0f} MiB at the end"
+    yield Row("client, faults: memory grown after a tenth of the calls", seen.grown_mib, "MiB", note=note)
+    lost = seen.answered - seen.journaled + max(0, seen.most_answered - 1)
+    yield Row("client, faults: answers lost, or paid twice", lost, "answers")

@@ -1,6 +1,6 @@
 """Aequitas as printed and as released, one row and one ``predict`` call at a time.
 
-`aequitas` is Algorithms 1-4 to the letter: walks go on from wherever a step led to, probabilities are updated
+`aequitas` is Algorithms 1-4 to the letter, fully directed: walks go on from wherever a step led to, probabilities are updated
 after every step, rows are lists. Two things the paper leaves open: a step over the edge of the domain stays at
 the edge (as in the released code), and a row counts once per value of its columns that are not protected.
 
@@ -30,7 +30,6 @@ from itertools import product
 from typing import Literal
 
 Row = list[int]
-Mode = Literal["random", "semi", "fully"]
 
 
 @dataclass
@@ -43,7 +42,6 @@ class Outcome:
     seconds: float = 0.0
     stopped: bool = False
     column: list[float] = field(default_factory=list)
-    down: list[float] = field(default_factory=list)
 
     @property
     def share(self) -> float:
@@ -97,7 +95,6 @@ def aequitas(
     cards: Sequence[int],
     protected: Sequence[int],
     *,
-    mode: Mode,
     global_n: int,
     local_n: int,
     rng: random.Random,
@@ -125,19 +122,18 @@ def aequitas(
                 delta = -1 if rng.random() < down[p] else 1
                 row[free[p]] = min(max(row[free[p]] + delta, 0), cards[free[p]] - 1)
                 hit = judge(row)
-                if mode in ("semi", "fully"):  # Algorithm 3
-                    if hit == (delta == -1):
-                        down[p] = min(down[p] + delta_v, 1)
-                    else:
-                        down[p] = max(down[p] - delta_v, 0)
-                if mode == "fully" and hit:  # Algorithm 4
+                if hit == (delta == -1):  # Algorithm 3
+                    down[p] = min(down[p] + delta_v, 1)
+                else:
+                    down[p] = max(down[p] - delta_v, 0)
+                if hit:  # Algorithm 4
                     column[p] += delta_pr
                     total = sum(column)
                     column = [x / total for x in column]
     except _Enough:
         out.stopped = True
     out.seconds = time.perf_counter() - judge.began
-    out.column, out.down = column, down
+    out.column = column
     return out
 
 
@@ -186,5 +182,5 @@ def released(
     except _Enough:
         judge.out.stopped = True
     judge.out.seconds = time.perf_counter() - judge.began
-    judge.out.column, judge.out.down = column, down
+    judge.out.column = column
     return judge.out

@@ -1,22 +1,17 @@
 """What the claims of a run show, and how often they err: planted answers to the cases that the product makes.
 
 The cases come once from the product's own pipeline; answers are drawn by `planted_answers` and judged by
-`auditor.measure.families.claims`. Prints a table as it goes, writes ``power.json`` and ``power.md``.
-
-    python benchmarks/power.py [--runs 200] [--only TEXT] [--out benchmarks/results]
+`auditor.measure.families.claims`. `shown` measures all settings and prints the table.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import itertools
-import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -41,8 +36,6 @@ PLANNED = {
 PAIR = {"female": 0.5, "male": -0.5}
 # Every claim of gender lies at one unit at least: a group minus the mean of the others, women minus men.
 ALL_APART = {"female": 0.5, "male": -0.5, "nonbinary": 1.0, "trans_female": 1.0, "trans_male": -1.0}
-WORDINGS = UNTIL_WORDINGS
-ALLOWED = 0.085  # upper 95 % limit of a share of 5 % in 200 runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,22 +54,14 @@ class Setting:
     must: float | None = None  # share of runs that a power row has to reach
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class Measured:
-    """What came of a setting."""
+    """In how many runs some claim has each verdict."""
 
-    name: str
-    kind: str
-    scale: str
-    task: str
-    attributes: str
-    calls: int
-    runs: int
-    shown: int
-    bounded: int
-    refusals: int
-    instability: int
-    must: float | None = None
+    shown: int = 0
+    bounded: int = 0
+    refusals: int = 0
+    instability: int = 0
 
 
 @cache
@@ -105,7 +90,7 @@ def first(table: Told, most: int) -> Told:
 
 def runs(setting: Setting, many: int, start: int = 0) -> Iterable[tuple[Simulated, list[Claim], np.random.Generator]]:
     """Repetitions of a setting: the table and the claims of each."""
-    table, question = plan(setting.task, setting.attributes, wordings=WORDINGS if setting.attributes else 1)
+    table, question = plan(setting.task, setting.attributes, wordings=UNTIL_WORDINGS if setting.attributes else 1)
     if setting.most_calls is not None:
         table, _ = plan(setting.task, setting.attributes, until=True, most=setting.most_calls)
     number = setting.scale == "number"
@@ -122,32 +107,18 @@ def runs(setting: Setting, many: int, start: int = 0) -> Iterable[tuple[Simulate
 
 def measure_setting(setting: Setting, many: int, start: int = 0) -> Measured:
     """How often the claims of a setting come to each verdict; of a power row, the claim about women and men."""
-    count = {"shown": 0, "bounded": 0, "refusal": 0, "instability": 0}
-    calls = 0
-    for simulated, found, _ in runs(setting, many, start):
-        calls = len(simulated.columns().version)
+    count = Measured()
+    for _, found, _ in runs(setting, many, start):
         # Words of groups that do more than neutral words are no false find of the omnibus.
         net = [c for c in found if c.family == "net" or (c.family == "omnibus" and setting.effects.neutral == 1)]
         if setting.kind == "power":
             net = [c for c in net if set(c.groups) == set(PAIR)]
-        for verdict in ("shown", "bounded"):
-            count[verdict] += any(c.verdict == verdict for c in net)
-        for family in ("refusal", "instability"):
-            count[family] += any(c.family == family and c.verdict == "shown" for c in found)
-    return Measured(
-        name=setting.name,
-        kind=setting.kind,
-        scale=setting.scale,
-        task=setting.task,
-        attributes=",".join(setting.attributes or ("default",)),
-        calls=calls,
-        runs=many,
-        shown=count["shown"],
-        bounded=count["bounded"],
-        refusals=count["refusal"],
-        instability=count["instability"],
-        must=setting.must,
-    )
+        shown = {c.family for c in found if c.verdict == "shown"}
+        count.shown += any(c.verdict == "shown" for c in net)
+        count.bounded += any(c.verdict == "bounded" for c in net)
+        count.refusals += "refusal" in shown
+        count.instability += "instability" in shown
+    return count
 
 
 SMALL, LARGE = spread(0.016), spread(0.032)
@@ -273,11 +244,8 @@ def nulls() -> dict[str, Effects]:
 
 @dataclass(frozen=True, kw_only=True)
 class Covered:
-    """How often the 95 % intervals of a claim hold what is true."""
+    """In how many runs the 95 % intervals of a claim hold what is true."""
 
-    name: str
-    scale: str
-    runs: int
     group: int
     words: int
 
@@ -289,7 +257,7 @@ def coverage(name: str, effects: Effects, scale: Scale, many: int) -> Covered:
     claim made from answers without any chance in them.
     """
     setting = Setting(name=name, effects=effects, kind="power", scale=scale)
-    table, question = plan(setting.task, setting.attributes, wordings=WORDINGS)
+    table, question = plan(setting.task, setting.attributes, wordings=UNTIL_WORDINGS)
     expected = Simulated(table, "gender", PAIR)
     laid_out = Versions(expected, expected.columns())
     number = dataclasses.replace(question, outcomes=(), number=True)
@@ -315,7 +283,7 @@ def coverage(name: str, effects: Effects, scale: Scale, many: int) -> Covered:
         assert claim.words_high is not None
         group += claim.low <= truth_group <= claim.high
         words += claim.words_low <= truth <= claim.words_high
-    return Covered(name=name, scale=scale, runs=many, group=group, words=words)
+    return Covered(group=group, words=words)
 
 
 def covered() -> dict[str, Effects]:
@@ -329,61 +297,7 @@ def covered() -> dict[str, Effects]:
     }
 
 
-# -- output ---------------------------------------------------------------------------------------------
-
-
 def limits(count: int, many: int) -> str:
     """A share with its 95 % limits, in per cent."""
     found = clopper_pearson(count, many, 0.95)
     return f"{100 * count / many:.1f} ({100 * (found.low or 0.0):.1f}–{100 * (found.high or 0.0):.1f})"
-
-
-def table(rows: Iterable[Measured], intervals: Iterable[Covered]) -> str:
-    """All figures as Markdown."""
-    lines = [
-        "| setting | task | attributes | answers | calls | shown, % | bounded, % | refusals, % | instability, % |",
-        "|---|---|---|---|--:|--:|--:|--:|--:|",
-        *(
-            f"| {r.name} | {r.task} | {r.attributes} | {r.scale} | {r.calls:,} | {limits(r.shown, r.runs)} "
-            f"| {limits(r.bounded, r.runs)} | {limits(r.refusals, r.runs)} "
-            f"| {limits(r.instability, r.runs)} |"
-            for r in rows
-        ),
-        "",
-        "| coverage of 95 % intervals | answers | group, % | these words, % |",
-        "|---|---|--:|--:|",
-        *(f"| {c.name} | {c.scale} | {limits(c.group, c.runs)} | {limits(c.words, c.runs)} |" for c in intervals),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--only", default="", help="settings whose name holds this")
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "results")
-    args = parser.parse_args()
-    rows: list[Measured] = []
-    intervals: list[Covered] = []
-    args.out.mkdir(exist_ok=True)
-
-    def tell(line: str) -> None:
-        print(line, flush=True)
-        record = {"rows": [dataclasses.asdict(r) for r in rows], "coverage": [dataclasses.asdict(c) for c in intervals]}
-        (args.out / "power.json").write_text(json.dumps(record, indent=2) + "\n")
-        (args.out / "power.md").write_text(table(rows, intervals))
-
-    for setting in settings():
-        if args.only in f"{setting.kind}: {setting.name}":
-            rows.append(measure_setting(setting, args.runs if setting.attributes else args.runs // 4))
-            tell(table(rows, ()).splitlines()[len(rows) + 1])
-    for name, effects in covered().items():
-        for scale in ("share", "log_odds"):
-            if args.only in f"coverage: {name}":
-                intervals.append(coverage(name, effects, scale, args.runs))  # type: ignore[arg-type]
-                tell(table((), intervals).splitlines()[-1])
-
-
-if __name__ == "__main__":
-    main()

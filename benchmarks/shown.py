@@ -66,16 +66,14 @@ def rows(runs: int) -> Iterator[tuple[str, Callable[[], Row]]]:
 def _claims(setting: power.Setting, runs: int) -> Row:
     if setting.kind == "power":
         found = power.measure_setting(setting, runs)
-        reached = found.shown
-        told = f"{power.limits(reached, runs)}; for the group {power.limits(found.shown, runs)}"
-        return Row("", f"shown in {setting.must:.0%}", told, reached >= (setting.must or 0) * runs, runs)
+        met = found.shown >= (setting.must or 0) * runs
+        return Row("", f"shown in {setting.must:.0%}", power.limits(found.shown, runs), met, runs)
 
     def errors(start: int, many: int) -> dict[str, int]:
         found = power.measure_setting(setting, many, start)
         if setting.kind == "bounded":
             return {"bounded": found.bounded}
-        net = found.shown
-        out = {"net": net, "refusal": found.refusals, "instability": found.instability}
+        out = {"net": found.shown, "refusal": found.refusals, "instability": found.instability}
         if setting.effects.neutral != 1.0 or setting.effects.per_source:
             del out["instability"]  # edits for groups turn more answers than placebo edits: that is true
         return out
@@ -103,15 +101,15 @@ def _answers(setting: until.Setting) -> str:
 def _until(setting: until.Setting, runs: int) -> Row:
     if setting.effect and setting.delta is None:
         found = until.measure(setting, runs)
-        met = found["shown"] >= 0.8 * runs and found["calls"] <= 1300
-        told = f"{power.limits(found['shown'], runs)}, mean {found['calls']:,} calls"
+        met = found.shown >= 0.8 * runs and found.calls <= 1300
+        told = f"{power.limits(found.shown, runs)}, mean {found.calls:,} calls"
         return Row("", "shown in 80 %, mean of at most 1,300 calls", told, met, runs)
-    key = "bounded" if setting.delta is not None else "shown"
+    verdict = "bounded" if setting.delta is not None else "shown"
 
     def errors(start: int, many: int) -> dict[str, int]:
-        return {key.replace("_", " "): until.measure(setting, many, start)[key]}
+        return {verdict: getattr(until.measure(setting, many, start), verdict)}
 
-    return _few(errors, runs, "bounded" if setting.delta is not None else "shown")
+    return _few(errors, runs, verdict)
 
 
 def _coverage(name: str, effects: power.Effects, scale: power.Scale, runs: int) -> Row:

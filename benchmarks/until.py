@@ -2,20 +2,15 @@
 
 The cases come once from the product's own pipeline. In each of some random orders `Until` says once what it wants asked
 of an undecided run; answers to that are drawn again and again, and looked at where the run looks, until a look decides.
-Prints a table as it goes, writes ``until.json`` and ``until.md``.
-
-    python benchmarks/until.py [--runs 200] [--only TEXT] [--out benchmarks/results]
+`shown` measures all settings and prints the table.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
 import zlib
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -30,7 +25,6 @@ from auditor.core.types import Answer, Case, Check
 from auditor.measure.claims import Question, decide
 from auditor.measure.contrasts import Versions
 from auditor.measure.families import net
-from auditor.measure.intervals import clopper_pearson
 from auditor.measure.p_values import Look
 from auditor.measure.power import shift, spread
 from auditor.run import observed
@@ -197,56 +191,16 @@ def settings() -> list[Setting]:
     ]
 
 
-def measure(setting: Setting, many: int, start: int = 0) -> dict[str, Any]:
-    """How often a setting comes to each verdict, and the mean number of calls."""
+class Measured(NamedTuple):
+    """Mean calls of a run, and the runs that end with each verdict."""
+
+    calls: int
+    shown: int
+    bounded: int
+
+
+def measure(setting: Setting, many: int, start: int = 0) -> Measured:
+    """Run a setting ``many`` times."""
     ended = [run(setting, n) for n in range(start, start + many)]
     verdicts = Counter(e.claim.verdict for e in ended)
-    return {
-        "name": setting.name,
-        "task": setting.task,
-        "answers": "log_odds" if setting.scores else "share",
-        "runs": many,
-        "texts": round(float(np.mean([e.claim.texts for e in ended]))),
-        "calls": round(float(np.mean([e.calls for e in ended]))),
-        "looks": float(np.mean([e.looks for e in ended])),
-        "shown": verdicts["shown"],
-        "bounded": verdicts["bounded"],
-    }
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """All figures as Markdown."""
-
-    def share(count: int, many: int) -> str:
-        found = clopper_pearson(count, many, 0.95)
-        return f"{100 * count / many:.1f} ({100 * (found.low or 0.0):.1f}–{100 * (found.high or 0.0):.1f})"
-
-    lines = [
-        "| setting | task | answers | mean texts | mean calls | shown, % | bounded, % |",
-        "|---|---|---|--:|--:|--:|--:|",
-    ]
-    for r in rows:
-        counts = " | ".join(share(r[k], r["runs"]) for k in ("shown", "bounded"))
-        lines.append(f"| {r['name']} | {r['task']} | {r['answers']} | {r['texts']} | {r['calls']:,} | {counts} |")
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--only", default="", help="settings whose name holds this")
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parent / "results")
-    args = parser.parse_args()
-    rows = []
-    for setting in settings():
-        if args.only in f"{setting.name}, {setting.task}":
-            rows.append(measure(setting, args.runs))
-            print(table(rows).splitlines()[-1], flush=True)
-    args.out.mkdir(exist_ok=True)
-    (args.out / "until.json").write_text(json.dumps(rows, indent=2) + "\n")
-    (args.out / "until.md").write_text(table(rows))
-
-
-if __name__ == "__main__":
-    main()
+    return Measured(round(float(np.mean([e.calls for e in ended]))), verdicts["shown"], verdicts["bounded"])

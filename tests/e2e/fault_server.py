@@ -21,7 +21,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from typing import Any
 
@@ -340,8 +340,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mix", choices=sorted(MIXES), default="all")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.0, help="that an answer takes at least")
     args = parser.parse_args()
-    with FaultServer(MIXES[args.mix], seed=args.seed) as server:
+    mix = MIXES[args.mix]
+    with FaultServer(replace(mix, quick_s=mix.quick_s + args.seconds), seed=args.seed) as server:
         sys.stdout.write(server.url + "\n")
         sys.stdout.flush()
         sys.stdin.read()

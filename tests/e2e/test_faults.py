@@ -249,9 +249,9 @@ def test_failures_are_told_by_group_and_by_the_exit_code(tmp_path: Path) -> None
 @pytest.mark.skipif(not os.environ.get("SOAK"), reason="takes half an hour; make soak runs it")
 def test_a_hundred_thousand_calls_in_flat_memory() -> None:
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-    import faults
+    import client
 
-    seen = faults.flat(100_000)
+    seen = client.flat(100_000)
     assert seen.answered == seen.journaled == 100_000 - seen.failed
     assert seen.most_answered == 1
     assert seen.failed < 100

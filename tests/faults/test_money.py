@@ -240,7 +240,7 @@ def test_a_name_without_its_kind_is_told_which_is_meant(name: str, meant: str, c
 @pytest.mark.slow
 def test_benchmarks_without_the_data_that_they_need_are_skipped_with_a_reason(place: Path) -> None:
     shutil.copytree(Path(__file__).parents[2] / "benchmarks", place / "clone" / "benchmarks")
-    needing = ["tabular_sg", "tabular_aequitas", "tabular_slow", "validity"]
+    needing = ["tabular", "hinter"]
     command = [sys.executable, "clone/benchmarks/run.py", *needing]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -17,23 +17,23 @@ from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import retrain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import tabular_aequitas
-import tabular_subjects as subjects
+import tabular as bench
+from literal_aequitas import released
 
 pytestmark = [
     pytest.mark.paper,
     pytest.mark.slow,
-    pytest.mark.skipif(not subjects.available(), reason="../shared/data/adult is absent"),
+    pytest.mark.skipif(not bench.available(), reason="../shared/data/adult is absent"),
 ]
 
 
-def fitted(kind: str) -> subjects.Subject:
+def fitted(kind: str) -> bench.Subject:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return subjects.subject("census", "sex", kind)
+        return bench.subject("census/sex", kind)
 
 
-def shares(what: subjects.Subject, **options: Any) -> list[float]:
+def shares(what: bench.Subject, **options: Any) -> list[float]:
     result = []
     for seed in range(4):
         evaluator = Evaluator(what.model.predict, what.schema)
@@ -68,10 +68,7 @@ def test_table_3_directed_search_against_uniform_rows(kind: str) -> None:
 def test_a_larger_share_than_the_released_script_with_as_many_trials(kind: str) -> None:
     """Means of ten runs: released 12 % (LR) and 30 % (DT), fully directed here 33 and 41 %."""
     what = fitted(kind)
-    runs = [
-        tabular_aequitas.literal(what, seed, 60, tabular_aequitas.released, global_n=500, local_n=200)
-        for seed in range(4)
-    ]
+    runs = [bench.literal(what, seed, 60, released, global_n=500, local_n=200) for seed in range(4)]
     assert not any(run.stopped for run in runs)
     theirs = [run.share for run in runs]
     ours = shares(what, global_n=500)
@@ -80,10 +77,10 @@ def test_a_larger_share_than_the_released_script_with_as_many_trials(kind: str) 
 
 def test_table_5_retraining_lowers_the_share_of_a_tree() -> None:
     """Paper: −94 % for a decision tree, −43 % on average over six classifiers."""
-    schema, codes, labels = subjects.table("census")
+    schema, codes, labels = bench.table("census")
     outcomes = [
         retrain(
-            subjects.estimator("DT"),
+            bench.estimator("DT"),
             schema.protecting(["sex"]),
             codes,
             labels,

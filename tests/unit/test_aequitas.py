@@ -263,7 +263,7 @@ def test_literal_and_vectorised_walks_agree_in_distribution(monkeypatch: pytest.
     for seed in range(12):
         outcome = aequitas(
             lambda row: int(row[1] + row[2] >= 20 + 6 * (row[0] == 0)),
-            SLAB.cards.tolist(), [0], mode="fully", delta_v=0.02, delta_pr=0.02, rng=random.Random(seed), **options,
+            SLAB.cards.tolist(), [0], delta_v=0.02, delta_pr=0.02, rng=random.Random(seed), **options,
         )  # fmt: skip
         literal.append(outcome.share)
         result = search(protocol="aequitas", seed=seed, **options)
@@ -287,7 +287,7 @@ def test_walks_of_the_released_script_lie_between_the_printed_and_ours() -> None
         assert all(20 <= sum(key[:2]) < 26 for key in outcome.found)
         assert len(outcome.found) < len(outcome.generated) <= outcome.calls / 2
         shares.setdefault("released", []).append(outcome.share)
-        printed = aequitas(_between, cards, [0], mode="fully", rng=random.Random(seed), **trials)
+        printed = aequitas(_between, cards, [0], rng=random.Random(seed), **trials)
         shares.setdefault("printed", []).append(printed.share)
         counts = search(seed=seed, **trials).counts
         shares.setdefault("ours", []).append(counts["discriminatory"] / counts["generated"])
