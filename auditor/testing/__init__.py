@@ -17,7 +17,6 @@ from auditor.testing.conformance import (
     check_variant,
     mutate,
     mutate_subject,
-    reversed_edits,
 )
 from auditor.testing.invariant import assert_invariant
 
@@ -39,5 +38,4 @@ __all__ = [
     "check_variant",
     "mutate",
     "mutate_subject",
-    "reversed_edits",
 ]

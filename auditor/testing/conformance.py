@@ -1,8 +1,7 @@
-"""A conformance suite for suites, for what rewrites texts, for gates, and for what a run asks.
+"""Conformance checks for suites, mutators and gates, and for the variants that a run keeps.
 
-Each text is a defect that was seen in a published tool, or a sentence that a mutator of this kind has written; they
-stand in ``auditor/embedded/conformance/``. A mutator is a function
-``(text, attribute, source_group, target_group) -> list of rewritten texts``; `mutate` is this project's own.
+The texts are in ``auditor/embedded/conformance/``: defects of published tools, and sentences that a mutator got wrong.
+A mutator is a function ``(text, attribute, source_group, target_group) -> list of texts``; `mutate` is this project's.
 
 Examples
 --------
@@ -24,8 +23,8 @@ Examples
 
 from __future__ import annotations
 
-import dataclasses
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -48,11 +47,11 @@ MAX_CASES = 200  # of a suite, that are looked at
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MutatorFixture:
-    """One text and what may come of it.
+    """One text and the acceptable results.
 
-    ``must_equal_one_of`` lists the acceptable results; empty means that nothing in the text names the source
-    group, so that the only acceptable results are none and the text itself. ``must_not_contain`` holds the
-    published wrong results: phrases in lower case that begin at a word. ``why`` says what went wrong where.
+    ``must_equal_one_of`` is empty where the text does not name the source group: then no result and the text itself are
+    acceptable. ``must_not_contain`` has phrases of published wrong results, in lower case and from a word on. ``why``
+    says what went wrong.
     """
 
     id: str
@@ -87,9 +86,9 @@ class GateFixture:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sentence:
-    """One text, variants of it that a run must keep, and phrases (in lower case, from a word on) that none may hold.
+    """One text, variants that a run must keep, and phrases (lower case, from a word on) that none may contain.
 
-    ``subject``: whether only the words of the person who is judged are changed.
+    ``subject``: whether only words about the person who is judged are changed.
     """
 
     id: str
@@ -101,7 +100,7 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """One fixture that is not met: what came out, and what is wrong with that."""
+    """A fixture that is not met, the output, and what is wrong with it."""
 
     fixture: str
     output: tuple[str, ...]
@@ -109,31 +108,29 @@ class Failure:
 
 
 def gate_fixture(name: str, text: str, *changes: str, good: bool) -> GateFixture:
-    """A fixture from changes written ``attribute:old>new source=target``; each takes the next place of its source.
+    """Return a fixture from changes like ``attribute:old>new source=target``; each takes the next place of its source.
 
     >>> gate_fixture("", "A boy and a boy.", "gender:male>female boy=girl", good=True).variant.input
     'A girl and a boy.'
     """
-    edits, at = [], 0
+    edits: list[Edit] = []
+    at = 0
     for change in changes:
-        head, _, words = change.partition(" ")
-        attribute, _, groups = head.partition(":")
-        old, _, new = groups.partition(">")
-        source, _, target = words.partition("=")
-        start = next(m.start() for m in re.compile(rf"(?<!\w){re.escape(source)}").finditer(text, at))
-        at = start + len(source)
-        edit = Edit(
-            attribute=attribute, kind=_kind(old, new, source), source_group=old, target_group=new,
-            source=source, target=target, where=(start, at),
-        )  # fmt: skip
-        edits.append(edit)
+        attribute, old, new, source, target = re.match(r"(.*?):(.*?)>(\S*) (.*?)=(.*)", change).groups()  # type: ignore[union-attr]
+        start, at = next(m.span() for m in re.compile(rf"(?<!\w){re.escape(source)}").finditer(text, at))
+        kind: EditKind = "agreement" if old == "agreement" else "marking" if old == "unmarked" else "swap"
+        edits.append(
+            Edit(
+                attribute=attribute,
+                kind="placebo" if old == new else kind,
+                source_group=old,
+                target_group=new,
+                source=source,
+                target=target,
+                where=(start, at),
+            )
+        )
     return GateFixture(id=name, text=text, edits=tuple(edits), good=good)
-
-
-def _kind(old: str, new: str, source: str) -> EditKind:
-    if old in ("agreement", "unmarked"):
-        return "agreement" if old == "agreement" else "marking"
-    return "insertion" if not source else "placebo" if old == new else "swap"
 
 
 def _read(name: str) -> object:
@@ -151,16 +148,20 @@ GATE_FIXTURES = tuple(
 )
 
 
-def check_mutator(mutator: Mutator, fixtures: Iterable[MutatorFixture] = MUTATOR_FIXTURES) -> list[Failure]:
-    """Run ``mutator`` over ``fixtures`` and return what fails.
+def _holds(text: str, phrases: Iterable[str]) -> list[str]:
+    """Return the phrases that begin at a word of the text."""
+    return [phrase for phrase in phrases if re.search(rf"(?<!\w){re.escape(phrase)}", text.lower())]
 
-    Every output must be acceptable, there must be one where the text names the source group, and a second
-    call must return the same.
+
+def check_mutator(mutator: Mutator, fixtures: Iterable[MutatorFixture] = MUTATOR_FIXTURES) -> list[Failure]:
+    """Run ``mutator`` over ``fixtures`` and return the failures.
+
+    Every output must be acceptable, there must be one where the text names the source group, and a second call must
+    return the same.
     """
     failures: list[Failure] = []
     for one in fixtures:
-        output = tuple(mutator(one.text, one.attribute, one.source_group, one.target_group))
-        again = tuple(mutator(one.text, one.attribute, one.source_group, one.target_group))
+        output, again = (tuple(mutator(one.text, one.attribute, one.source_group, one.target_group)) for _ in range(2))
         problem = _problem(one, output)
         if not problem and again != output:
             problem = "a second call returned something else"
@@ -170,24 +171,18 @@ def check_mutator(mutator: Mutator, fixtures: Iterable[MutatorFixture] = MUTATOR
 
 
 def _problem(one: MutatorFixture, output: tuple[str, ...]) -> str:
-    good = one.must_equal_one_of or (one.text,)
     for text in output:
-        for bad in one.must_not_contain:
-            if re.search(rf"(?<!\w){re.escape(bad)}", text.lower()):
-                return f"contains {bad!r} ({one.why})"
-        if text not in good:
-            return f"{text!r} is none of the acceptable results ({one.why})"
-    if one.must_equal_one_of and not output:
-        return f"nothing was changed ({one.why})"
-    return ""
+        for bad in _holds(text, one.must_not_contain):
+            return f"contains {bad!r} ({one.why})"
+        if text not in (one.must_equal_one_of or (one.text,)):
+            return f"{text!r} is not an acceptable result ({one.why})"
+    return f"nothing was changed ({one.why})" if one.must_equal_one_of and not output else ""
 
 
 def mutate(
     text: str, attribute: str, source_group: str, target_group: str, *, parser: TextParser | None = None, who: str = ALL
 ) -> list[str]:
-    """Return the rewritten texts of this project's suite for one direction.
-
-    ``who`` is as on the command line; ``subject`` needs a parser, and takes *the applicant* for the person.
+    """Return the texts that this project's suite makes for one direction; ``who="subject"`` needs a parser.
 
     >>> mutate("An honest man is a hero.", "gender", "male", "female")
     ['An honest woman is a heroine.']
@@ -208,7 +203,7 @@ def mutate(
 
 
 def mutate_subject(text: str, attribute: str, source_group: str, target_group: str) -> list[str]:
-    """Return the rewritten texts in which the words about the person who is judged are changed, and nobody else's.
+    """Return the texts in which only words about the applicant are changed.
 
     >>> check_mutator(mutate_subject, PERSON_FIXTURES)
     []
@@ -219,7 +214,7 @@ def mutate_subject(text: str, attribute: str, source_group: str, target_group: s
 
 
 def check_gate(gate: Gate, fixtures: Iterable[GateFixture] | None = None) -> list[Failure]:
-    """Run ``gate`` over ``fixtures`` (None: all) and return those that it judges otherwise."""
+    """Run ``gate`` over ``fixtures`` (None: all) and return those that it misjudges."""
     failures = []
     for one in GATE_FIXTURES if fixtures is None else fixtures:
         check = gate.check(one.original, [one.variant])[0]
@@ -230,32 +225,27 @@ def check_gate(gate: Gate, fixtures: Iterable[GateFixture] | None = None) -> lis
 
 
 def check_kept(kept: Mapping[str, Sequence[str]], sentences: Iterable[Sentence] | None = None) -> list[Failure]:
-    """Say of which ``sentences`` (None: all) the texts in ``kept`` lack a good variant or hold a bad one."""
+    """Return the ``sentences`` (None: all) whose texts in ``kept`` lack a good variant or include a bad one."""
     failures = []
     for one in SENTENCES if sentences is None else sentences:
         texts = tuple(kept.get(one.id, ()))
-        low = [text.lower() for text in texts]
         problems = [f"{text!r} is missing" for text in one.kept if text not in texts]
-        problems += [
-            f"contains {phrase!r}"
-            for phrase in one.never
-            if any(re.search(rf"(?<!\w){re.escape(phrase)}", text) for text in low)
-        ]
+        problems += [f"contains {phrase!r}" for phrase in _holds("\n".join(texts), one.never)]
         failures += [Failure(fixture=one.id, output=texts, problem=problem) for problem in problems]
     return failures
 
 
 def check_variant(original: str, variant: Variant) -> list[str]:
-    """Say what is wrong with the record of a variant's edits; empty if nothing is.
+    """Return what is wrong with a variant's edits.
 
-    The edits must be in order, must not overlap, must name the text that they replace, and applied to the
-    original they must give the variant's input: so everything outside them is byte-identical.
+    They must be in order, must not overlap, must name the text that they replace, and applied to the original they must
+    give the variant's input.
     """
     problems: list[str] = []
     at = 0
     for edit in variant.edits:
         if not isinstance(edit.where, tuple):
-            return [f"{edit!r} is no edit of a text"]
+            return [f"{edit!r} is not an edit of a text"]
         start, end = edit.where
         if start < at or end < start or end > len(original):
             problems.append(f"[{start}, {end}) overlaps, runs backwards or leaves the text")
@@ -269,38 +259,12 @@ def check_variant(original: str, variant: Variant) -> list[str]:
     return problems
 
 
-def reversed_edits(edits: Iterable[Edit]) -> list[Edit]:
-    """Return the edits that turn the changed text back, with offsets in the changed text.
-
-    >>> edit = Edit(attribute="gender", kind="swap", source_group="male", target_group="female",
-    ...             source="man", target="woman", where=(2, 5))
-    >>> apply(apply("a man", [edit]), reversed_edits([edit]))
-    'a man'
-    """
-    out: list[Edit] = []
-    shift = 0
-    for edit in edits:
-        if not isinstance(edit.where, tuple):
-            raise ValueError(f"{edit!r} is no edit of a text")
-        start = edit.where[0] + shift
-        back = dataclasses.replace(
-            edit, source_group=edit.target_group, target_group=edit.source_group, source=edit.target,
-            target=edit.source, where=(start, start + len(edit.target)),
-        )  # fmt: skip
-        out.append(back)
-        shift += len(edit.target) - len(edit.source)
-    return out
-
-
 def check_suite(make: Callable[[], Suite], *, seed: int = 7, round_size: int = 16) -> list[Failure]:
-    """Ask a suite for cases, twice, and list what breaks its contract; an empty list is what one wants.
+    """Ask a suite for cases, twice, and return what breaks its contract.
 
-    Looked at: the name with its version; that cases come out, in rounds no larger than asked for, without one
-    twice; that a second suite makes the same ones; ids (``<case>.o``, ``<case>.…``); that all edits applied to the
-    original give the variant's input exactly, so that `Edit.where` counts in the original; that groups and edits
-    agree; that every smaller attribute set of a joint variant has a variant; and that ``checks``, where the suite
-    brings its own, hold every variant. Whether the texts read well is the matter of
-    `auditor.testing.check_variant`.
+    Cases come in rounds no larger than asked for, and a second suite makes the same ones. Ids are unique. Edits of the
+    original give the variant's input, and groups agree with edits. Every smaller attribute set of a joint variant has
+    a variant. ``checks``, where the suite has its own, include every variant.
 
     Parameters
     ----------
@@ -318,32 +282,30 @@ def check_suite(make: Callable[[], Suite], *, seed: int = 7, round_size: int = 1
     []
     """
     suite = make()
-    failures: list[Failure] = []
-    first, second = _cases(suite, seed, round_size, failures), _cases(make(), seed, round_size, [])
+    problems: list[tuple[str, str]] = []
+    first, second = _cases(suite, seed, round_size, problems), _cases(make(), seed, round_size, [])
     if not first:
-        failures.append(_failure(suite.name, "ask gives no case"))
+        problems.append((suite.name, "ask gives no case"))
     if first != second:
-        failures.append(_failure(suite.name, "two suites with the same options and seed make other cases"))
-    ids = [case.id for case in first]
-    failures += [_failure(i, "two cases have this id") for i in sorted({i for i in ids if ids.count(i) > 1})]
+        problems.append((suite.name, "two suites with the same options and seed make other cases"))
+    problems += [(i, "two cases have this id") for i in _twice(case.id for case in first)]
     for case in first:
-        failures += [_failure(case.id, problem) for problem in _case(case)]
-        failures += [_failure(v.id, problem) for v in case.variants for problem in _variant(case, v)]
-    checks = suite.checks
-    for v in (v for case in first for v in case.variants):
-        try:
-            if checks is not None:
-                checks[v.id]  # such a mapping may make them when they are asked for
-        except KeyError:
-            failures.append(_failure(v.id, "the suite brings checks, but none of this variant"))
-    return failures
+        problems += [(case.id, problem) for problem in _case(case)]
+        for variant in case.variants:
+            problems += [(variant.id, problem) for problem in _variant(case, variant)]
+            try:
+                if suite.checks is not None:
+                    suite.checks[variant.id]  # such a mapping may make them when they are asked for
+            except KeyError:
+                problems.append((variant.id, "the suite brings checks, but none of this variant"))
+    return [Failure(fixture=fixture, output=(), problem=problem) for fixture, problem in problems]
 
 
-def _failure(what: str, problem: str) -> Failure:
-    return Failure(fixture=what, output=(), problem=problem)
+def _twice(ids: Iterable[str]) -> list[str]:
+    return sorted(i for i, n in Counter(ids).items() if n > 1)
 
 
-def _cases(suite: Suite, seed: int, size: int, failures: list[Failure]) -> list[Case]:
+def _cases(suite: Suite, seed: int, size: int, problems: list[tuple[str, str]]) -> list[Case]:
     rng = Random(seed)
     cases: list[Case] = []
     while len(cases) < MAX_CASES:
@@ -351,7 +313,7 @@ def _cases(suite: Suite, seed: int, size: int, failures: list[Failure]) -> list[
         if not asked:
             break
         if len(asked) > size:
-            failures.append(_failure(suite.name, f"ask({size}) gives {plural(len(asked), 'case')}"))
+            problems.append((suite.name, f"ask({size}) gives {plural(len(asked), 'case')}"))
         cases += asked
         suite.tell([])
     return cases
@@ -367,8 +329,7 @@ def _case(case: Case) -> list[str]:
         problems.append(f"sampling is {case.sampling!r} instead of one of iid, directed")
     if not case.variants:
         problems.append("it has no variant")
-    ids = [v.id for v in case.variants]
-    problems += [f"two variants are called {i!r}" for i in sorted({i for i in ids if ids.count(i) > 1})]
+    problems += [f"two variants are called {i!r}" for i in _twice(v.id for v in case.variants)]
     sets = {v.attributes for v in case.variants}
     for one in sorted(s for s in sets if len(s) > 1):
         lost = [s for k in range(1, len(one)) for s in combinations(one, k) if s not in sets]

@@ -6,13 +6,13 @@ found, and nothing else. An answer depends on the prompt, the replicate and the 
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from auditor.core.errors import BadRequest, CallError, ConfigError
 from auditor.core.protocols import Costs, Model, Reply
@@ -23,6 +23,90 @@ REFUSAL = "I'm sorry, but I can't help with that."
 UPWARD = frozenset({"good", "great", "fine", "funny", "warm", "superb", "excellent", "love", "loved"})
 DOWNWARD = frozenset({"bad", "poor", "dull", "awful", "boring", "flat", "terrible", "hate", "hated"})
 _tokens = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*").findall
+
+
+def _split(value: object) -> object:
+    """Return the terms of a text like ``she+nigerian``, or of a collection."""
+    terms = [term.strip() for term in value.split("+") if term.strip()] if isinstance(value, str) else value
+    return sorted(set(terms)) if isinstance(terms, (list, tuple, set, frozenset)) else terms
+
+
+def _pairs(value: object) -> object:
+    """Return the numbers of terms in a text like ``she:0.6+nigerian:0.6``, or of a mapping."""
+    if isinstance(value, str):
+        value = {term.strip(): number for term, _, number in (item.rpartition(":") for item in value.split("+"))}
+    return dict(sorted(value.items())) if isinstance(value, Mapping) else value or {}
+
+
+def _words_only(terms: Any) -> Any:
+    for term in terms:
+        if not all(_forms(term)):
+            raise ValueError(f"{term!r} is not a word")
+    return terms
+
+
+def _labels(value: object) -> object:
+    return [label.strip() for label in value.split("|")] if isinstance(value, str) else value
+
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Chance = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Terms = Annotated[list[str], BeforeValidator(_split), AfterValidator(_words_only)]
+Weights = Annotated[dict[str, Number], BeforeValidator(_pairs), AfterValidator(_words_only)]
+Chances = Annotated[dict[str, Chance], BeforeValidator(_pairs), AfterValidator(_words_only)]
+
+
+class Rules(BaseModel):
+    """The options of a planted model, checked; see `Planted`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    interaction: Terms = []
+    additive: Weights = {}
+    threshold: float = Field(1.0, gt=0)
+    wobble: Chance = 0.0
+    fail: Chances = {}
+    refuse: Chances = {}
+    labels: Annotated[list[str], BeforeValidator(_labels)] = ["positive", "negative"]
+    base: Literal["keywords", "hash", "constant"] = "keywords"
+    ignore: Terms = []
+    scores: bool = False
+    seed: int = 0
+    style: Literal["text", "chat"] = "text"
+    cacheable: bool = False
+
+    @classmethod
+    def of(cls, spec: str, options: Mapping[str, object]) -> Self:
+        """Read ``key=value`` pairs, which take precedence over ``options``."""
+        read: dict[str, object] = {}
+        for pair in filter(None, (part.strip() for part in spec.split(","))):
+            key, equals, value = (piece.strip() for piece in pair.partition("="))
+            if not equals or key not in cls.model_fields:
+                known = ", ".join(sorted(cls.model_fields))
+                raise ConfigError(
+                    f"model planted:{spec}: {pair!r} is not an option; expected KEY=VALUE with one of {known}"
+                )
+            read[key] = value
+        try:
+            return cls.model_validate({**options, **read})
+        except ValidationError as error:
+            first = error.errors()[0]
+            said = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+            where = ".".join(map(str, first["loc"]))
+            said = f"{where} {said}; got {first['input']!r}" if where else said
+            raise ConfigError(f"model planted: {said}") from error
+
+    @model_validator(mode="after")
+    def _labels_fit(self) -> Self:
+        if len(set(self.labels)) < 2 or len(set(self.labels)) != len(self.labels):
+            raise ValueError(f"labels are {self.labels}; expected two or more different ones")
+        if self.scores and len(self.labels) != 2:
+            raise ValueError("scores need exactly two labels")
+        return self
+
+    def terms(self) -> tuple[Collection[str], ...]:
+        """Return the terms of each rule."""
+        return self.interaction, self.additive, self.fail, self.refuse, self.ignore
 
 
 class Planted(Model):
@@ -96,26 +180,16 @@ class Planted(Model):
     max_batch = 256
     at_once = 1
 
-    def __init__(
-        self,
-        spec: str = "",
-        *,
-        style: Literal["text", "chat"] = "text",
-        cacheable: bool = False,
-        name: str | None = None,
-        **options: Any,
-    ) -> None:
-        chosen = {**options, "style": style, "cacheable": cacheable} | _parse(spec)
-        self.style: Literal["text", "chat"] = chosen.pop("style")
-        self.cacheable = bool(chosen.pop("cacheable"))
-        self._rules = _Rules(**{key: _canonical(key, value) for key, value in chosen.items()})
-        _check(self._rules, self.style)
-        self._labels: tuple[str, ...] = tuple(self._rules.labels)
-        forms = (form for _, terms in self._rules.terms() for term in terms for form in _forms(term))
+    def __init__(self, spec: str = "", *, name: str | None = None, **options: Any) -> None:
+        self._rules = rules = Rules.of(spec, options)
+        self.style: Literal["text", "chat"] = rules.style
+        self.cacheable = rules.cacheable
+        forms = {form for terms in rules.terms() for term in terms for form in _forms(term)}
         self._blanked = sorted(forms, key=lambda form: (-len(form), form))
         self.name = name or (f"planted:{spec}" if spec else "planted")
-        self.deterministic = self._rules.wobble == 0
-        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **dataclasses.asdict(self._rules)}, size=16)
+        self.deterministic = rules.wobble == 0
+        told = rules.model_dump(exclude={"style", "cacheable"})
+        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **told}, size=16)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer by the rules; see `auditor.core.protocols.Model`."""
@@ -131,12 +205,12 @@ class Planted(Model):
             return Reply(text=REFUSAL)
         label, margin = self._label(words)
         if self._chance("wobble", *draw) < self._rules.wobble:
-            label, margin = (label + 1) % len(self._labels), -margin
+            label, margin = (label + 1) % len(self._rules.labels), -margin
         scores = None
         if self._rules.scores:
             first = 1 / (1 + math.exp(-margin if label == 0 else margin))
-            scores = {self._labels[0]: first, self._labels[1]: 1 - first}
-        return Reply(text=self._labels[label], scores=scores)
+            scores = {self._rules.labels[0]: first, self._rules.labels[1]: 1 - first}
+        return Reply(text=self._rules.labels[label], scores=scores)
 
     def _label(self, words: str) -> tuple[int, float]:
         """Decide the index of the label, and how far the answer is from the other side (>= 0)."""
@@ -146,7 +220,7 @@ class Planted(Model):
         flips = distance <= 1e-9
         if rules.interaction and all(_has(term, words) for term in rules.interaction):
             flips, distance = not flips, -distance
-        return (self._base(words) + flips) % len(self._labels), abs(distance)
+        return (self._base(words) + flips) % len(self._rules.labels), abs(distance)
 
     def _base(self, words: str) -> int:
         if self._rules.base == "constant":
@@ -156,82 +230,12 @@ class Planted(Model):
                 # Twice, because two neighbours share the space between them.
                 words = words.replace(f" {form} ", "  ").replace(f" {form} ", "  ")
             kept = [word for word in words.split() if word not in ("a", "an")]
-            return int(_unit("base", " ".join(kept)) * len(self._labels))
+            return int(_unit("base", " ".join(kept)) * len(self._rules.labels))
         tokens = words.split()
         return int(sum(t in DOWNWARD for t in tokens) > sum(t in UPWARD for t in tokens))
 
     def _chance(self, purpose: str, sha256: str, replicate: int) -> float:
         return _unit(purpose, str(self._rules.seed), sha256, str(replicate))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Rules:
-    """What a planted model goes by, as it is compared and fingerprinted."""
-
-    interaction: list[str] = field(default_factory=list)
-    additive: dict[str, float] = field(default_factory=dict)
-    threshold: float = 1.0
-    wobble: float = 0.0
-    fail: dict[str, float] = field(default_factory=dict)
-    refuse: dict[str, float] = field(default_factory=dict)
-    labels: list[str] = field(default_factory=lambda: ["positive", "negative"])
-    base: str = "keywords"
-    ignore: list[str] = field(default_factory=list)
-    scores: bool = False
-    seed: int = 0
-
-    def terms(self) -> tuple[tuple[str, Collection[str]], ...]:
-        """The terms that rules name, by the option that names them."""
-        named = ("interaction", "additive", "fail", "refuse", "ignore")
-        return tuple((name, getattr(self, name)) for name in named)
-
-
-def _parse(spec: str) -> dict[str, Any]:
-    read: dict[str, Any] = {}
-    for pair in filter(None, (part.strip() for part in spec.split(","))):
-        key, equals, value = (piece.strip() for piece in pair.partition("="))
-        if not equals or key not in _READERS:
-            raise ConfigError(
-                f"model planted:{spec}: {pair!r} is not an option; expected KEY=VALUE with one of"
-                f" {', '.join(sorted(_READERS))}"
-            )
-        try:
-            read[key] = _READERS[key](value)
-        except ValueError as error:
-            raise ConfigError(f"model planted:{spec}: {pair!r} cannot be read ({error})") from error
-    return read
-
-
-def _canonical(key: str, value: Any) -> Any:
-    """Bring an option into the form that is compared and fingerprinted."""
-    if key in ("interaction", "ignore"):
-        return sorted(set(value))
-    if key in ("additive", "fail", "refuse"):
-        return dict(sorted((value or {}).items()))
-    return list(value) if key == "labels" else value
-
-
-def _check(rules: _Rules, style: str) -> None:
-    chances = {"wobble": rules.wobble}
-    for group, terms in (("fail", rules.fail), ("refuse", rules.refuse)):
-        chances |= {f"{group} {term!r}": chance for term, chance in terms.items()}
-    for what, chance in chances.items():
-        if not 0 <= chance <= 1:
-            raise ConfigError(f"model planted: {what} is {chance}; expected a probability from 0 to 1")
-    if not rules.threshold > 0:
-        raise ConfigError(f"model planted: threshold is {rules.threshold}; expected more than 0")
-    if len(set(rules.labels)) < 2 or len(set(rules.labels)) != len(rules.labels):
-        raise ConfigError(f"model planted: labels are {rules.labels}; expected two or more different ones")
-    if rules.scores and len(rules.labels) != 2:
-        raise ConfigError("model planted: scores need exactly two labels")
-    if rules.base not in ("keywords", "hash", "constant"):
-        raise ConfigError(f"model planted: base is {rules.base!r}; expected keywords, hash or constant")
-    if style not in ("text", "chat"):
-        raise ConfigError(f"model planted: style is {style!r}; expected text or chat")
-    for group, named in rules.terms():
-        for term in named:
-            if not all(_forms(term)):
-                raise ConfigError(f"model planted: {group} holds {term!r}, which is not a word")
 
 
 def _words(text: str) -> str:
@@ -256,29 +260,3 @@ def _unit(*parts: str) -> float:
     """Map to a number in [0, 1) that is fixed by ``parts``."""
     raw = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(raw[:7], "big") / 2**56
-
-
-def _terms(text: str) -> list[str]:
-    return [term.strip() for term in text.split("+") if term.strip()]
-
-
-def _weights(text: str) -> dict[str, float]:
-    pairs = (item.rpartition(":") for item in _terms(text))
-    return {term.strip(): float(number) for term, _, number in pairs}
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return text.lower() == "true"
-
-
-_READERS: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("interaction", "ignore"), _terms),
-    **dict.fromkeys(("additive", "fail", "refuse"), _weights),
-    **dict.fromkeys(("threshold", "wobble"), float),
-    **dict.fromkeys(("base", "style"), str),
-    **dict.fromkeys(("scores", "cacheable"), _flag),
-    "seed": int,
-    "labels": lambda text: tuple(label.strip() for label in text.split("|")),
-}

@@ -186,20 +186,20 @@ def test_spec() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("wobble=2", "wobble is 2"),
-        ("wobble=nan", "wobble is nan"),
-        ("wobble=often", "cannot be read"),
+        ("wobble=2", "wobble should be less than or equal to 1; got '2'"),
+        ("wobble=nan", "wobble should be .*; got 'nan'"),
+        ("wobble=often", "wobble should be a valid number"),
         ("wobbel=0.1", "'wobbel=0.1' is not an option"),
         ("wobble", "'wobble' is not an option"),
-        ("fail=she:1.5", "fail 'she' is 1.5"),
+        ("fail=she:1.5", "fail.she should be less than or equal to 1"),
         ("labels=yes", "two or more"),
         ("labels=yes|yes", "two or more"),
         ("labels=a|b|c,scores=true", "exactly two labels"),
-        ("threshold=0", "threshold is 0"),
-        ("base=coin", "base is 'coin'"),
-        ("style=voice", "style is 'voice'"),
+        ("threshold=0", "threshold should be greater than 0"),
+        ("base=coin", "base should be 'keywords', 'hash' or 'constant'; got 'coin'"),
+        ("style=voice", "style should be 'text' or 'chat'"),
         ("interaction=she+--", "not a word"),
-        ("scores=maybe", "true or false"),
+        ("scores=maybe", "scores should be a valid boolean"),
     ],
 )
 def test_bad_specs(spec: str, message: str) -> None:
