@@ -18,7 +18,6 @@ from auditor.report import claimed, words
 LINE = 22  # pixels per strip
 LABELS = 30.0  # percent of the width left of the plot
 PLOT = 64.0  # percent of the width that the plot takes
-BARS = 44.0  # percent of the width left of bars, whose labels are longer
 RATIOS = 1.5  # end of the scale of impact ratios
 MARKS = {
     "shown": "M0,-6 L6,5 L-6,5 Z",
@@ -135,41 +134,3 @@ def ratios(rows: Sequence[tuple[Category, str]], *, name: str, title: str) -> Ma
     frame = [_tick(at(t), y, f"{t:g}") for t in (0, 0.5, 1.0, 1.5)] + [_tick(at(0.8), y, "0.80", "noise")]
     listed = "; ".join(f"{row.category} {text}" for row, text in rows)
     return svg(name, title, listed, y + 28, [*frame, *body], "forest")
-
-
-# -- shares of a whole ------------------------------------------------------------------------------------
-
-
-def bars(groups: Sequence[tuple[str, Sequence[tuple[str, int, int, str, str]]]], *, name: str, title: str) -> Markup:
-    """Draw shares of 1 as horizontal bars under headings: (label, part, whole, text on the bar, class of the style).
-
-    A bar of nothing (``whole`` 0) is a dashed frame.
-
-    Examples
-    --------
-    >>> "7.5" in bars([("pair", [("model", 3, 40, "7.5 %", "joint")])], name="x", title="Rates")
-    True
-    """
-    body: list[str] = []
-    listed: list[str] = []
-    y = 4
-    for heading, rows in groups:
-        y += 20
-        body.append(_row(heading, y - 5))
-        for label, part, whole, text, kind in rows:
-            body += [_sub(label, y + 14), _bar(y, part / whole if whole else None, text, kind)]
-            listed.append(f"{heading}, {label}: {text}")
-            y += LINE
-        y += 6
-    return svg(name, title, "; ".join(listed), y + 4, body, "matrix")
-
-
-def _bar(y: int, share: float | None, text: str, kind: str) -> str:
-    """One bar right of its label: the frame is the whole, the filling the share."""
-    place, height = f'x="{BARS}%" y="{y}"', f'height="{LINE - 4}" rx="3"'
-    dashed = ' stroke-dasharray="3 3"' if share is None else ""
-    out = f'<rect {place} width="{100 - BARS:g}%" {height}{dashed}/>'
-    if share:
-        width = f"{(100 - BARS) * share:.3f}%"
-        out += f'<rect class="fill {safe(kind)}" {place} width="{width}" {height} fill-opacity="0.4"/>'
-    return out + f'<text x="{BARS}%" dx="7" y="{y + 13}">{safe(text)}</text>'

@@ -4,12 +4,9 @@ import copy
 import re
 from typing import Any
 
-import pytest
-
 from auditor.contrib.hinter import paper_figures as shown
 from auditor.contrib.hinter.measures import Mutant, figures, measures, records, totals
 from auditor.core.record import read
-from auditor.report.charts import bars
 
 
 def mutant(
@@ -110,9 +107,8 @@ def test_table_9_has_pairs_models_and_all_of_them() -> None:
 def test_figure_8_says_why_there_is_none() -> None:
     unasked = [m for m in world() if m.valid]
     figure = shown.build(read(run(mutants=unasked)))[4]
-    assert figure.lines == ()
+    assert figure.lines == []
     assert "--test-discarded" in figure.note
-    assert shown.draw(figure) is None
     asked = shown.build(read(run()))[4]
     assert ("a", "(a) all mutants", "66.7 % (4 of 6)", "33.3 % (2 of 6)") in asked.lines
 
@@ -123,34 +119,6 @@ def test_figure_11_leaves_out_empty_combinations() -> None:
     assert ("a", "gender + race", "gender + joint only", "33.3 % (1 of 3)") in lines
     assert ("a", "gender + race", "nothing", "0") in lines
     assert len(lines) == 6
-
-
-@pytest.mark.parametrize("mutants", [world(), []])
-def test_every_figure_of_a_table_is_in_its_drawing(mutants: list[Mutant]) -> None:
-    for figure in shown.build(read(run(mutants=mutants))):
-        drawing = shown.draw(figure)
-        if not drawing:
-            assert not any(bar.whole for _, group in figure.bars for bar in group)
-            continue
-        assert f'aria-labelledby="hinter-{figure.key}-t hinter-{figure.key}-d"' in drawing
-        described = re.search(r"<desc[^>]*>(.*?)</desc>", str(drawing))
-        assert described is not None
-        for _, group in figure.bars:
-            for bar in group:
-                assert bar.text in described.group(1)
-
-
-def test_names_from_outside_are_escaped_in_drawings() -> None:
-    drawing = bars([("<b>", [("<script>", 1, 2, "50 %", "joint")])], name="n", title="</svg>")
-    assert "<script>" not in drawing
-    assert "<b>" not in drawing
-    assert drawing.count("</svg>") == 1
-
-
-def test_a_bar_of_nothing_is_dashed_and_has_no_filling() -> None:
-    empty = bars([("h", [("l", 0, 0, "none", "joint")])], name="n", title="t")
-    assert "stroke-dasharray" in empty
-    assert "fill joint" not in empty
 
 
 def test_both_reports_show_the_figures() -> None:
@@ -164,4 +132,4 @@ def test_both_reports_show_the_figures() -> None:
     for figure in shown.build(read(record)):
         assert f"HInter, {figure.title}" in text
         assert f"HInter, {figure.title}: " in page.replace("&#39;", "'")
-    assert page.count('class="chart matrix"') == 7
+        assert all(cell in text for line in figure.lines for cell in line if cell.endswith(")"))

@@ -350,12 +350,12 @@ def test_own_map(capsys: pytest.CaptureFixture[str], people: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("races: {}", "unknown field 'races'"),
+        ("races: {}", "unknown field `races`"),
         ("sex: {Men: [m]}", "unknown category 'Men'"),
-        ("sex: {Male: [m], Female: [m]}", "stands under 'Male'"),
-        ("sex: {Male: m}", "expected a list"),
+        ("sex: {Male: [m], Female: [m]}", "is under 'Male' and under 'Female'"),
+        ("sex: {Male: m}", "Expected `array`, got `str` - at `$.sex[...]`"),
         ("unknown: [no]", "quotation marks"),
-        ("- a", "expected the fields"),
+        ("- a", "A map has the fields sex"),
         ("a: [", "no valid YAML"),
     ],
 )

@@ -1,12 +1,8 @@
 """HInter's own measures, counted as the paper counts them.
 
-Mutants are the units here and there is no interval, no noise floor and no control, so that figures can be
-laid beside those of Souani et al., 2025 (arXiv 2503.11962): error rate, hidden share and originals with an
-error of RQ1 (Table 9, Figures 4 and 5), valid and discarded mutants of RQ3.1 (Figure 7), and the split into
-atomic only, joint only and both of RQ4 (Figures 10 and 11).
-
-`measures` counts one pair of attributes. Table 9 and Figures 4, 5, 7, 8 and 10 are over all pairs: there a text counts
-once however many pairs it was changed in, so `totals` cannot be added up from pairs.
+Mutants are the units, without intervals, noise floor and controls, so that figures compare with Souani et al., 2025
+(arXiv 2503.11962). `measures` counts one pair of attributes. Table 9 and Figures 4, 5, 7, 8 and 10 are over all pairs:
+there a text counts once however many pairs it was changed in, so `totals` is not the sum of pairs.
 """
 
 from __future__ import annotations
@@ -32,28 +28,14 @@ REGIONS = ("joint", "first+joint", "second+joint", "first+second+joint", "first+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mutant:
-    """One mutant as HInter counts it.
-
-    Attributes
-    ----------
-    id, original : str
-        Its id, and that of its original text.
-    attributes : tuple of str
-        One (atomic) or two (joint).
-    valid : bool
-        Whether it passed the dependency invariant.
-    error : bool or None
-        Whether the label differs from the original's; None if it was not asked or not judged.
-    parts : tuple of str
-        Ids of the atomic mutants of a joint one.
-    """
+    """One mutant as HInter counts it."""
 
     id: str
     original: str
-    attributes: tuple[str, ...]
-    valid: bool
-    error: bool | None
-    parts: tuple[str, ...] = ()
+    attributes: tuple[str, ...]  # one (atomic) or two (joint)
+    valid: bool  # passed the dependency invariant
+    error: bool | None  # has another label than the original; None where it was not judged
+    parts: tuple[str, ...] = ()  # ids of the atomic mutants of a joint one
 
 
 def count(mutants: Sequence[Mutant]) -> Level:
@@ -73,7 +55,7 @@ def count(mutants: Sequence[Mutant]) -> Level:
 
 
 def _shares(level: Level) -> dict[str, object]:
-    """Counts and shares as plain data; shares are None where nothing was counted."""
+    """Return counts and shares; shares are None where nothing was counted."""
     lost = _ratio(level.discarded_errors, level.errors + level.discarded_errors)
     return {
         **asdict(level),
@@ -111,18 +93,8 @@ def split(joint: Iterable[Mutant], atomic: Mapping[str, Mutant]) -> Split:
 class PairMeasures:
     """HInter's measures of one pair of attributes.
 
-    Attributes
-    ----------
-    attributes : (str, str)
-    joint : Level
-        Mutants that change both.
-    atomic : mapping of str to Level
-        Mutants that change one, by attribute.
-    split : Split
-    texts : mapping of str to int
-        Original texts with a judged joint mutant, by what shows an error on them (RQ4.2, the Venn diagrams of
-        Figure 11): "first", "second" (atomic mutants of either attribute) and "joint", joined by "+", all eight of
-        `REGIONS`; "" are those without an error.
+    ``texts`` counts the original texts with a judged joint mutant by the mutants that show an error on them, for all of
+    `REGIONS` (Figure 11): atomic mutants of the first or second attribute, and joint ones.
     """
 
     attributes: tuple[str, str]
@@ -133,13 +105,13 @@ class PairMeasures:
 
     @property
     def originals(self) -> dict[str, int]:
-        """Original texts by the order of their errors."""
+        """Count original texts by the order of their errors."""
         joint, both, atomic = self.texts["joint"], sum(self.texts[r] for r in REGIONS[1:4]), REGIONS[4:7]
         alone = sum(self.texts[region] for region in atomic)
         return {"joint_only": joint, "atomic_only": alone, "both": both, "neither": self.texts[""]}
 
     def as_record(self) -> dict[str, object]:
-        """Counts and shares as plain data, with the note that says how they are counted."""
+        """Return counts and shares, with the note on how they are counted."""
         split = asdict(self.split)
         hidden, alone = split.pop("hidden"), split.pop("joint_only")
         return {
@@ -155,7 +127,7 @@ class PairMeasures:
 
 
 def measures(mutants: Iterable[Mutant]) -> list[PairMeasures]:
-    """Measures of each pair of attributes that joint mutants change, sorted by pair.
+    """Measure each pair of attributes that joint mutants change, sorted by pair.
 
     Errors are those of valid mutants (Algorithms 1 and 2); mutants of three and more attributes are left out.
 
@@ -179,7 +151,7 @@ def measures(mutants: Iterable[Mutant]) -> list[PairMeasures]:
 
 
 def _by_order(mutants: Iterable[Mutant]) -> tuple[dict[str, Mutant], list[Mutant]]:
-    """Atomic mutants by id, and the joint ones of two attributes."""
+    """Return atomic mutants by id, and joint ones of two attributes."""
     every = list(mutants)
     return {m.id: m for m in every if len(m.attributes) == 1}, [m for m in every if len(m.attributes) == 2]
 
@@ -214,35 +186,35 @@ Counts = TypeVar("Counts", Level, Split)
 
 
 def _added(kind: type[Counts], rows: Sequence[Counts]) -> Counts:
-    """Counts added up: over models, a text counts once for each of them."""
+    """Add up counts; over models, a text counts once for each of them."""
     return kind(**{name: sum(getattr(row, name) for row in rows) for name in kind.__struct_fields__})
 
 
 def figures(row: HinterTotals) -> dict[str, object]:
-    """Counts and shares as plain data; of both orders together without texts, which would count twice."""
+    """Return counts and shares; of both orders together without texts, which would count twice."""
     both = {name: value for name, value in _shares(row.both).items() if not name.startswith("originals")}
     parted = {name: getattr(row, name) for name in Split.__struct_fields__}
     return {"joint": _shares(row.joint), "atomic": _shares(row.atomic), "both": both, **parted}
 
 
 def records(models: Mapping[str, Sequence[Mutant]]) -> dict[str, object]:
-    """``hinter`` and ``hinter_figures`` of the run record: what the paper's tables and figures show, by model."""
+    """Return ``hinter`` and ``hinter_figures`` of the run record, by model."""
     pairs = {name: measures(mutants) for name, mutants in models.items()}
     counted = {name: totals(mutants) for name, mutants in models.items()}
-    rows = list(counted.values())
-    joint, atomic = (_added(Level, levels) for levels in ([r.joint for r in rows], [r.atomic for r in rows]))
+    every = list(counted.values())
+    joint, atomic = _added(Level, [row.joint for row in every]), _added(Level, [row.atomic for row in every])
     regions = {name: [{"attributes": list(p.attributes), "counts": p.texts} for p in pairs[name]] for name in models}
     return {
         "hinter": {name: [pair.as_record() for pair in pairs[name]] for name in models},
         "hinter_figures": {
             "models": {name: figures(row) | {"regions": regions[name]} for name, row in counted.items()},
-            "all": figures(_totals(joint, atomic, _added(Split, rows))),
+            "all": figures(_totals(joint, atomic, _added(Split, every))),
         },
     }
 
 
 def is_error(mutant: Mutant) -> bool:
-    """Whether a valid mutant got another label than its original."""
+    """Return whether a valid mutant got another label than its original."""
     return mutant.valid and mutant.error is True
 
 
@@ -251,10 +223,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def mutants(valid: Observations, discarded: Observations, model: str, formats: Iterable[str]) -> Iterator[Mutant]:
-    """The mutants of a run that one model was asked about; each format makes mutants of its own.
-
-    ``valid`` and ``discarded`` hold mutants that the invariant kept and rejected; versions know their parts.
-    """
+    """Yield the mutants that one model was asked about; each format makes mutants of its own."""
     for table, kept in ((valid, True), (discarded, False)):
         judged, columns = table.judged(), table.columns()
         edited = np.array([s.arm == Arm.EDITED for s in table.shapes.values], dtype=bool)

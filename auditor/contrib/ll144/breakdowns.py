@@ -1,4 +1,4 @@
-"""The three breakdowns of the rule from cells, and what unknown people could change."""
+"""Computes the three breakdowns of the rule, and bounds for people of unknown category."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ INTERSECTIONS = tuple((s, r) for r in RACES for s in SEXES)
 
 
 def label(sex: str, race: str) -> str:
-    """Name an intersectional cell.
-
-    Examples
-    --------
-    >>> label("Female", "Asian")
-    'Asian / Female'
-    """
+    """Name an intersectional cell: ``Asian / Female``."""
     return f"{race} / {sex}"
 
 
@@ -68,9 +62,8 @@ def breakdown(
 ) -> Breakdown:
     """Compute the three tables from people by sex and race.
 
-    Totals (`ALL`) take the place of sums of cells in the table they belong to. With ``partly_known`` somebody with one
-    unknown attribute counts in the table of the other; otherwise such people are in no table, as the rule's example has
-    it. ``excluded`` is as for `auditor.measure.impact.table`.
+    Totals (`ALL`) replace sums of cells in their table. With ``partly_known`` a person with one unknown attribute
+    counts in the table of the other; otherwise such people are in no table, as in the rule's example.
     """
     counts = {name: _counts(cells, name, partly_known) for name in NAMES}
     tables = {n: table(c, excluded=excluded) for n, c in counts.items()}
@@ -88,7 +81,7 @@ def breakdown(
 
 
 def place_of(cell: Cell, name: str) -> str | None:
-    """The category of a table that a cell with known attributes belongs to."""
+    """Return the category of a cell in a table; None where it is unknown."""
     if name == "sex":
         return cell.sex
     if name == "race_ethnicity":
@@ -125,7 +118,7 @@ def _counted(cell: Cell, name: str, partly_known: bool) -> bool:
 
 
 def _disagreements(counts: Mapping[str, Sequence[Count]]) -> Iterable[str]:
-    """Say where tables of the same people have different totals; that is no error."""
+    """Name the tables of the same people that have different totals."""
     cross = counts["intersectional"]
     n, x = sum(c.n for c in cross), sum(c.x for c in cross)
     if not n:
@@ -177,7 +170,7 @@ def _bounds(
 def _free(
     unknown: Sequence[Cell], name: str, partly_known: bool, totals: bool
 ) -> list[tuple[tuple[str, ...], int, int]]:
-    """Where people of unknown category could belong in a table: (categories, people, selected)."""
+    """Return where people of unknown category could belong in a table: (categories, people, selected)."""
     free = []
     for cell in unknown:
         if name == "intersectional":
@@ -198,8 +191,7 @@ def _allocate(
 ) -> tuple[Count, Count]:
     """Give unknown people to the two categories so that the ratio is lowest (or highest).
 
-    To raise it: selected people to the category, the others to the reference. Who cannot go there goes to a
-    third category where possible.
+    To raise it, selected people go to the category and the others to the reference, or else to a third category.
     """
     n, x, n0, x0 = count.n, count.x, reference.n, reference.x
     for where, people, selected in free:
@@ -207,13 +199,13 @@ def _allocate(
             good = (k > 0) == raise_it
             first, last = (count, reference) if good else (reference, count)
             if first.category in where:
-                target: Count | None = first
-            elif last.category in where and len(where) == 1:
+                target = first
+            elif where == (last.category,):
                 target = last
             else:
-                target = None
+                continue
             if target is count:
                 n, x = n + size, x + k
-            elif target is reference:
+            else:
                 n0, x0 = n0 + size, x0 + k
     return (Count(category=count.category, n=n, x=x), Count(category=reference.category, n=n0, x=x0))

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from auditor.core import reading
 from auditor.core.errors import DataFileError
 
@@ -53,7 +55,7 @@ UNKNOWN, UNMAPPED = Found(category=None), Found(category=None, unmapped=True)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CategoryMap:
-    """Synonyms by column; keys are `plain`."""
+    """Recorded values with their category, by column, and values that say nothing; all of them `plain`."""
 
     sex: Mapping[str, str]
     race_ethnicity: Mapping[str, str]
@@ -93,6 +95,15 @@ class CategoryMap:
         return UNKNOWN if not key or key in self.unknown else UNMAPPED
 
 
+class MapFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A map as it is written: categories with their values."""
+
+    sex: dict[str, list[str | int | float]] = {}
+    race_ethnicity: dict[str, list[str | int | float]] = {}
+    ethnicity: dict[str, list[str | int | float]] = {}
+    unknown: list[str | int | float] = []
+
+
 def load(path: Path | None = None) -> CategoryMap:
     """Read the map of this package, with the lines of ``path`` added.
 
@@ -104,51 +115,26 @@ def load(path: Path | None = None) -> CategoryMap:
     tables: dict[str, dict[str, str]] = {name: {plain(c): c for c in cats} for name, cats in _FIELDS.items()}
     unknown: set[str] = set()
     for file in (DEFAULT, *([path] if path else [])):
-        added = _read(file)
-        unknown |= {plain(v) for v in _texts(file, "unknown", added.pop("unknown", []))}
-        for name, groups in added.items():
+        try:
+            added = msgspec.convert(reading.load_yaml(file), MapFile)
+        except msgspec.ValidationError as error:
+            raise DataFileError(
+                f"{file}: {error}. A map has the fields {', '.join(_FIELDS)} (categories, each with a list of values "
+                "such as [m, male]) and unknown (a list). Put yes, no, true and false in quotation marks"
+            ) from None
+        unknown |= {plain(str(v)) for v in added.unknown}
+        for name, known in _FIELDS.items():
             seen: dict[str, str] = {}
-            for category, values in _groups(file, name, groups):
-                for value in _texts(file, f"{name}.{category}", values):
-                    key = plain(value)
-                    if seen.setdefault(key, category) != category:
+            for category, values in getattr(added, name).items():
+                if category not in known:
+                    raise DataFileError(
+                        f"{file}, field {name}: unknown category {category!r}; known: {', '.join(known)}"
+                    )
+                for value in values:
+                    if (before := seen.setdefault(plain(str(value)), category)) != category:
                         raise DataFileError(
-                            f"{file}, field {name}: {value!r} stands under {seen[key]!r} and under {category!r}"
+                            f"{file}, field {name}: {value!r} is under {before!r} and under {category!r}"
                         )
             tables[name] |= seen
             unknown -= set(seen) if file is not DEFAULT else set()
-    return CategoryMap(
-        sex=tables["sex"],
-        race_ethnicity=tables["race_ethnicity"],
-        ethnicity=tables["ethnicity"],
-        unknown=frozenset(unknown),
-    )
-
-
-def _groups(file: Path, name: str, groups: object) -> list[tuple[str, object]]:
-    if name not in _FIELDS:
-        raise DataFileError(f"{file}: unknown field {name!r}; known: {', '.join([*_FIELDS, 'unknown'])}")
-    if not isinstance(groups, dict):
-        raise DataFileError(f"{file}, field {name}: expected categories with lists of values")
-    for category in groups:
-        if category not in _FIELDS[name]:
-            raise DataFileError(
-                f"{file}, field {name}: unknown category {category!r}; known: {', '.join(_FIELDS[name])}"
-            )
-    return list(groups.items())
-
-
-def _texts(file: Path, name: str, values: object) -> list[str]:
-    if not isinstance(values, list) or any(isinstance(v, dict | list) or v is None for v in values):
-        raise DataFileError(f"{file}, field {name}: expected a list of values, such as [m, male]")
-    for value in values:
-        if isinstance(value, bool):
-            raise DataFileError(f"{file}, field {name}: put yes, no, true and false in quotation marks")
-    return [str(v) for v in values]
-
-
-def _read(file: Path) -> dict[str, object]:
-    value = reading.load_yaml(file)
-    if not isinstance(value, dict):
-        raise DataFileError(f"{file}: expected the fields {', '.join([*_FIELDS, 'unknown'])}")
-    return value
+    return CategoryMap(**tables, unknown=frozenset(unknown))

@@ -1,4 +1,4 @@
-"""The record of one computation as plain data: what the reports are made from."""
+"""The record of one computation as plain data; reports are made from it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from auditor._version import __version__
 from auditor.contrib.ll144 import other_tables
 from auditor.contrib.ll144.applicants import Cell, Person, Source
-from auditor.contrib.ll144.breakdowns import Breakdown, breakdown, tally
+from auditor.contrib.ll144.breakdowns import Bound, Breakdown, breakdown, tally
 from auditor.core.errors import ConfigError
-from auditor.measure.impact import ImpactTable, MedianRule, median_rule, ratio_text, round_half_up
+from auditor.measure.impact import ImpactTable, MedianRule, Row, median_rule, ratio_text, round_half_up
 
 SCHEMA_VERSION = "1.0"
 TIES = Fraction(1, 10)
@@ -23,35 +23,22 @@ DATA_KINDS = ("historical", "test")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """Decisions of whoever makes the tables; all of them are recorded.
+    """The user's decisions, all of them recorded; see docs/ll144.md."""
 
-    Attributes
-    ----------
-    data_kind : str or None
-        ``historical`` or ``test``; test data need ``test_data_reason`` and ``test_data_generation``. None: it
-        was not said, and is taken for neither.
-    source : str or None
-        Which system made the outcomes, when, and who collected them (5-303).
-    excluded : mapping of str to str
-        Categories below 2 % that are left out of the impact ratios, with the justification (5-301(d)).
-    unknown_in_median, partly_known : bool
-        See `auditor.contrib.ll144.breakdowns.breakdown` and docs/ll144.md.
-    audit_date, distribution_date : datetime.date or None
-        As given; nothing is filled in.
-    """
-
-    data_kind: str | None = None
+    data_kind: str | None = None  # historical or test; None: not said, and taken for neither
     test_data_reason: str | None = None
     test_data_generation: str | None = None
-    source: str | None = None
-    excluded: Mapping[str, str] = field(default_factory=dict)
+    source: str | None = None  # which system made the outcomes, when, and who collected them (5-303)
+    excluded: Mapping[str, str] = field(
+        default_factory=dict
+    )  # categories below 2 % with their justification (5-301(d))
     unknown_in_median: bool = False
     partly_known: bool = False
     audit_date: datetime.date | None = None
     distribution_date: datetime.date | None = None
 
     def check(self) -> None:
-        """Raise `ConfigError` where a decision lacks what has to go with it."""
+        """Raise `ConfigError` where a decision lacks another that it needs."""
         if self.data_kind not in (None, *DATA_KINDS):
             raise ConfigError(f"--data-kind must be historical or test; got {self.data_kind!r}")
         texts = {"--test-data-reason": self.test_data_reason, "--test-data-generation": self.test_data_generation}
@@ -66,11 +53,7 @@ class Settings:
 
 
 def from_people(people: Sequence[Person], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
-    """Compute the record from all lines of a file of applicants.
-
-    ``mode`` is ``selection``, ``scoring``, or ``classification`` (each group is an outcome). Raises `ConfigError` where
-    a setting lacks something, or nobody has an outcome.
-    """
+    """Compute the record from applicants; ``mode`` is selection, scoring or classification (groups are outcomes)."""
     settings.check()
     without = 0
     if mode != "classification":
@@ -82,28 +65,31 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
     if mode == "scoring":
         rule, other = _medians(people, settings)
         hits = [p.outcome is not None and p.outcome > rule.median for p in people]
-    groups: list[dict[str, Any]] = []
+    parts: dict[str, Breakdown] = {}
     for name in sorted({p.group for p in people if p.group is not None}):
         own = [p.group == name for p in people]
         if mode == "classification":
             cells = tally(people, own)
         else:
             cells = tally(compress(people, own), compress(hits, own))
-        groups.append(_group(name or "(empty)", _compute(cells, settings)))
-    whole = _compute(tally(people, hits), settings)
-    record = _record(mode, source, settings, whole, groups)
+        parts[name or "(empty)"] = _compute(cells, settings)
+    record = _record(mode, source, settings, _compute(tally(people, hits), settings), parts)
     record["data"]["without_outcome"] = without
-    block = record["ll144"]
     if rule is not None:
-        block |= _median(rule, settings)
-        if other is not None:
-            block["sensitivity"] = _sensitivity(people, other, settings)
-    record["warnings"] += _median_warnings(rule)
+        record["ll144"] |= _median(rule, known=not settings.unknown_in_median)
+        record["ll144"] |= {"overall_rate": rule.above / rule.n, "tie_share": rule.tied / rule.n}
+        record["ll144"]["tie_count"] = f"{rule.tied}/{rule.n}"
+        record["warnings"] += _ties(rule)
+    if other is not None:
+        again = [p.outcome is not None and p.outcome > other.median for p in people]
+        tables = _compute(tally(people, again), settings).tables
+        told = _median(other, known=settings.unknown_in_median)
+        record["ll144"]["sensitivity"] = told | {"tables": {name: _table(t) for name, t in tables.items()}}
     return record
 
 
 def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
-    """Compute the record from counts; with scores the median is whoever counted's, and not checked here."""
+    """Compute the record from counts; with scores the median cannot be checked."""
     settings.check()
     whole = _compute(cells, settings)
     record = _record(mode, source, settings, whole)
@@ -122,7 +108,7 @@ def _compute(cells: Sequence[Cell], settings: Settings) -> Breakdown:
 
 
 def _medians(people: Sequence[Person], settings: Settings) -> tuple[MedianRule, MedianRule | None]:
-    """The median that is used, and that of the other population where it is another one."""
+    """Return the median that is used, and that of the other population where it is another one."""
     every = [p.outcome for p in people if p.outcome is not None]
     known = [p.outcome for p in people if p.outcome is not None and _in_tables(p, settings)]
     if not known:
@@ -136,20 +122,17 @@ def _in_tables(person: Person, settings: Settings) -> bool:
     return any(known) if settings.partly_known else all(known)
 
 
-def _median(rule: MedianRule, settings: Settings) -> dict[str, object]:
+def _median(rule: MedianRule, *, known: bool) -> dict[str, object]:
     return {
         "median": float(rule.median),
-        "median_population": "all" if settings.unknown_in_median else "known",
+        "median_population": "known" if known else "all",
         "median_n": rule.n,
-        "overall_rate": rule.above / rule.n,
         "overall_count": f"{rule.above}/{rule.n}",
-        "tie_share": rule.tied / rule.n,
-        "tie_count": f"{rule.tied}/{rule.n}",
     }
 
 
-def _median_warnings(rule: MedianRule | None) -> list[str]:
-    if rule is None or Fraction(rule.tied, rule.n) <= TIES:
+def _ties(rule: MedianRule) -> list[str]:
+    if Fraction(rule.tied, rule.n) <= TIES:
         return []
     tied, above = Fraction(100 * rule.tied, rule.n), Fraction(100 * rule.above, rule.n)
     return [
@@ -159,26 +142,15 @@ def _median_warnings(rule: MedianRule | None) -> list[str]:
     ]
 
 
-def _sensitivity(people: Sequence[Person], rule: MedianRule, settings: Settings) -> dict[str, object]:
-    """The same tables with the median of the other population."""
-    hits = [p.outcome is not None and p.outcome > rule.median for p in people]
-    whole = _compute(tally(people, hits), settings)
-    return {
-        "median": float(rule.median),
-        "median_population": "known" if settings.unknown_in_median else "all",
-        "median_n": rule.n,
-        "overall_count": f"{rule.above}/{rule.n}",
-        "tables": {name: _table(t) for name, t in whole.tables.items()},
-    }
-
-
 def _record(
-    mode: str, source: Source, settings: Settings, pool: Breakdown | None, groups: Sequence[dict[str, Any]] = ()
+    mode: str, source: Source, settings: Settings, whole: Breakdown, parts: Mapping[str, Breakdown] | None = None
 ) -> dict[str, Any]:
-    """The record of all people (``pool``; None: rankings) and of each group; of classes, groups alone have tables."""
-    whole = None if mode == "classification" else pool
-    warnings = list(pool.warnings) if pool else []
-    warnings += [f"{g['group']}: {w}" for g in groups for w in g.pop("warnings")]
+    """Return the record of all people and of each group; of classes, groups alone have tables."""
+    groups = [{"group": name, **_pool(part)} for name, part in (parts or {}).items()]
+    warnings = [*whole.warnings, *(f"{name}: {w}" for name, part in (parts or {}).items() for w in part.warnings)]
+    own = _pool(whole)
+    if mode == "classification":
+        own |= {"tables": None, "table_facts": None, "unknown_bounds": [], "unknown_bounds_reason": "see the groups"}
     if not settings.source:
         warnings.append(
             "Where the outcomes come from was not given (--source). Without it nobody can tell whether they "
@@ -191,7 +163,7 @@ def _record(
         )
     for column, value, n in source.unmapped:
         warnings.append(f"{n:,} with {column} = {value!r}: no category of the rule; counted as unknown.")
-    warnings += _exclusions(settings, whole, groups)
+    warnings += _exclusions(settings, own, groups)
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "ll144",
@@ -214,29 +186,24 @@ def _record(
             "audit_date": settings.audit_date.isoformat() if settings.audit_date else None,
             "distribution_date": settings.distribution_date.isoformat() if settings.distribution_date else None,
             "partly_known": settings.partly_known,
-            "unknown_count": pool.unknown if pool else 0,
-            "unknown_sex": pool.unknown_sex if pool else 0,
-            "unknown_race_ethnicity": pool.unknown_race if pool else 0,
+            "unknown_sex": whole.unknown_sex,
+            "unknown_race_ethnicity": whole.unknown_race,
             "median": None,
             "median_population": None,
             "overall_rate": None,
             "tie_share": None,
             "sensitivity": None,
             "published": None,
-            "tables": {name: _table(t) for name, t in whole.tables.items()} if whole else None,
-            "table_facts": {name: _facts(t) for name, t in whole.tables.items()} if whole else None,
-            "groups": list(groups),
-            "unknown_bounds": _bounds(whole) if whole else [],
-            "unknown_bounds_reason": whole.bounds_reason if whole else "see the groups",
+            **own,
+            "groups": groups,
         },
         "warnings": warnings,
     }
 
 
-def _exclusions(settings: Settings, whole: Breakdown | None, groups: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Refuse to leave out what is not below 2 %; say where small categories were computed all the same."""
-    tables = [*map(_table, whole.tables.values())] if whole else []
-    rows = [row for table in (*tables, *(t for g in groups for t in g["tables"].values())) for row in table]
+def _exclusions(settings: Settings, whole: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Refuse to leave out a category of 2 % or more; name small categories that were computed all the same."""
+    rows = [row for pool in (whole, *groups) for table in (pool["tables"] or {}).values() for row in table]
     notes = []
     for category in settings.excluded:
         matching = [r for r in rows if r["category"] == category]
@@ -258,15 +225,14 @@ def _exclusions(settings: Settings, whole: Breakdown | None, groups: Sequence[Ma
     return notes
 
 
-def _group(name: str, part: Breakdown) -> dict[str, object]:
+def _pool(part: Breakdown) -> dict[str, Any]:
+    """Return the tables of all people, or of a group."""
     return {
-        "group": name,
         "unknown_count": part.unknown,
-        "tables": {n: _table(t) for n, t in part.tables.items()},
-        "table_facts": {n: _facts(t) for n, t in part.tables.items()},
-        "unknown_bounds": _bounds(part),
+        "tables": {name: _table(t) for name, t in part.tables.items()},
+        "table_facts": {name: _facts(t) for name, t in part.tables.items()},
+        "unknown_bounds": [_bound(b) for b in part.bounds],
         "unknown_bounds_reason": part.bounds_reason,
-        "warnings": list(part.warnings),
     }
 
 
@@ -275,18 +241,11 @@ def _table(table: ImpactTable) -> list[dict[str, Any]]:
 
 
 def _facts(table: ImpactTable) -> dict[str, object]:
-    return {
-        "n": table.n,
-        "x": table.x,
-        "reference": table.reference,
-        "excluded_reference": table.excluded_reference,
-        "steady_reference": table.steady_reference,
-        "omnibus_p": table.omnibus_p,
-        "ir_ci_method": table.interval_method,
-    }
+    names = ("n", "x", "reference", "excluded_reference", "steady_reference", "omnibus_p")
+    return {name: getattr(table, name) for name in names} | {"ir_ci_method": table.interval_method}
 
 
-def _row(row: Any) -> dict[str, Any]:
+def _row(row: Row) -> dict[str, Any]:
     count, ratio = row.count, row.ratio
     return {
         "category": count.category,
@@ -313,16 +272,12 @@ def _row(row: Any) -> dict[str, Any]:
     }
 
 
-def _bounds(part: Breakdown) -> list[dict[str, object]]:
-    return [
-        {
-            "table": b.table,
-            "category": b.category,
-            "reference": b.reference,
-            "low": float(b.low),
-            "high": float(b.high),
-            "low_text": ratio_text(b.low, 2),
-            "high_text": ratio_text(b.high, 2),
-        }
-        for b in part.bounds
-    ]
+def _bound(bound: Bound) -> dict[str, object]:
+    ends = {"low": bound.low, "high": bound.high}
+    return {
+        "table": bound.table,
+        "category": bound.category,
+        "reference": bound.reference,
+        **{name: float(end) for name, end in ends.items()},
+        **{f"{name}_text": ratio_text(end, 2) for name, end in ends.items()},
+    }

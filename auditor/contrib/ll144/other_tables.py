@@ -1,4 +1,4 @@
-"""Tables beside others: ratios that somebody published, and the tables of another run."""
+"""Compares tables with published ratios and with the tables of another run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from auditor.contrib.ll144.applicants import ALL, EQUAL, TRUNCATED, Cell, printed
-from auditor.contrib.ll144.breakdowns import place_of
+from auditor.contrib.ll144.breakdowns import NAMES, place_of
 from auditor.core.record import RunRecord
 from auditor.core.record.outcome_tables import Category
 from auditor.measure.impact import FOUR_FIFTHS, Count, ImpactTable, Row, impact_ratio, ratio_text, round_half_up
@@ -19,44 +19,33 @@ _DIGITS = {0: "whole percent", 1: "one decimal of a percent", 2: "two decimals",
 
 
 def published(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[str, object] | None:
-    """Lay the published ratio of each cell beside the one computed here.
-
-    Returns
-    -------
-    dict or None
-        ``counts`` of each of `VERDICTS`; ``rows`` with ``table``, ``category``, ``published`` (as printed),
-        ``computed``, ``verdict`` and ``how``, in words. None where nothing published was given.
-    """
-    known = {(name, where): cell for cell in cells if (place := _where(cell)) for name, where in [place]}
+    """Compare published ratios with those computed here; None where none was given."""
+    known = _placed(cells)
     rows = []
     for (name, where), cell in known.items():
         if cell.published is None:
             continue
         table = tables[name]
-        row = next(r for r in table.rows if r.count.category == where)
-        top = next((r for r in table.rows if r.count.category == table.reference), None)
-        verdict, how = _verdict(cell, row, top, known.get((name, table.reference or "")))
+        by_name = {row.count.category: row for row in table.rows}
+        row, reference = by_name[where], table.reference or ""
+        verdict, how = _verdict(cell, row, by_name.get(reference), known.get((name, reference)))
+        told = {"table": name, "category": where, "published": cell.published}
         computed = None if row.ratio is None else ratio_text(row.ratio)
-        rows.append(
-            {
-                "table": name,
-                "category": where,
-                "published": cell.published,
-                "computed": computed,
-                "verdict": verdict,
-                "how": how,
-            }
-        )
+        rows.append(told | {"computed": computed, "verdict": verdict, "how": how})
     if not rows:
         return None
     return {"counts": {v: sum(row["verdict"] == v for row in rows) for v in VERDICTS}, "rows": rows}
 
 
-def _where(cell: Cell) -> tuple[str, str] | None:
-    """The table and category that a line of counts stands for; None for unknown people."""
-    name = "sex" if cell.race == ALL else "race_ethnicity" if cell.sex == ALL else "intersectional"
-    category = place_of(cell, name)
-    return (name, category) if category and ALL not in category else None
+def _placed(cells: Sequence[Cell]) -> dict[tuple[str, str], Cell]:
+    """Return the lines of counts by table and category, without those of unknown people."""
+    found = {}
+    for cell in cells:
+        name = "sex" if cell.race == ALL else "race_ethnicity" if cell.sex == ALL else "intersectional"
+        category = place_of(cell, name)
+        if category and ALL not in category:
+            found[name, category] = cell
+    return found
 
 
 def _verdict(cell: Cell, row: Row, top: Row | None, reference: Cell | None) -> tuple[str, str]:
@@ -81,7 +70,7 @@ def _verdict(cell: Cell, row: Row, top: Row | None, reference: Cell | None) -> t
 
 
 def _range(cell: Cell, reference: Cell) -> tuple[Fraction | None, Fraction | None]:
-    """The lowest and highest ratio to a reference that given rates leave open."""
+    """Return the lowest and highest ratio to a reference that given rates leave open."""
     (low, high), (low0, high0) = ((c.low, c.high) for c in (cell, reference))
     if low is None or high is None or low0 is None or high0 is None:
         return None, None
@@ -92,7 +81,7 @@ def _range(cell: Cell, reference: Cell) -> tuple[Fraction | None, Fraction | Non
 
 
 def open_counts(cells: Sequence[Cell], tables: Mapping[str, ImpactTable]) -> Iterator[str]:
-    """What it means that rates were given and not counts; nothing where counts were."""
+    """Yield the consequences of given rates; nothing where counts were given."""
     open_cells = [c for c in cells if c.low is not None and c.high is not None]
     if not open_cells:
         return
@@ -107,7 +96,7 @@ def open_counts(cells: Sequence[Cell], tables: Mapping[str, ImpactTable]) -> Ite
     else:
         text += "In every line one count fits."
     yield text
-    known = {place: cell for cell in open_cells if (place := _where(cell))}
+    known = _placed(open_cells)
     for name, table in tables.items():
         best = known.get((name, table.reference or ""))
         for row in table.rows:
@@ -122,12 +111,12 @@ def open_counts(cells: Sequence[Cell], tables: Mapping[str, ImpactTable]) -> Ite
                 )
 
 
-TABLES = ("sex", "race_ethnicity", "intersectional")
+SETTINGS = ("mode", "data_kind", "median_population", "partly_known", "median")
 Key = tuple[str, str, str]  # group, table, category
 
 
 def compare(before: RunRecord, after: RunRecord) -> TablesComparison:
-    """Lay two records of ``audit ll144`` side by side."""
+    """Compare two records of ``audit ll144``."""
     from auditor.measure.p_values import holm
 
     first, second = dict(_rows(before)), dict(_rows(after))
@@ -144,19 +133,18 @@ def compare(before: RunRecord, after: RunRecord) -> TablesComparison:
 
 def _rows(record: RunRecord) -> Iterator[tuple[Key, Category]]:
     for pool in record.outcomes.pools:
-        for name in TABLES:
+        for name in NAMES:
             for row in (pool.tables or {}).get(name, ()):
                 if row.n:
                     yield (pool.group, name, row.category), row
 
 
 def _change(key: Key, a: Category | None, b: Category | None) -> CategoryChange:
-    fields = {"n": "n", "x": "x", "rate": "rate", "ratio": "impact_ratio", "ratio_text": "impact_ratio_text"}
     sides = {
-        f"{name}_{when}": getattr(row, field)
+        f"{name.removeprefix('impact_')}_{when}": getattr(row, name)
         for when, row in (("before", a), ("after", b))
         if row is not None
-        for name, field in fields.items()
+        for name in ("n", "x", "rate", "impact_ratio", "impact_ratio_text")
     }
     return CategoryChange(group=key[0], table=key[1], category=key[2], p_value=_p(a, b), **sides)
 
@@ -171,25 +159,14 @@ def _p(before: Category | None, after: Category | None) -> float | None:
 
 def _settings(before: RunRecord, after: RunRecord) -> Iterator[PlanDifference]:
     sides = [
-        {
-            "mode": record.outcomes.mode,
-            "data kind": record.outcomes.data_kind,
-            "median population": record.outcomes.median_population,
-            "partly known": record.outcomes.partly_known,
-            "median": record.outcomes.median,
-            "file": record.data.file,
-            "source": record.data.source,
-            "SHA-256 of the file": record.data.sha256,
-        }
+        [(name.replace("_", " "), getattr(record.outcomes, name)) for name in SETTINGS]
+        + [("file", record.data.file), ("source", record.data.source), ("SHA-256 of the file", record.data.sha256)]
         for record in (before, after)
     ]
-    for name, a in sides[0].items():
-        if a != sides[1][name]:
-            yield PlanDifference(name=name, before=_told(a), after=_told(sides[1][name]))
-
-
-def _told(value: object) -> str:
-    return "not given" if value is None else str(value)
+    for (name, a), (_, b) in zip(*sides, strict=True):
+        if a != b:
+            told = ["not given" if value is None else str(value) for value in (a, b)]
+            yield PlanDifference(name=name, before=told[0], after=told[1])
 
 
 def _notes(before: RunRecord, after: RunRecord) -> Iterator[str]:
