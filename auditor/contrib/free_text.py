@@ -1,4 +1,4 @@
-"""Answers that are texts: how they are written, and whether they can be told apart without identity words."""
+"""Compares answers that are texts: style, and whether a rule distinguishes them without identity words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Cell = tuple[str, str]  # text and format
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Apart:
-    """Whether the answers of one model about two groups can be told apart, and whether that is shown."""
+    """Whether a rule distinguishes the answers of one model about two groups."""
 
     model: str
     attribute: str
@@ -47,15 +47,15 @@ class Apart:
 
     @property
     def shown(self) -> bool:
-        """Whether it is."""
+        """Whether the corrected p-value is below 5 %."""
         return self.p_adjusted is not None and self.p_adjusted < ALPHA
 
     def as_record(self) -> dict[str, object]:
-        """Plain data for ``run.json``."""
+        """Return the test as in ``run.json``."""
         return dataclasses.asdict(self) | {"groups": list(self.groups), "shown": self.shown, "said": self.said()}
 
     def said(self) -> str:
-        """What the test says, in a sentence."""
+        """Return the result as a sentence."""
         test = self.found
         about = f"{self.model}, {' / '.join(self.groups)}"
         if test.share is None or self.p_adjusted is None:
@@ -71,26 +71,20 @@ class Apart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """What texts come to."""
+    """Contrasts of style, and tests of distinguishability."""
 
     claims: tuple[Claim, ...]
     apart: tuple[Apart, ...]
 
 
 def study(table: Observations, question: Question, terms: Iterable[str] = ()) -> Study:
-    """Contrasts of how answers are written, and the test of whether they can be told apart.
+    """Test whether style differs between groups, and whether a rule distinguishes their answers.
 
-    ``terms`` are further words that say who somebody is, beside pronouns, titles and those of the dictionaries.
+    ``terms`` are further identity words, apart from pronouns, titles and words of the dictionaries.
     """
     columns = table.columns()
-    own = {
-        part.lower()
-        for shape in table.shapes.values
-        for _, a, b in shape.directions
-        for part in re.split(r"\W+|_", f"{a} {b}")
-        if len(part) > 2
-    }
-    own |= {part for term in terms for part in re.split(r"[\W_]+", term.lower()) if len(part) > 2}
+    groups = (group for shape in table.shapes.values for _, a, b in shape.directions for group in (a, b))
+    own = {part for term in (*groups, *terms) for part in re.split(r"[\W_]+", term.lower()) if len(part) > 2}
     masked = identity(frozenset((own | _names(table, columns)) - FUNCTION_WORDS))
     texts = [masked_text(str(text), masked) for text in table.labels.values]
     made = list(_claims(table, columns, question, texts))
@@ -104,7 +98,7 @@ def study(table: Observations, question: Question, terms: Iterable[str] = ()) ->
 
 @cache
 def identity(own: frozenset[str]) -> frozenset[str]:
-    """Words that say who somebody is, or stand for a person: pronouns, titles, dictionaries, ``own``."""
+    """Return words for a person: pronouns, titles, words of dictionaries, and ``own``."""
     singular, plural, _ = dictionaries.persons()
     terms = {t.text for attribute in IDENTITY for t in dictionaries.load(attribute).terms}
     said = {form for term in (*terms, *own, *singular, *plural, *STAND_INS) for form in wording.forms(term)}
@@ -112,7 +106,7 @@ def identity(own: frozenset[str]) -> frozenset[str]:
 
 
 def masked_text(text: str, terms: frozenset[str]) -> str:
-    """``text`` with one sign for each word in ``terms``, for ages, and for the names that follow a title.
+    """Replace words in ``terms``, ages, and names after a title by one sign.
 
     Examples
     --------
@@ -128,7 +122,7 @@ def masked_text(text: str, terms: frozenset[str]) -> str:
 
 
 def _names(table: Observations, columns: Columns) -> set[str]:
-    """Words that are always written with a capital, and stand in answers to versions about one group alone: names."""
+    """Return names: words that always have a capital, in answers about one group alone."""
     groups: dict[str, set[str]] = defaultdict(set)
     count: dict[str, int] = defaultdict(int)
     small: set[str] = set()
@@ -149,7 +143,7 @@ def _bag(text: str) -> Bag:
 
 
 def _claims(table: Observations, columns: Columns, question: Question, texts: Sequence[str]) -> Iterator[Claim]:
-    """Net differences of each figure, decided together for each model."""
+    """Yield net differences of each figure, decided together for each model."""
     known, refused = columns.label >= 0, columns.status == STATUS["refused"]
     figures = {name: (unit, [figure(text) for text in texts]) for name, (unit, figure) in FIGURES.items()}
     raw = [str(text) for text in table.labels.values]
@@ -186,20 +180,18 @@ def _apart(table: Observations, columns: Columns, made: Sequence[Claim], bags: S
         strands = versions.strands(attribute, known)
         if reference not in strands.names or group not in strands.names:
             continue
-        side = {
-            name: strands.version[strands.group == strands.names.index(name)].tolist() for name in (group, reference)
-        }
-        answers = _answers(table, columns, rows)
-        pairs = _pairs(answers, side[group], side[reference], bags)
-        placebos = _pairs(answers, *_placebos(table, columns, attribute), bags)
-        out.append(
-            Apart(model=model, attribute=attribute, groups=(group, reference), found=told_apart(pairs, placebos))
+        first, second = (
+            strands.version[strands.group == strands.names.index(name)].tolist() for name in (group, reference)
         )
+        answers = _answers(table, columns, rows)
+        placebos = _pairs(answers, *_placebos(table, columns, attribute), bags)
+        found = told_apart(_pairs(answers, first, second, bags), placebos)
+        out.append(Apart(model=model, attribute=attribute, groups=(group, reference), found=found))
     return out
 
 
 def _placebos(table: Observations, columns: Columns, attribute: str) -> tuple[list[int], list[int]]:
-    """Versions that differ in nothing about a person: texts as they were and with a placebo edit, or two such."""
+    """Return versions that differ in nothing about a person: texts with and without a placebo edit, or two such."""
     shapes = list(enumerate(table.shapes.values))
     of_shape = {n: np.flatnonzero(columns.version_shape == n).tolist() for n, _ in shapes}
     placebo = [n for n, s in shapes if s.arm == Arm.PLACEBO]
@@ -210,7 +202,7 @@ def _placebos(table: Observations, columns: Columns, attribute: str) -> tuple[li
 
 
 def _answers(table: Observations, columns: Columns, rows: np.ndarray) -> dict[int, dict[Cell, list[int]]]:
-    """By version the labels of its answers, by text and format."""
+    """Return the labels of answers by version, then by text and format."""
     out: dict[int, dict[Cell, list[int]]] = defaultdict(lambda: defaultdict(list))
     for at in np.flatnonzero(rows).tolist():
         version = int(columns.version[at])
@@ -222,7 +214,7 @@ def _answers(table: Observations, columns: Columns, rows: np.ndarray) -> dict[in
 def _pairs(
     answers: dict[int, dict[Cell, list[int]]], first: Sequence[int], second: Sequence[int], bags: Sequence[Bag]
 ) -> list[Pair]:
-    """Answers of both sides to one text in one format, one with one."""
+    """Pair the answers of both sides to one text in one format."""
     sides: list[dict[Cell, list[int]]] = []
     for versions in (first, second):
         side: dict[Cell, list[int]] = defaultdict(list)

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from auditor.run.result import Result
 
 Judge = Literal["rate", "lower", "upper"]
-ENDS: Mapping[str, str] = {"rate": "value", "lower": "low", "upper": "high"}
+ENDS: Mapping[str, tuple[str, str]] = {  # what is compared with the largest rate, in words and as a field
+    "rate": ("the rate", "value"),
+    "lower": ("its lower end", "low"),
+    "upper": ("its upper end", "high"),
+}
 MAX_SHOWN = 5
 
 
@@ -47,17 +51,16 @@ def assert_invariant(
     attributes : str or sequence of str, optional
         Which to change (``"gender,race"`` or ``["gender", "race"]``); None takes those that the texts name.
     max_rate : float
-        The largest rate of changed answers that is let stand, in [0, 1].
+        The largest rate of changed answers that is accepted, in [0, 1].
     judge : {"rate", "lower", "upper"}
-        What is compared with ``max_rate``: the rate measured; the lower end of its interval (fails only where
-        the texts show that the rate is above it); or the upper end (fails unless they show that it is not above).
+        Compare the measured rate with ``max_rate``; the lower end of its interval (fails only where the texts show
+        that the rate is above); or the upper end (fails unless they show that it is not above).
     order : int
-        How many attributes are changed together, at most.
+        The largest number of attributes that are changed together.
     min_seeds : int
-        Each attribute of ``attributes`` must have been judged on so many texts, so that a test cannot be green
-        because nothing was tested.
+        The smallest number of texts on which each attribute must have been judged.
     show : int
-        How many counterexamples the message holds, at most.
+        The largest number of counterexamples in the message.
     **options
         Further options of `auditor.audit`: ``replicates``, ``per_seed``, ``limit``, ``seed``, ….
 
@@ -69,8 +72,7 @@ def assert_invariant(
     Raises
     ------
     AssertionError
-        A rate is above ``max_rate``: with estimate, interval and the smallest counterexamples. Or: too few texts
-        were judged, or calls failed, so that nothing can be said.
+        A rate is above ``max_rate``; or too few texts were judged, or calls failed, so that nothing can be said.
     ConfigError
         An argument is out of range.
 
@@ -105,7 +107,7 @@ def _rates(result: Result) -> list[NamedEstimate]:
 
 
 def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) -> list[str]:
-    """Why nothing can be said, one paragraph each."""
+    """Return reasons why nothing can be said, one paragraph each."""
     out = []
     counts = part(result.record["counts"], Counts)
     if not result.complete:
@@ -114,17 +116,14 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
     for estimate in _rates(result):
         for name in estimate.attributes:
             judged[name] = max(judged.get(name, 0), estimate.estimate.n)
-    lost = ", ".join(f"{n} {name}" for name, n in counts.lost.items() if n)
-    why = (
-        f" Of {plural(counts.fresh or 0, 'answer')}, {lost}: do they name the labels of the task? A task "
-        "file of your own: "
-        "audit list tasks new NAME."
-        if lost
-        else " Do the texts name people by words of the dictionaries? See: audit list dictionaries."
-    )
-    for name in attributes if attributes is not None else ():
-        if judged.get(name, 0) < min_seeds:
-            n = judged.get(name, 0)
+    why = " Do the texts name people by words of the dictionaries? See: audit list dictionaries."
+    if lost := ", ".join(f"{n} {name}" for name, n in counts.lost.items() if n):
+        why = (
+            f" Of {plural(counts.fresh or 0, 'answer')}, {lost}: do they name the labels of the task? A task file of "
+            "your own: audit list tasks new NAME."
+        )
+    for name in attributes or ():
+        if (n := judged.get(name, 0)) < min_seeds:
             out.append(f"{name} was judged on {plural(n, 'text')}, fewer than min_seeds = {min_seeds}.{why}")
     if attributes is None and max(judged.values(), default=0) < min_seeds:
         out.append(f"No attribute was judged on {min_seeds} or more texts, so nothing was tested.{why}")
@@ -132,21 +131,18 @@ def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) 
 
 
 def _above(result: Result, max_rate: float, judge: Judge, show: int) -> list[str]:
-    """One paragraph for each rate that is above ``max_rate``, with counterexamples."""
+    """Return a paragraph for each rate that is above ``max_rate``, with counterexamples."""
     from auditor.report import words
 
     out = []
     for row in _rates(result):
-        estimate = row.estimate
-        if {"rate": estimate.value, "lower": estimate.low, "upper": estimate.high}[judge] <= max_rate:
+        estimate, (compared, end) = row.estimate, ENDS[judge]
+        if getattr(estimate, end) <= max_rate:
             continue
-        what = words.attributes(row.attributes)
-        compared = {"rate": "the rate", "lower": "its lower end", "upper": "its upper end"}[judge]
         head = (
             f"The answer of {row.model} changed in {words.interval(estimate)} of the variants of "
-            f"{words.plural(estimate.n, 'text')} when {what} changed "
-            f"({words.confidence(estimate.level)} interval); {compared} is above "
-            f"{words.percent(max_rate, 1)}."
+            f"{words.plural(estimate.n, 'text')} when {words.attributes(row.attributes)} changed "
+            f"({words.confidence(estimate.level)} interval); {compared} is above {words.percent(max_rate, 1)}."
         )
         examples = smallest(result, row.model, row.format, row.attributes)
         shown = [_example(result, verdict) for verdict in examples[:show]]
@@ -157,10 +153,9 @@ def _above(result: Result, max_rate: float, judge: Judge, show: int) -> list[str
 
 
 def smallest(result: Result, model: str, format_: str, attributes: tuple[str, ...]) -> list[Verdict]:
-    """The variants of one question whose answer changed: fewest changed words first, then the shortest text.
+    """Return the variants whose answer changed, fewest edits first, then the shortest text.
 
-    Variants whose change is explained by a smaller one of the same text are left out where the smaller one is
-    among the variants judged, unless nothing else is left.
+    Variants whose change a smaller one of the same text explains are left out, unless nothing else is left.
     """
     every = [
         v for v in result.verdicts if v.outcome == "violation" and v.order and v.model == model and v.format == format_

@@ -1,9 +1,8 @@
 """HInter's mutation as its released code does it, for ``--protocol hinter``.
 
-Texts are lower-cased, a pair's source is matched between word boundaries in all its occurrences, and for two
-attributes the second pair is applied to the already changed text. Nothing is repaired and nothing is controlled:
-this suite exists so that figures can be laid beside published ones. The mutation of this project is
-`auditor.perturb.mutation`.
+Texts are lower-cased, all occurrences of a pair's source between word boundaries are replaced, and for two attributes
+the second pair is applied to the already changed text. Nothing is repaired or controlled, so that figures compare with
+published ones. The mutation of this project is `auditor.perturb.mutation`.
 """
 
 from __future__ import annotations
@@ -35,11 +34,9 @@ class Pair:
 
 
 def pairs_of(dictionary: Dictionary) -> list[Pair]:
-    """The lower-cased pairs of a dictionary: the given ones, or those that its slots give."""
-    rows: dict[Pair, None] = {}
-    if dictionary.pairs is not None:
-        both = dictionary.pairs
-    else:
+    """Return the lower-cased pairs of a dictionary: the given ones, or those of its slots."""
+    both = dictionary.pairs
+    if both is None:
         both = tuple(
             (source, target)
             for source in dictionary.sources
@@ -47,11 +44,8 @@ def pairs_of(dictionary: Dictionary) -> list[Pair]:
             if group != source.group
             for target in dictionary.counterparts(source, group)
         )
-    for source, target in both:
-        pair = Pair(dictionary.attribute, source.text.lower(), target.text.lower(), source.group, target.group)
-        if pair.source != pair.target:
-            rows[pair] = None
-    return list(rows)
+    rows = [Pair(dictionary.attribute, a.text.lower(), b.text.lower(), a.group, b.group) for a, b in both]
+    return [pair for pair in dict.fromkeys(rows) if pair.source != pair.target]
 
 
 @lru_cache(maxsize=20_000)
@@ -60,12 +54,12 @@ def _pattern(word: str) -> re.Pattern[str]:
 
 
 def spans(text: str, word: str) -> list[tuple[int, int]]:
-    r"""Where ``\bword\b`` stands in ``text``, left to right."""
+    r"""Return where ``\bword\b`` is in ``text``, left to right."""
     return [m.span() for m in _pattern(word).finditer(text)] if word in text else []
 
 
 def replace(text: str, pair: Pair) -> list[Edit]:
-    """The edits that write ``pair.target`` for every ``pair.source`` in ``text``."""
+    """Return the edits that write ``pair.target`` for every ``pair.source`` in ``text``."""
     return [_edit(pair, text, where, pair.target) for where in spans(text, pair.source)]
 
 
@@ -74,10 +68,9 @@ def _edit(pair: Pair, text: str, where: tuple[int, int], target: str) -> Edit:
 
 
 def replace_again(text: str, first: Sequence[Edit], second: Pair) -> list[Edit]:
-    """The edits of ``text`` that amount to ``first``, then ``second`` on what that gave.
+    """Return the edits of ``text`` that equal ``first``, then ``second`` on the changed text.
 
-    A second match that touches a first replacement changes that replacement, as replacing one after the other
-    does; such a span is one edit, of the second attribute, with the final text as its target.
+    A second match that touches a first replacement is one edit, of the second attribute, with the final text.
     """
     changed = apply(text, first)
     placed: list[tuple[int, int]] = []  # the first replacements in the changed text
@@ -107,7 +100,7 @@ def replace_again(text: str, first: Sequence[Edit], second: Pair) -> list[Edit]:
 
 
 def _merged(regions: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The union of overlapping regions, left to right."""
+    """Return the union of overlapping regions, left to right."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(regions):
         if merged and start < merged[-1][1]:
@@ -120,27 +113,7 @@ def _merged(regions: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 class HinterSuite(Suite):
     """Mutants of lower-cased texts by pair lists, sequential for two attributes.
 
-    Parameters
-    ----------
-    seeds : iterable of SourceText
-        The texts.
-    dictionaries : sequence of Dictionary
-        Pair lists; a typed dictionary is used through the pairs that its slots give.
-    attributes : sequence of str, optional
-        Which of them; None takes those that are marked ``default``.
-    order : int, default 2
-        1 or 2, as in the paper.
-    per_seed : int or None
-        At most this many mutants per seed and attribute set, drawn with ``seed``; None means all.
-    seed : int
-        Random seed of that draw.
-
-    Raises
-    ------
-    ConfigError
-        Two dictionaries hold one attribute, or there is none to change.
-    UnknownPlugin
-        No dictionary holds an attribute that was asked for.
+    ``order`` is 1 or 2; ``per_seed`` draws so many mutants of each text and attribute set (None: all of them).
     """
 
     name = "hinter.v1"
@@ -163,7 +136,7 @@ class HinterSuite(Suite):
         self.skipped: Counter[str] = Counter()
 
     def describe(self) -> dict[str, object]:
-        """The options, as plain data."""
+        """Return the options."""
         return {
             "name": self.name,
             "order": self.order,
@@ -176,7 +149,7 @@ class HinterSuite(Suite):
         }
 
     def ask(self, n: int, rng: Random) -> Sequence[Case]:
-        """Up to ``n`` cases; texts without a source word are skipped and counted."""
+        """Return up to ``n`` cases; texts without a source word are skipped and counted."""
         cases: list[Case] = []
         while len(cases) < n and (seed := next(self._seeds, None)) is not None:
             case = self.case(seed)
@@ -187,16 +160,15 @@ class HinterSuite(Suite):
         return cases
 
     def case(self, seed: SourceText) -> Case | None:
-        """The case of one text, or None where no source word stands in it."""
+        """Return the case of one text, or None where it has no source word."""
         text = seed.text.lower()
         known = {a: [p for p in pairs if spans(text, p.source)] for a, pairs in self.pairs.items()}
         known = {a: pairs for a, pairs in known.items() if pairs}
         if not known:
             return None
-        joint = [list(self._joint(text, known[a], known[b])) for a, b in itertools.combinations(sorted(known), 2)]
+        both = itertools.combinations(sorted(known), 2) if self.order > 1 else ()
+        joint = [list(self._joint(text, known[a], known[b])) for a, b in both]
         rng = Random(f"{self.seed}:{seed.id}")
-        if self.order < 2:
-            joint = []
         if self.per_seed is not None:
             joint = [rng.sample(rows, min(len(rows), self.per_seed)) for rows in joint]
         needed: dict[Pair, None] = {}
