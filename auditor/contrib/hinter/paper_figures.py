@@ -28,7 +28,7 @@ class Figure(NamedTuple):
     title: str
     note: str
     columns: str
-    lines: list[Line]
+    lines: Sequence[Line]
 
 
 def share(part: int, whole: int) -> str:

@@ -29,7 +29,7 @@ def published(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[
         by_name = {row.count.category: row for row in table.rows}
         row, reference = by_name[where], table.reference or ""
         verdict, how = _verdict(cell, row, by_name.get(reference), known.get((name, reference)))
-        told = {"table": name, "category": where, "published": cell.published}
+        told: dict[str, str | None] = {"table": name, "category": where, "published": cell.published}
         computed = None if row.ratio is None else ratio_text(row.ratio)
         rows.append(told | {"computed": computed, "verdict": verdict, "how": how})
     if not rows:
