@@ -59,7 +59,7 @@ def load(text: str) -> grammar.Grammar | None:
 
 @settings(max_examples=120, deadline=None)
 @given(grammars())
-def test_counts_ranks_and_reading(text: str) -> None:
+def test_counts_and_ranks(text: str) -> None:
     one = load(text)
     if one is None:
         return
@@ -69,10 +69,6 @@ def test_counts_ranks_and_reading(text: str) -> None:
     texts = [space.text(space.nth(i)) for i in range(space.derivations)]
     assert len({space.nth(i) for i in range(space.derivations)}) == space.derivations
     assert space.sentences == len(set(texts))
-    for sentence in texts[:20]:
-        found = list(space.read(sentence))
-        assert len(found) == texts.count(sentence)
-        assert all(space.text(d) == sentence for d in found)
     language = set(texts)
     for derivation in Sampler(space).draw(50, np.random.default_rng(1)):
         assert space.text(derivation) in language

@@ -236,7 +236,7 @@ def test_directed_cases_enter_no_rate() -> None:
         "sentiment",
         model=lambda text: "negative" if "Grace" in text else "positive",
         suite="grammar",
-        grammar="sentiment:names-by-gender",
+        suite_options=["grammar=sentiment:names-by-gender"],
         limit=300,
         order=1,
         out=None,

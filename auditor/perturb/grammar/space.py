@@ -170,18 +170,6 @@ class Space:
         index = numbered(rest, [range(size) for size in reversed(self.structures[which].sizes)])
         return which, index[::-1]
 
-    def read(self, text: str) -> Iterator[Derivation]:
-        """Every derivation of ``text``; none where it is no sentence of the grammar.
-
-        >>> from auditor.perturb import grammar
-        >>> s = grammar.space(grammar.load("sentiment"))
-        >>> s.text(next(s.read(s.text(s.nth(0))))) == s.text(s.nth(0))
-        True
-        """
-        for which, structure in enumerate(self.structures):
-            for index in structure.read(text):
-                yield which, index
-
 
 def space(grammar: Grammar) -> Space:
     """Make ``grammar`` ready to draw from.

@@ -1,4 +1,4 @@
-"""From rules to flat structures: what generation, counting and recognition work on.
+"""From rules to flat structures: what generation and counting work on.
 
 A finite grammar is a union of *structures*: sequences of columns, each fixed text, a free choice among terminals, or
 tied to a free choice by agreement. A derivation is a structure and one index for each of its free cells, so millions
@@ -74,7 +74,6 @@ class Structure:
         self.columns, self.cells, self.choices = tuple(columns), tuple(cells), tuple(choices)
         self.sizes = tuple(len(c.entries) for c in cells)
         self.size = prod(self.sizes)
-        self._pieces = tuple(c.table[0] for c in self.columns if c.cell < 0)
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
@@ -102,25 +101,6 @@ class Structure:
         cells = zip(self.cells, index, strict=True)
         labels = {c.entries[i].terminal.label for c, i in cells if c.entries[i].terminal.label is not None}
         return labels.pop() if len(labels) == 1 else None
-
-    def read(self, text: str) -> Iterator[tuple[int, ...]]:
-        """Every derivation of this structure whose sentence is ``text``."""
-        if not all(piece in text for piece in self._pieces):
-            return
-        todo: list[tuple[int, int, dict[int, int]]] = [(0, 0, {})]
-        while todo:
-            number, at, chosen = todo.pop()
-            if number == len(self.columns):
-                if at == len(text):
-                    yield tuple(chosen[i] for i in range(len(self.cells)))
-                continue
-            column = self.columns[number]
-            open_ = column.cell >= 0 and column.cell not in chosen
-            places = range(len(column.table) - 1, -1, -1) if open_ else (chosen.get(column.cell, 0),)
-            for i in places:
-                if text.startswith(column.table[i], at):
-                    following = {**chosen, column.cell: i} if open_ else chosen
-                    todo.append((number + 1, at + len(column.table[i]), following))
 
 
 class _Tied(NamedTuple):
