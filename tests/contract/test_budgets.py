@@ -19,15 +19,15 @@ LINES = {  # of Python, and what they shall become
     "tables": 6200,  # 4,400
     "perturb": 6180,  # 5,000
     "core": 5400,  # 3,400
-    "contrib": 4140,  # 3,400
+    "contrib": 4065,  # 3,400
     "tasks": 3650,  # 2,600
     "cli": 3550,  # 2,000
     "agent": 2930,  # 1,800
     "store": 1910,  # 1,400
     "text": 1645,  # 1,400
-    "testing": 810,  # 600
+    "testing": 805,  # 600
 }
-MOST = 67_400  # in all; the target is 44,000
+MOST = 67_000  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
