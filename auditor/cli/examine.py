@@ -188,7 +188,7 @@ def _again(replayed: dict[str, Any], replicates: int) -> list[str]:
 
 def _scores(run: Path, attribute: str, model: list[str] | None, format: str) -> int:
     """Compare the mean scores of the groups in the sentences of RUN, of one model."""
-    from auditor.run.observed import group_report
+    from auditor.contrib.astraea.group_scores import group_report
 
     with RunFolder.open(find_text_run(run, "show --scores")) as folder:
         tables = group_report(folder, attribute=attribute, model=model[0] if model else None)

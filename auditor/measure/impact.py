@@ -201,11 +201,6 @@ def one_person_flip(counts: Sequence[Count], category: str, reference: str) -> b
 def median_rule(scores: Sequence[Fraction]) -> MedianRule:
     """Take the median of the full sample, once; a score counts as above it only if it is strictly higher.
 
-    Raises
-    ------
-    ValueError
-        There are no scores.
-
     Examples
     --------
     >>> rule = median_rule([Fraction(s) for s in (1, 2, 2, 2, 5)])
@@ -236,11 +231,6 @@ def table(
     one_per_run : bool
         Every selection was one choice among all categories (a ranking's first place), so the counts of two
         categories are not independent; interval and test condition on their sum.
-
-    Raises
-    ------
-    ValueError
-        A justification is blank.
     """
     excluded = {k: v for k, v in (excluded or {}).items() if any(c.category == k for c in counts)}
     if any(not reason.strip() for reason in excluded.values()):

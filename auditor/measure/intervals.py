@@ -44,11 +44,6 @@ def korn_graubard(successes: ArrayLike, totals: ArrayLike, level: float = LEVEL,
     n_skipped : int
         Seeds that were left out, kept with the number.
 
-    Raises
-    ------
-    ValueError
-        No seed is given, or a seed has more events than variants or no variant.
-
     References
     ----------
     E. L. Korn, B. I. Graubard, Confidence intervals for proportions with small expected number of positive
@@ -103,11 +98,6 @@ def mean_share(values: ArrayLike, units: float, n_skipped: int = 0) -> Estimate:
     Korn–Graubard on the variance of the mean, capped at ``units``, the comparisons behind them in all: unlike a t
     interval it stays within [0, 1] and does not shrink to a point when all seeds have 0.
 
-    Raises
-    ------
-    ValueError
-        No seed is given, or a share is outside [0, 1].
-
     Examples
     --------
     >>> mean_share([0.0, 2 / 3, 0.0, 0.0], units=12).n
@@ -126,11 +116,6 @@ def mean_share(values: ArrayLike, units: float, n_skipped: int = 0) -> Estimate:
 
 def clopper_pearson(successes: int, n: int, level: float = LEVEL, n_skipped: int = 0) -> Estimate:
     """Exact interval for a share of independent units: one yes or no for each seed.
-
-    Raises
-    ------
-    ValueError
-        ``n`` is 0, or ``successes`` is outside 0 … n.
 
     Examples
     --------

@@ -32,6 +32,8 @@ Attributes = tuple[str, ...]
 K = TypeVar("K", bound=Hashable)
 PASS, VIOLATION = OUTCOMES["pass"], OUTCOMES["violation"]
 EXEMPLARS = 20
+MIN_VALUES = 10  # fewer rates give no index of outliers
+MIN_UNITS = 30  # a rate of fewer units takes no part in it
 ARMS = {"placebo_rate": "placebo", "noise_floor": "baseline"}  # whose answers a figure is of; else of edited versions
 
 

@@ -11,7 +11,7 @@ from auditor.core.record.controls import Control, PositiveControl
 from auditor.core.record.measured import Gold
 from auditor.core.shown import cut_off
 from auditor.core.verdict import UNFIT, Verdict, verdict
-from auditor.measure.outliers import MIN_UNITS, MIN_VALUES
+from auditor.measure.rates import MIN_UNITS, MIN_VALUES
 from auditor.report import words
 
 MANY_OTHERS = 0.05  # share of texts in other languages from which on a report warns

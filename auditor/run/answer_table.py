@@ -61,13 +61,7 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(AnswerRow))
 
 
 class Answers:
-    """Reads the answers of a run of texts.
-
-    Raises
-    ------
-    ConfigError
-        Its task cannot be read any more.
-    """
+    """Reads the answers of a run of texts."""
 
     def __init__(self, record: Mapping[str, Any], evidence: Evidence, verdicts: Iterable[Verdict]) -> None:
         if record["spec"].get("suite") == "import" or "target" in record["spec"]:
@@ -206,13 +200,7 @@ class Answers:
         return csv_text([COLUMNS, *rows])
 
     def parquet(self) -> bytes:
-        """The table as Parquet.
-
-        Raises
-        ------
-        MissingDependency
-            pyarrow is not installed.
-        """
+        """The table as Parquet."""
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq

@@ -45,11 +45,6 @@ async def run_audit(
     -------
     dict
         The run record (``run.json``), also when a limit was reached: its ``status`` is "partial" then.
-
-    Raises
-    ------
-    UserError
-        Nothing could be asked: a wrong key, an unreachable server.
     """
     tell_proxies([*parts.models, parts.judge], observe)
     if parts.plan.batch:
@@ -99,13 +94,7 @@ async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
 
 
 def in_batches(parts: Parts, folder: RunFolder) -> Parts:
-    """``parts`` with its models behind the Batch API; what was submitted is written down in the run folder.
-
-    Raises
-    ------
-    ConfigError
-        A model has no Batch API, or there is no run folder to go on from.
-    """
+    """``parts`` with its models behind the Batch API; what was submitted is written down in the run folder."""
     from auditor.models.batch import Batched
     from auditor.models.openai import OpenAIChat
 

@@ -82,11 +82,6 @@ def augment(
         Whose violations; None means the first model of the run.
     seed : int
         Fixes which rows a share draws.
-
-    Raises
-    ------
-    UserError
-        The run has no violation of this model with such words, or a setting is out of range.
     """
     wanted = share_of(share, train_rows)
     if top is not None and top < 1:
@@ -141,13 +136,7 @@ def write(rows: Iterable[Row], path: Path) -> None:
 
 
 def write_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], path: Path) -> None:
-    """Write training rows as CSV where ``path`` ends in .csv, else as JSON lines.
-
-    Raises
-    ------
-    UserError
-        The file cannot be written.
-    """
+    """Write training rows as CSV where ``path`` ends in .csv, else as JSON lines."""
     if path.suffix.lower() == ".csv":
         text = csv_text([columns, *rows])
     else:

@@ -103,13 +103,7 @@ def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silen
 
 
 def resume(path: Path, limits: Mapping[str, object], observe: Observer = silent) -> tuple[Plan, Compared]:
-    """Finish the run of panels in ``path``: nothing that was answered is asked again.
-
-    Raises
-    ------
-    RunFolderError
-        Texts or task are no longer those of before.
-    """
+    """Finish the run of panels in ``path``: nothing that was answered is asked again."""
     with RunFolder.open(path, write=True) as folder:
         about = folder.plan["panels"]
         changed = {name: value for name, value in limits.items() if value is not None}

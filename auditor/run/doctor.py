@@ -96,11 +96,6 @@ def examine(
     price_in, price_out : float or None
         US dollars per million tokens.
 
-    Raises
-    ------
-    UserError
-        The task does not exist, or the prices make no sense. What is wrong with the model is a check that failed.
-
     Examples
     --------
     >>> examine("vader").summary

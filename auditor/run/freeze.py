@@ -64,13 +64,7 @@ class Frozen:
 
     @property
     def plan(self) -> Plan:
-        """The plan of a run over texts.
-
-        Raises
-        ------
-        ConfigError
-            The plan is of a search over rows.
-        """
+        """The plan of a run over texts."""
         if self.kind != TEXTS:
             raise ConfigError(
                 f"{self.source or 'this plan'} is a plan for rows of a table. Run it with: "
@@ -133,13 +127,7 @@ def _without_none(value: object) -> Any:
 
 
 def dumps(body: Mapping[str, object], suffix: str) -> str:
-    """Write a frozen plan as ``.toml`` or ``.json``.
-
-    Raises
-    ------
-    ConfigError
-        Another ending, or a text that the form cannot hold.
-    """
+    """Write a frozen plan as ``.toml`` or ``.json``."""
     if suffix == ".json":
         return json.dumps(body, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     if suffix != ".toml":
@@ -156,15 +144,7 @@ def dumps(body: Mapping[str, object], suffix: str) -> str:
 
 
 def load(path: Path) -> Frozen:
-    """Read a frozen plan and check its hash.
-
-    Raises
-    ------
-    ConfigError
-        There is no such file.
-    DataFileError
-        It is no frozen plan, of a newer format, or was changed after it was frozen; the message names the field.
-    """
+    """Read a frozen plan and check its hash."""
     try:
         raw = reading.text(path)
         body = from_json(raw) if path.suffix == ".json" else from_toml(raw)
@@ -223,13 +203,7 @@ def _check(path: Path, body: object) -> None:
 
 
 def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> Plan:
-    """The plan to run: as frozen, but for flags that were given (None and empty ones were not).
-
-    Raises
-    ------
-    ConfigError
-        The flags do not go with the plan.
-    """
+    """The plan to run: as frozen, but for flags that were given (None and empty ones were not)."""
     return frozen.plan.but(**{k: v for k, v in flags.items() if v is not None and v != ()})
 
 

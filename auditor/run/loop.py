@@ -332,13 +332,7 @@ class Figures:
         self._asked: dict[tuple[str, str], int] = defaultdict(int)
 
     def take(self, case: Case, answers: Mapping[str, Sequence[Answer]], *, model: str, format: str) -> None:
-        """Measure one case.
-
-        Raises
-        ------
-        PluginError
-            The suite measures what it did not announce, or something that is no finite number.
-        """
+        """Measure one case."""
         if not self._suite.figures:
             return
         self._asked[model, format] += 1

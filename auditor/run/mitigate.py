@@ -120,13 +120,7 @@ class Prepared:
 
 
 def again(root: Path) -> Asked:
-    """What was asked for in the trial whose folder ``root`` is.
-
-    Raises
-    ------
-    RunFolderError
-        It does not say so, or a prompt file changed since.
-    """
+    """What was asked for in the trial whose folder ``root`` is."""
     raw = read_json(root / TRIAL)
     check_format(root / TRIAL, raw)
     try:
@@ -147,11 +141,6 @@ def prepare_trial(
     """Build everything and count the calls; where ``max_calls`` is too few for all texts, take the first ones.
 
     ``most`` says how many cases were taken where a trial goes on.
-
-    Raises
-    ------
-    ConfigError
-        Nothing that was wanted can be done, or not one text fits into the budget.
     """
     folder = RunFolder.open(path)
     folder.require_texts("changed prompts")

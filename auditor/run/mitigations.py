@@ -50,15 +50,7 @@ class Mitigation:
 
 
 def make(name: str, task: Task, format: str, cases: Sequence[Case], style: str) -> Mitigation:
-    """One of `BUILT_IN`.
-
-    Raises
-    ------
-    UnknownPlugin
-        There is none of this name.
-    ConfigError
-        It cannot be done: a classifier gets no prompt, or there are no labels to make worked examples of.
-    """
+    """One of `BUILT_IN`."""
     if name not in BUILT_IN:
         raise UnknownPlugin("mitigation", name, BUILT_IN, "Your own prompt: --prompt FILE.")
     if name == "redact":
@@ -77,13 +69,7 @@ def make(name: str, task: Task, format: str, cases: Sequence[Case], style: str) 
 
 
 def from_file(path: Path, task: Task) -> Mitigation:
-    """A prompt of the user: a task file with the same answers (``.yaml``), or a text for the end of the system prompt.
-
-    Raises
-    ------
-    ConfigError
-        The file cannot be read, is empty, or asks for other answers.
-    """
+    """A prompt of the user: a task file with the same answers (``.yaml``), or the end of a system prompt."""
     if path.suffix in (".yaml", ".yml"):
         own = load(path)
         if (own.kind, own.labels, own.scale) != (task.kind, task.labels, task.scale):

@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from auditor.core.errors import ConfigError, UnknownPlugin, UserError
 from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
 from auditor.measure.comparison import Asked, Side
-from auditor.measure.group_scores import ROUNDS, GroupFairness, group_fairness, groups_of, scores_by_group
 from auditor.measure.observations import Arm, Observations, Shape, place_of, shape_of
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
@@ -209,13 +207,7 @@ def question(
 
 
 def side(path: Path) -> Side:
-    """What `auditor.measure.comparison` reads of a run: its record, and what was judged of which text.
-
-    Raises
-    ------
-    RunFolderError
-        It is no run folder, or holds no result yet.
-    """
+    """What `auditor.measure.comparison` reads of a run: its record, and what was judged of which text."""
     folder = RunFolder.open(path)
     record = read(folder.record())
     wanted = {one for finding in record.findings for one in finding.exemplars}
@@ -242,70 +234,3 @@ def _key(case: Case, variant: Variant) -> int:
     text = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
     name = case.id[:WHOLE] if case.sampling == "directed" else case.id
     return short(f"{name}\0{text}")
-
-
-def group_report(
-    folder: RunFolder,
-    *,
-    attribute: str,
-    labels: Sequence[str] | None = None,
-    model: str | None = None,
-    rounds: int = ROUNDS,
-    seed: int = 7,
-) -> list[GroupFairness]:
-    """Compare the groups of ``attribute`` on the mean score of each label (ASTRAEA, Algorithm 4 and Table 6).
-
-    A case of a grammar run with ``per_seed=None`` holds one sentence with a term of every group. Only cases that were
-    drawn independently of verdicts count. Where a sentence has several terms of a group, their scores are averaged;
-    sentences are paired if every one has a score for every group.
-
-    Parameters
-    ----------
-    labels : sequence of str or None
-        The labels whose scores are compared; None means all that the answers score.
-    model : str or None
-        None means the first model of the run.
-    rounds, seed : int
-        As in `auditor.measure.group_scores.group_fairness`.
-
-    Raises
-    ------
-    UserError
-        The run has no such groups, or its answers carry no scores.
-    """
-    record = folder.record()
-    names = list(record["spec"]["models"])
-    if model is not None and model not in names:
-        raise UnknownPlugin("model", model, names)
-    chosen = model or names[0]
-    evidence, observed = folder.evidence(), Observed()
-    try:
-        for case, checks in folder.cases():
-            if case.sampling != "iid":
-                continue
-            invalid = {v.id for v in case.variants if (c := checks.get(v.id)) and c.status == "invalid"}
-            own = [v for v in (case.original, *case.variants) if v.id not in invalid]
-            observed.add(case, {v.id for v in own})
-            for variant in own:
-                for came in evidence.responses(variant.id):
-                    if came.model == chosen:
-                        # What a response says of each label: an answer that is the label's probability.
-                        scores = [Answer(status="ok", value=n, number=p) for n, p in (came.scores or {}).items()]
-                        observed.take({variant.id: scores}, model=chosen, format=came.format)
-            observed.forget()
-    finally:
-        evidence.close()
-    if len(groups_of(observed.table, attribute)) < 2:
-        raise ConfigError(f"{record['id']}: fewer than two groups of {attribute!r}; see --attribute")
-    known = sorted(str(label) for label in observed.table.labels.values)
-    if not known:
-        raise UserError(f"{record['id']}: the answers of {chosen} carry no scores, so no means can be compared.")
-    for label in labels or ():
-        if label not in known:
-            raise UnknownPlugin("label", label, known)
-    report = []
-    for label in labels or known:
-        table = scores_by_group(observed.table, attribute, label)
-        paired = all(score is not None for scores in table.values() for score in scores)
-        report.append(group_fairness(table, score=f"p({label})", paired=paired, rounds=rounds, seed=seed))
-    return report

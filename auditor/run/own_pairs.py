@@ -93,13 +93,7 @@ def edits(pair: Pair) -> tuple[Edit, ...]:
 
 
 def suite_of(plan: Plan) -> Pairs | None:
-    """The pairs that the file of texts of a plan holds, where it holds pairs.
-
-    Raises
-    ------
-    ConfigError
-        The plan asks for what nobody does to pairs.
-    """
+    """The pairs that the file of texts of a plan holds, where it holds pairs."""
     if plan.data is None or not is_pairs(plan.data):
         return None
     refused = {
@@ -134,11 +128,6 @@ class Pairs(Suite):
     attribute: ``gender_a`` and ``gender_b``. ``arm`` marks placebo pairs, as do equal groups; ``label`` is the outcome
     that was right.
     Rows with the same first text are one case.
-
-    Raises
-    ------
-    DataFileError
-        It has no groups, or no pair.
     """
 
     name = "pairs.v1"

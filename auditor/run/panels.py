@@ -44,13 +44,7 @@ class Panel(NamedTuple):
 
 
 def task_of(name: str, candidates: int) -> Task:
-    """The task ``name``, asked about several candidates at once.
-
-    Raises
-    ------
-    ConfigError
-        The task is about nobody, or nothing in it is better to get.
-    """
+    """The task ``name``, asked about several candidates at once."""
     task = load(name)
     if not task.subject or task.kind.text or not (task.favourable or task.kind.number):
         raise ConfigError(

@@ -84,11 +84,6 @@ def prepare(
         Adapters, texts, stored cases with their checks, or a task, to use instead of what the plan names.
     need_models : bool, default True
         False builds no adapter (``audit generate``).
-
-    Raises
-    ------
-    UserError
-        Anything in the plan that cannot be done; nothing has been asked then.
     """
     from auditor import tasks
 
@@ -358,13 +353,7 @@ def _models(plan: Plan, task: Task) -> list[Model]:
 
 
 def require_server(plan: SharedPlan, specs: Sequence[str]) -> None:
-    """Refuse options of servers that no model can use.
-
-    Raises
-    ------
-    ConfigError
-        The option, and the models.
-    """
+    """Refuse options of servers that no model can use."""
     from auditor import models
 
     taken = {spec: MODELS.options(models.parts_of(spec)[0]) for spec in specs}

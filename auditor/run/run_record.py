@@ -14,7 +14,7 @@ from auditor.core.record import Caution, dictionaries, frame
 from auditor.core.record.base import Unread
 from auditor.core.record.measured import Claim
 from auditor.core.types import Diagnosis, Estimate, Finding
-from auditor.measure import answer_quality, findings, outliers, rates
+from auditor.measure import answer_quality, findings, rates
 from auditor.measure.families import claims as all_claims
 from auditor.measure.hidden import Settings, hidden_variants, interactions
 from auditor.measure.observations import Place, attributes_of
@@ -300,13 +300,12 @@ def _diagnoses(seen: list[Finding], confirmed: Confirmed) -> list[Diagnosis]:
 
 def _tokens(loop: Loop, places: Sequence[Place]) -> list[dict[str, object]]:
     """Which terms, or terminals of a grammar, the changes go with."""
+    from auditor.contrib.astraea import outliers, terminal_rates
     from auditor.perturb.grammar.cases import GrammarSuite
 
     suite, table = loop.parts.suite, loop.observed.table
     if not isinstance(suite, GrammarSuite):
         return outliers.of_words(table, places)
-    from auditor.run import terminal_rates
-
     return terminal_rates.of_run(table, suite, places)
 
 

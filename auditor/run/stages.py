@@ -66,13 +66,7 @@ class FromSuite(Gate):
         self._suite = suite
 
     def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        """The suite's own check of every variant.
-
-        Raises
-        ------
-        PluginError
-            A variant has none.
-        """
+        """The suite's own check of every variant."""
         checks = {} if self._suite.checks is None else self._suite.checks
         try:
             return [checks[variant.id] for variant in variants]
@@ -150,15 +144,7 @@ def stages(
 
 
 def require_names(plan: Plan, suite: Suite, dictionaries: Sequence[Dictionary]) -> None:
-    """Refuse a ``--reference`` or a rule of ``--fail-on`` that no claim of this run could be about.
-
-    Raises
-    ------
-    UnknownValue
-        No attribute or group that the run changes has this name.
-    ConfigError
-        A rule is about several attributes, and the run changes one at a time.
-    """
+    """Refuse a ``--reference`` or a rule of ``--fail-on`` that no claim of this run could be about."""
     from auditor.perturb.grammar.cases import GrammarSuite
     from auditor.run.own_pairs import Pairs
 
@@ -260,15 +246,7 @@ def _grammar(plan: Plan, task: Task, facts: dict[str, Any]) -> Stages:
 
 
 def require(plan: Plan) -> str:
-    """The name of a suite of another package.
-
-    Raises
-    ------
-    UnknownPlugin
-        No installed package offers it; the message lists near misses.
-    ConfigError
-        The plan asks for what such a suite cannot do.
-    """
+    """The name of a suite of another package."""
     name = SUITES.resolve(plan.suite)
     if name == "hinter":
         raise ConfigError("--suite hinter is chosen by --protocol hinter.")
@@ -287,13 +265,7 @@ def reads_texts(plan: Plan) -> bool:
 
 
 def _own_options(plan: Plan, name: str) -> dict[str, object]:
-    """The suite's own options (``--suite-option``), with the types of its signature.
-
-    Raises
-    ------
-    ConfigError
-        An option is not one of the suite's, or its value has another type.
-    """
+    """The suite's own options (``--suite-option``), with the types of its signature."""
     import pydantic
 
     parameters = inspect.signature(SUITES.load(name), eval_str=True).parameters

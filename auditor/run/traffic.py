@@ -112,13 +112,7 @@ class Traffic(Task):
 
 
 def require_models(models: Sequence[Model]) -> None:
-    """Refuse models that cannot be sent a whole request.
-
-    Raises
-    ------
-    ConfigError
-        The model, and which can.
-    """
+    """Refuse models that cannot be sent a whole request."""
     for model in models:
         if model.style == "chat" and not isinstance(model, OpenAIChat):
             raise ConfigError(
@@ -128,13 +122,7 @@ def require_models(models: Sequence[Model]) -> None:
 
 
 def is_traffic(data: str) -> bool:
-    """Whether a file of texts holds whole requests.
-
-    Raises
-    ------
-    DataFileError
-        It holds spans of a trace, or requests of a form without messages.
-    """
+    """Whether a file of texts holds whole requests."""
     if Path(data).suffix.lower() not in (".jsonl", ".ndjson") or not Path(data).is_file():
         return False
     with Path(data).open("rb") as file:
@@ -174,15 +162,7 @@ def is_request(row: Mapping[str, Json]) -> bool:
 
 
 def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
-    """The requests of ``plan.data`` as a task, and the texts of theirs that are changed.
-
-    Raises
-    ------
-    DataFileError
-        A line is no request, or no message is one of those that are changed.
-    ConfigError
-        A JSON path is none.
-    """
+    """The requests of ``plan.data`` as a task, and the texts of theirs that are changed."""
     path = Path(str(plan.data))
     raw = reading.content(path)
     wanted = names(plan.columns.get("messages", "")) or ROLES

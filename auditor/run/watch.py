@@ -28,13 +28,7 @@ Values = dict[str, float]  # by text
 
 
 def watch(*paths: Path) -> Watched:
-    """Follow the runs in ``paths``, or below the one folder that is given, that have the plan of the last one.
-
-    Raises
-    ------
-    RunFolderError
-        There is no finished run of texts, or too few texts of it have an answer.
-    """
+    """Follow the runs in ``paths``, or below the one folder that is given, that have the plan of the last one."""
     folder = paths[0] if len(paths) == 1 else paths[0].parent
     runs, others = _runs([p.parent for p in folder.glob("*/run.json")] if len(paths) == 1 else paths)
     if not runs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.measure.group_scores import group_fairness, shrunken_means
+from auditor.contrib.astraea.group_scores import group_fairness, shrunken_means
 
 GROUPS = 43  # occupations of the published study, 150 distinct sentences each
 

@@ -10,10 +10,10 @@ import pytest
 
 from auditor import audit
 from auditor.cli.main import run as command
+from auditor.contrib.astraea.group_scores import group_report
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
 from auditor.core.types import digest
 from auditor.perturb import grammar
-from auditor.run.observed import group_report
 from auditor.store.folder import RunFolder
 
 

@@ -366,7 +366,7 @@ def test_the_shipped_fill_mask_task_on_a_model_trained_here(tmp_path: Path, caps
 
 def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_path: Path) -> None:
     from auditor import audit
-    from auditor.run.observed import group_report
+    from auditor.contrib.astraea.group_scores import group_report
     from auditor.store.folder import RunFolder
 
     grammar = tmp_path / "keys.yaml"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from auditor.contrib.astraea.group_scores import group_report
 from auditor.contrib.hinter.mutants import HinterSuite
 from auditor.core.types import Case, Check, Edit, SourceText, Variant
 from auditor.perturb import dictionaries, grammar
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.mutation import MutationSuite
 from auditor.perturb.placebo import Placebos
-from auditor.run.observed import group_report
 from auditor.run.rounds import TRIED, is_placebo, placebos_again, with_placebos
 
 TWO = """\

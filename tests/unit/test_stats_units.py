@@ -7,11 +7,11 @@ import math
 import pytest
 from judged import shape, table_of
 
+from auditor.contrib.astraea import outliers as tokens
+from auditor.contrib.astraea.group_scores import group_fairness
+from auditor.contrib.astraea.outliers import anomaly_indices
 from auditor.contrib.hinter.measures import Mutant, measures
 from auditor.core.types import Verdict
-from auditor.measure import outliers as tokens
-from auditor.measure.group_scores import group_fairness
-from auditor.measure.outliers import anomaly_indices
 
 
 def mutant(name: str, attributes: tuple[str, ...], error: bool | None, original: str = "o") -> Mutant:

@@ -7,14 +7,14 @@ import random
 import pytest
 from judged import shape, table_of
 
+from auditor.contrib.astraea import outliers
+from auditor.contrib.astraea.outliers import Tally, diagnose, of_terms
+from auditor.contrib.astraea.terminal_rates import of_swaps, of_terminals
 from auditor.core.record import read
 from auditor.core.types import Verdict
-from auditor.measure import outliers
 from auditor.measure.observations import Shape
-from auditor.measure.outliers import Tally, diagnose, of_terms
 from auditor.perturb.grammar import load
 from auditor.report import also_measured as section
-from auditor.run.terminal_rates import of_swaps, of_terminals
 
 
 def family(rng: random.Random, k: int, n: int, rate: float, planted: float | None = None) -> list[Tally]:
@@ -171,7 +171,7 @@ def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
 
 
 def test_the_section_marks_what_stands_out_and_says_why_there_is_no_index() -> None:
-    from auditor.measure.outliers import as_record
+    from auditor.contrib.astraea.outliers import as_record
 
     rows = [Tally(family="job", token=f"t{i}", group="", n=100, errors=1) for i in range(13)]
     rows.append(Tally(family="job", token="odd", group="x_y", n=100, errors=30))

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from random import Random
 
+from auditor.contrib.astraea.outliers import Tally, as_record
 from auditor.core.types import Case, Verdict
 from auditor.measure.observations import Observations, Place
-from auditor.measure.outliers import MIN_UNITS, MIN_VALUES, Tally, as_record
+from auditor.measure.rates import MIN_UNITS, MIN_VALUES
 from auditor.perturb.grammar.cases import GrammarSuite
 from auditor.perturb.grammar.draw import base_weights
 from auditor.perturb.grammar.model import Grammar, Terminal

@@ -10,15 +10,20 @@ E. Chung and J. P. Romano, Exact and asymptotically robust permutation tests, An
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 import numpy as np
 
-from auditor.measure.intervals import LEVEL, t_quantile
-from auditor.measure.observations import Arm, Floats, Ints, Observations
-from auditor.measure.outliers import THRESHOLD, TINY, anomaly_indices
+from auditor.contrib.astraea.outliers import THRESHOLD, TINY, anomaly_indices
+from auditor.core.errors import ConfigError, UnknownPlugin, UserError
+from auditor.measure.intervals import mean_interval
+from auditor.measure.observations import Arm, Floats, shape_of
 from auditor.measure.p_values import benjamini_hochberg
+from auditor.store.folder import RunFolder
 
 ROUNDS = 9_999  # permutations: the smallest p value is 1 / 10,000
 
@@ -83,43 +88,71 @@ class GroupFairness:
     method: Mapping[str, object] = field(default_factory=dict)
 
 
-def groups_of(table: Observations, attribute: str) -> list[str]:
-    """The groups of ``attribute`` that versions name which change nothing else, sorted; placebos name none."""
-    codes = np.unique(_group_of(table, attribute))
-    return sorted({dict(table.groups.values[code])[attribute] for code in codes[codes >= 0].tolist()})
+def group_report(
+    folder: RunFolder,
+    *,
+    attribute: str,
+    labels: Sequence[str] | None = None,
+    model: str | None = None,
+    rounds: int = ROUNDS,
+    seed: int = 7,
+) -> list[GroupFairness]:
+    """Compare the groups of ``attribute`` on the mean score of each label (ASTRAEA, Algorithm 4 and Table 6).
 
-
-def _group_of(table: Observations, attribute: str) -> Ints:
-    """Of each version the code of the groups that it names; −1 where it takes no part."""
-    part = [s.arm in (Arm.ORIGINAL, Arm.EDITED) and not {*s.attributes} - {attribute} for s in table.shapes.values]
-    named = [attribute in dict(groups) for groups in table.groups.values]
-    shape, groups = table.columns().version_shape, table.version_groups()
-    here = np.array(part, dtype=bool)[shape] & np.array(named, dtype=bool)[groups]
-    return np.where(here, groups, -1)
-
-
-def scores_by_group(table: Observations, attribute: str, label: str) -> dict[str, list[float | None]]:
-    """The score of ``label`` by group and text: a mean over versions, each a mean over its answers.
-
-    Texts are sorted by name; those without any score of the label are left out.
+    A case of a grammar run with ``per_seed=None`` holds one sentence with a term of every group. Only cases that were
+    drawn independently of verdicts count. ``labels`` None means all that the answers score, ``model`` None the first.
     """
-    columns, of = table.columns(), _group_of(table, attribute)
-    names = groups_of(table, attribute)
-    number = {name: n for n, name in enumerate(names)}
-    group = np.array([number.get(dict(g).get(attribute, ""), -1) for g in table.groups.values])[of]
-    asked = (columns.label == table.labels.get(label)) & (of >= 0)[columns.version]
-    size = len(columns.version_text)
-    answers = np.bincount(columns.version[asked], minlength=size)
-    total = np.bincount(columns.version[asked], columns.score[asked], minlength=size)
-    has = np.flatnonzero(answers)
-    texts, at = np.unique(np.array(table.texts.values)[columns.version_text[has]], return_inverse=True)
-    cell, cells = at * len(names) + group[has], len(texts) * len(names)
-    count = np.bincount(cell, minlength=cells).reshape(len(texts), len(names))
-    sums = np.bincount(cell, total[has] / answers[has], minlength=cells).reshape(len(texts), len(names))
-    return {
-        name: [s / n if n else None for s, n in zip(sums[:, i].tolist(), count[:, i].tolist(), strict=True)]
-        for i, name in enumerate(names)
-    }
+    record = folder.record()
+    names = list(record["spec"]["models"])
+    if model is not None and model not in names:
+        raise UnknownPlugin("model", model, names)
+    chosen = model or names[0]
+    groups, by_label = _scores(folder, attribute, chosen)
+    if len(groups) < 2:
+        raise ConfigError(f"{record['id']}: fewer than two groups of {attribute!r}; see --attribute")
+    known = sorted(by_label)
+    if not known:
+        raise UserError(f"{record['id']}: the answers of {chosen} carry no scores, so no means can be compared.")
+    for label in labels or ():
+        if label not in known:
+            raise UnknownPlugin("label", label, known)
+    report = []
+    for label in labels or known:
+        texts = [by_text for _, by_text in sorted(by_label[label].items())]
+        table = {group: [fmean(own[group]) if group in own else None for own in texts] for group in sorted(groups)}
+        paired = all(score is not None for scores in table.values() for score in scores)
+        report.append(group_fairness(table, score=f"p({label})", paired=paired, rounds=rounds, seed=seed))
+    return report
+
+
+ByCase = dict[str, dict[str, list[float]]]  # case -> group -> scores
+
+
+def _scores(
+    folder: RunFolder, attribute: str, model: str
+) -> tuple[set[str], dict[str, dict[str, dict[str, list[float]]]]]:
+    """The groups, and by label, case and group the scores of its versions, each a mean over its answers."""
+    groups: set[str] = set()
+    by_label: dict[str, ByCase] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    evidence = folder.evidence()
+    try:
+        for case, checks in folder.cases():
+            for version in (case.original, *case.variants) if case.sampling == "iid" else ():
+                shape, check = shape_of(version.edits), checks.get(version.id)
+                alone = shape.arm in (Arm.ORIGINAL, Arm.EDITED) and not {*shape.attributes} - {attribute}
+                if not alone or attribute not in version.groups or (check is not None and check.status == "invalid"):
+                    continue
+                group = version.groups[attribute]
+                groups.add(group)
+                answers: dict[str, list[float]] = defaultdict(list)
+                for came in evidence.responses(version.id):
+                    for label, score in (came.scores or {}).items() if came.model == model else ():
+                        answers[label].append(score)
+                for label, own in answers.items():
+                    by_label[label][case.id][group].append(fmean(own))
+    finally:
+        evidence.close()
+    return groups, by_label
 
 
 def group_fairness(
@@ -132,24 +165,10 @@ def group_fairness(
 ) -> GroupFairness:
     """Compare the mean scores of groups.
 
-    Parameters
-    ----------
-    scores : mapping of str to sequence of float or None
-        Group → scores of its distinct sentences; None where there is no score.
-    score : str
-        What was scored ("p(his)").
-    paired : bool, default False
-        The i-th sentences of all groups are the same but for the group (Algorithm 4 changes one terminal of
-        each input); the permutations then stay within a sentence, and sentences with a missing score are left out.
-    rounds : int
-        Permutations; the smallest p value is ``1 / (rounds + 1)``.
-    seed : int
-        Fixes the permutations.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two groups have scores, or paired groups differ in length.
+    ``scores`` has the scores of each group's distinct sentences, None where there is none. Where they are ``paired``,
+    the i-th sentences of all groups are the same but for the group (Algorithm 4 changes one terminal of each input):
+    permutations stay within a sentence, and one without a score is left out. The smallest p value is
+    ``1 / (rounds + 1)``.
 
     Examples
     --------
@@ -234,10 +253,8 @@ def shrunken_means(scores: Sequence[Floats]) -> list[float]:
 
 
 def _limits(values: Floats) -> tuple[float | None, float | None]:
-    if len(values) < 2 or float(np.ptp(values)) == 0.0:
-        return None, None
-    half = float(t_quantile(LEVEL, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return float(values.mean()) - half, float(values.mean()) + half
+    _, low, high = mean_interval(values.tolist())
+    return (low, high) if math.isfinite(low) else (None, None)
 
 
 # The centre is the median of the group means, in the data and in every permutation: with the mean, one far

@@ -1,14 +1,11 @@
 """Which of many words or groups stand out (ASTRAEA, Algorithms 3 and 4): the index, and error rates of words.
 
 The median-deviation index of ASTRAEA (Soremekun et al. 2022, §6) divides a distance from the median by the median of
-such distances. That median is 0 as soon as more than half of the values are equal, which is usual for rates near 0;
-with few values chance alone passes the threshold often; and the index knows nothing of how well values are known. So
-exact tests (of words) or permutation tests (of groups: `auditor.measure.group_scores`), and shrunken values, stand
-beside it.
+such distances. That median is 0 where more than half of the values are equal, and with few values chance alone passes
+the threshold often. So exact or permutation tests, and shrunken values, are given next to it.
 
-In mutation runs a token is a term that was put in and its family the attribute; in runs from a grammar it is a terminal
-(`auditor.run.terminal_rates`). The unit is the case (one seed text, one generated sentence): several variants of one
-case count once, with an error if any of them violates, so that units are independent and the intervals are exact.
+In mutation runs a token is a term that was put in and its family the attribute; in runs of a grammar it is a terminal.
+The unit is the case: several variants of one case count once, with an error if any of them violates.
 """
 
 from __future__ import annotations
@@ -22,11 +19,9 @@ import numpy as np
 from auditor.measure.intervals import LEVEL, clopper_pearson
 from auditor.measure.observations import Arm, Observations, Place, Shape
 from auditor.measure.p_values import benjamini_hochberg
-from auditor.measure.rates import tabulate
+from auditor.measure.rates import MIN_UNITS, MIN_VALUES, tabulate
 
 THRESHOLD = 2.0  # the published threshold of the absolute index
-MIN_VALUES = 10  # fewer values give no index here
-MIN_UNITS = 30  # a rate of fewer units takes no part in the index here
 TINY = 1e-12
 MIN_WORTH, MAX_WORTH = 0.5, 1e6  # units of evidence that a prior is worth; beyond, all rates are equal
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
@@ -34,17 +29,9 @@ SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Indices:
-    """Anomaly indices of several values, or why there are none.
+    """Anomaly indices of several values, None for a value without one; or the ``reason`` why there are none.
 
-    Attributes
-    ----------
-    values : tuple of float or None
-        One for each value, without unit; None where it has none.
-    median, mad : float or None
-        The median of the values that took part, and the median absolute deviation in the values' unit, scaled
-        as asked; None where there are no indices, except that ``mad`` is 0.0 where that is the reason.
-    reason : str
-        Why there are none; empty where there are.
+    ``median`` and ``mad`` are of the values that took part; ``mad`` is 0.0 where that is the reason.
     """
 
     values: tuple[float | None, ...]
@@ -56,16 +43,9 @@ class Indices:
 def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None, *, normal: bool = True) -> Indices:
     """Distance of each value from the median, in median absolute deviations, with its sign.
 
-    Parameters
-    ----------
-    values : sequence of float, shape (k,)
-        Rates or mean scores; fewer than `MIN_VALUES` give no index.
-    units : sequence of int, optional
-        Independent units behind each value; one with fewer than `MIN_UNITS` takes no part.
-    normal : bool, default True
-        Scale the deviation so that an index of 2 is two standard deviations of a normal distribution, which is
-        how the paper reads its threshold. False divides by the plain deviation, which is how the paper
-        writes its formula; the same threshold then flags about 18 % of normal values.
+    ``units`` are the independent units behind each value: one with fewer than `MIN_UNITS` takes no part. With
+    ``normal`` an index of 2 is two standard deviations of a normal distribution, as the paper reads its threshold;
+    without, the plain deviation divides, as it writes its formula. Fewer than `MIN_VALUES` values give no index.
 
     Examples
     --------
@@ -103,15 +83,7 @@ class Prior:
 def fit_prior(errors: Sequence[int], totals: Sequence[int]) -> Prior | None:
     """Beta distribution that the rates of a family come from, by maximum marginal likelihood.
 
-    Parameters
-    ----------
-    errors, totals : sequence of int, shape (k,)
-        Events and units of each member; members without units say nothing.
-
-    Returns
-    -------
-    Prior or None
-        None where there are fewer than two members with units, or where no unit or every unit has the event.
+    None where fewer than two members have units, or where no unit or every unit has the event.
     """
     from scipy.special import betaln
 
@@ -160,11 +132,7 @@ def shrink(prior: Prior, errors: int, total: int) -> Shrunken:
 
 
 def funnel_p(errors: int, total: int, family_errors: int, family_total: int) -> float | None:
-    """Exact two-sided binomial p value of one rate against the pooled rate of its family, itself included.
-
-    Including it keeps the pooled rate from being 0 where the member has the only events; the p value is on the
-    safe side for it. None where the member is the whole family.
-    """
+    """Exact two-sided binomial p value of one rate against the pooled rate of its family, itself included."""
     from scipy.stats import binomtest
 
     if not total or family_total <= total:
@@ -227,14 +195,7 @@ class Family:
 
 
 def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
-    """Error rates of tokens with everything that says how far they may be read.
-
-    Returns
-    -------
-    tokens : list of Token
-        Highest shrunken rate first (the plain rate where there is none).
-    families : list of Family
-        In alphabetical order.
+    """Error rates of tokens, the highest shrunken rate first, and of their families.
 
     Examples
     --------

@@ -1,0 +1,1 @@
+"""ASTRAEA: which words, and which groups, stand out among many."""
