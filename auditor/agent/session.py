@@ -242,8 +242,8 @@ class Session:
                 "task": options.task or record.goal.task,
                 "models": record.models,
                 "data": None if generated or data is None else str(data),
-                "source_column": common.get("source_column") and "source",
-                "generation": "rand" if generated else "prob",
+                "columns": {"source": "source"} if (common.get("columns") or {}).get("source") else {},
+                "suite_options": ("generation=rand",) if generated else (),
                 "limit": request.texts if generated else None,
                 # Another grammar run draws other sentences; a text keeps its variants whatever its number.
                 "seed": record.seed + (len(self.runs) if generated else 0),

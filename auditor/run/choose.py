@@ -17,6 +17,7 @@ from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.measured import Claim
+from auditor.core.shared_plan import EVERY
 from auditor.core.types import FORMAT_VERSION, Answer, Case, Progress, Request, Response, Variant
 from auditor.measure import findings, impact
 from auditor.measure.claims import Question
@@ -91,7 +92,8 @@ def compare(plan: Plan, candidates: int, repeats: int, observe: Observer = silen
     if plan.data is None and task.seeds_path is None:
         raise ConfigError(f"the task {task.name!r} brings no texts; give some with --data FILE.")
     kind = task.default_format
-    parts = prepare(plan.but(formats=(), logprobs=False, order=1), task=task)
+    server = {spec: {**said, "logprobs": False} for spec, said in {EVERY: {}, **plan.server}.items()}
+    parts = prepare(plan.but(formats=(), server=server, order=1), task=task)
     for model in parts.models:
         if model.style == "text":
             raise ConfigError(

@@ -361,7 +361,7 @@ def require_server(plan: SharedPlan, specs: Sequence[str]) -> None:
     for spec in specs:
         asked |= {name: set(taken[spec]) for name in plan.server.get(spec, {})}
     for name, known in asked.items():
-        if name not in known:
+        if name not in known and name != "logprobs":  # a model that gives none does without
             alias = ServerSettings.model_fields[name].alias or name
             raise ConfigError(f"--server {alias} is for models behind a server; {', '.join(specs)} cannot use it.")
 

@@ -194,7 +194,7 @@ def test_options_of_servers_reach_row_runs_and_are_refused_where_nothing_takes_t
     Path("m.py").write_text("def decide(rows):\n    return [0] * len(rows)\n")
     spec = ["tabular", "--schema", "schema.yaml", "--model", "python:m:decide", "--server", "max-tokens=9"]
     assert run(spec) == 2
-    assert "--server max_tokens is for models behind a server" in capsys.readouterr().err
+    assert "--server is for models behind a server" in capsys.readouterr().err
 
 
 FILTERED = 400, {"error": {"code": "content_filter", "message": "The response was filtered."}}

@@ -80,7 +80,10 @@ def test_a_value_out_of_range_is_named(options: dict[str, object], message: str)
     ("options", "told"),
     [
         ({"order": 9}, "'order' must be at most 4; got 9."),
-        ({"suite_options": "grammar=x"}, "'suite_options' belongs to --suite grammar, or"),
+        (
+            {"suite_options": "grammar=x"},
+            "'suite_options' belongs to --suite grammar, or to the suite of another package.",
+        ),
     ],
 )
 def test_a_program_is_told_its_own_keywords(options: dict[str, Any], told: str) -> None:

@@ -102,7 +102,7 @@ def test_what_a_sample_of_the_texts_tells_is_near_what_all_of_them_tell(monkeypa
 def test_a_limit_of_cost_ends_the_table_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     texts = [SourceText(id=f"s{n}", text=f"She said that film number {n} was kind.") for n in range(20)]
-    plan = resolve({**HOSTED, "attributes": ("gender",), "price_in": 1.0, "price_out": 1.0, "max_cost": 0.01})
+    plan = resolve({**HOSTED, "attributes": ("gender",), "price": (1.0, 1.0), "max_cost": 0.01})
     limited, whole = (estimate(prepare(p, seeds=texts)) for p in (plan, plan.but(max_cost=None)))
     assert (limited.limit, whole.limit) == ("--max-cost", "")
     (row,), (full,) = limited.models.values(), whole.models.values()
