@@ -88,5 +88,5 @@ def test_posts_of_ones_own(tmp_path: Path) -> None:
     assert (pairs[0].text, pairs[0].subject) == ("Two.\n\nAnother.", ((0, 3),))
     assert crossed(texts, posts, 1) == pairs[:1]
     posts.write_text('{"id": "a"}\n')
-    with pytest.raises(DataFileError, match=r"posts.jsonl: field text"):
+    with pytest.raises(DataFileError, match=r"posts.jsonl, line 1: field text"):
         crossed(texts, posts)
