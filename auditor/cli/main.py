@@ -15,8 +15,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from auditor.core import removed
-
 COMMANDS = {  # module and function below `auditor.cli`, and one line of help; the first eight are those of --help
     "run": ("run:run", "Run an audit (the default command)."),
     "doctor": ("tool:doctor", "Check whether a model can be audited, in a handful of calls."),
@@ -126,6 +124,8 @@ def run(argv: list[str]) -> int:
 
 def _removed(argv: Sequence[str]) -> str:
     """Say what to use instead of a command or a value that a command line asks for and that is gone, or ""."""
+    from auditor.core import removed
+
     words = [part for word in argv for part in word.split("=", 1)]
     values = (f"{option} {value}" for option, word in pairwise(words) for value in word.split(","))
     gone = {**removed.COMMANDS, **removed.VALUES}
