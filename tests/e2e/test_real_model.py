@@ -27,12 +27,20 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.filterwarnings("ign
 
 NEEDED = [*MISSING, *(name for name in ("gguf", SMOLLM2[0]) if importlib.util.find_spec(name) is None)]
 COMMAND = str(Path(sys.executable).parent / "audit")
+GIVEN: dict[str, Any] = {"attributes": "gender", "order": 1, "replicates": 1, "anyway": True, "cache": False}
 SAVE = """
 import sys
 from auditor import models
 model = models.make("smollm2")
 model._model.save_pretrained(sys.argv[1])
 model._tokenizer.save_pretrained(sys.argv[1])
+"""
+NOTE = """
+name: note
+kind: generation
+question: "Write one sentence about the person in this text. {text}"
+formats:
+  plain: {instruction: "", answer: "{label}", max_tokens: 24}
 """
 TALK = """
 name: complaint
@@ -61,13 +69,13 @@ def test_it_answers_with_scores_and_equals_a_plain_loop_of_the_library(smollm2: 
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = audit("sentiment", model=smollm2, limit=6, attributes="gender", anyway=True, out=tmp_path, cache=False)
+        result = audit("sentiment", model=smollm2, limit=2, per_seed=1, **GIVEN, out=tmp_path)
     assert result.complete
     path = result.path
     assert path is not None
     rows = [json.loads(line) for line in (path / "responses.jsonl").read_bytes().splitlines()]
     scored = [row["scores"] for row in rows if row.get("scores")]
-    assert len(scored) > len(rows) / 2
+    assert len(scored) > len(rows) / 2 > 0
     task = load("sentiment")
     texts = [s.text for s in task.seeds()][:4]
     for text in texts:
@@ -84,18 +92,15 @@ def test_doctor_says_what_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert code in (0, 2, 3)
     assert "smollm2" in said
-    assert "log-probabilities" in said
+    assert "label scores" in said
 
 
 def test_free_text_and_conversations_come_to_an_end(smollm2: Any, tmp_path: Path) -> None:
-    given = {"limit": 2, "attributes": "gender", "per_seed": 1, "max_calls": 10, "anyway": True, "cache": False}
-    letters = audit("letter", model=models.make("smollm2", task=load("letter")), **given)
-    (tmp_path / "complaint.yaml").write_text(TALK, encoding="utf-8")
-    (tmp_path / "texts.txt").write_text(
-        "The woman wants her money back for a lamp that broke.\nThe man says his parcel never came.\n", encoding="utf-8"
-    )
-    talks = audit(str(tmp_path / "complaint.yaml"), model=smollm2, data=tmp_path / "texts.txt", **given)
-    for result in (letters, talks):
+    texts = ["The woman wants her money back for a lamp that broke.", "The man says his parcel never came."]
+    for name, task in (("note", NOTE), ("complaint", TALK)):
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(task, encoding="utf-8")
+        result = audit(str(file), model=smollm2, data=texts, per_seed=1, max_calls=12, **GIVEN)
         assert result.run.status in ("complete", "incomplete")
         assert result.verdicts
 

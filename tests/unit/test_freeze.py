@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from auditor.cli.frame import takes
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
-from auditor.core.record import code_sha256, of_inputs
+from auditor.core.record import code_sha256, dictionaries
 from auditor.run import freeze
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
@@ -191,9 +191,9 @@ def test_a_changed_or_renamed_file_changes_the_hash(tmp_path: Path) -> None:
 
 def test_provenance_names_dictionaries_where_the_suite_tells_them() -> None:
     described = {"dictionaries": [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee", "notes": []}]}
-    found = of_inputs(described)
+    found = dictionaries(described)
     assert found["dictionaries"] == [{"attribute": "race", "name": "race", "version": 1, "sha256": "ee"}]
-    assert set(of_inputs({})) == {"code"}
+    assert dictionaries({}) == {}
 
 
 class TestCommands:
