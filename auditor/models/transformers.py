@@ -384,9 +384,9 @@ def _load(library: Any, name: str) -> tuple[str, Any, Any]:
     place, packed = parts_of(name)
     if packed:
         _library("gguf")
-    given = {"gguf_file": packed} if packed else {}
+    source = {"gguf_file": packed} if packed else {}
     try:
-        config = library.AutoConfig.from_pretrained(place, **given)
+        config = library.AutoConfig.from_pretrained(place, **source)
         classes = list(config.architectures or (("LlamaForCausalLM",) if packed else ()))
         known = next((KINDS[end] for c in classes for end in KINDS if c.endswith(end)), None)
         if known is None:
@@ -395,10 +395,10 @@ def _load(library: Any, name: str) -> tuple[str, Any, Any]:
                 f"{', '.join(KINDS)} can be asked."
             )
         kind, auto = known
-        tokenizer = library.AutoTokenizer.from_pretrained(place, **given)
+        tokenizer = library.AutoTokenizer.from_pretrained(place, **source)
         # Unpacking draws a progress bar of its own, which nothing else turns off.
         with redirect_stderr(StringIO()) if packed else nullcontext():
-            model = getattr(library, auto).from_pretrained(place, **given)
+            model = getattr(library, auto).from_pretrained(place, **source)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(

@@ -188,8 +188,8 @@ class Planted(Model):
         self._blanked = sorted(forms, key=lambda form: (-len(form), form))
         self.name = name or (f"planted:{spec}" if spec else "planted")
         self.deterministic = rules.wobble == 0
-        told = rules.model_dump(exclude={"style", "cacheable"})
-        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **told}, size=16)
+        options = rules.model_dump(exclude={"style", "cacheable"})
+        self.fingerprint = "planted:" + digest({"adapter": "planted.v1", **options}, size=16)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Answer by the rules; see `auditor.core.protocols.Model`."""

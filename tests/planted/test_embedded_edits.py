@@ -24,10 +24,10 @@ SEXES = ("female", "male")
 @cache
 def made(task: str) -> list[tuple[Case, dict[str, Check]]]:
     plan, loaded = Plan(task=task), tasks.load(task)
-    suite, gate, _, placebos = stages(plan, loaded, list(loaded.seeds()), {})
+    made_by = stages(plan, loaded, list(loaded.seeds()), {})
     rng, out = Random(plan.seed), []
-    while cases := suite.ask(64, rng):
-        cases, checks = gated(plan, cases, gate, placebos, {})
+    while cases := made_by.suite.ask(64, rng):
+        cases, checks = gated(plan, cases, made_by.gate, made_by.placebos, {})
         out += [(case, checks) for case in cases]
     return out
 

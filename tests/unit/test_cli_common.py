@@ -71,7 +71,7 @@ def test_what_is_not_known_to_be_local_may_cost() -> None:
     from auditor.models.catalogue import KINDS
 
     local = {k.spec.partition(":")[0] for k in KINDS if not may_cost(k.spec)}
-    assert local == {"reviews", "vader", "textblob", "rules", "hf", "sklearn", "python", "recorded"}
+    assert local == {"reviews", "vader", "textblob", "rules", "hf", "smollm2", "sklearn", "python", "recorded"}
     assert all(may_cost(spec) for spec in ("langchain:ollama:m", "http:f.yaml", "exec:./ask"))
     with pytest.raises(UnknownPlugin):
         may_cost("a-plugin:x")

@@ -299,7 +299,7 @@ def test_fail_on_and_waivers_of_the_report(
     assert "Waived until 2999-01-01 by A; reason: Known." in capsys.readouterr().out
     (tmp_path / "waivers.toml").write_text('[[waiver]]\nfinding = "a/b"\n')
     assert cli(base) == 2
-    assert "waivers.toml, line 1: the waiver has no reason" in capsys.readouterr().err
+    assert "waivers.toml, line 1: field waiver.0.reason: this field is missing" in capsys.readouterr().err
 
 
 def test_incomplete_beats_findings(

@@ -38,7 +38,7 @@ def test_a_change_of_the_score_counts_though_the_label_stays() -> None:
     changed = [v for v in scores.verdicts if v.outcome == "violation"]
     assert changed
     assert all(v.distance == pytest.approx(0.1086, abs=1e-4) for v in changed)
-    assert "How often the score changed" in scores.to_text(width=100, encoding="utf-8")
+    assert "Cases beyond each tolerance" in scores.to_text(width=100, encoding="utf-8", full=True)
 
 
 def test_a_model_without_scores_is_refused() -> None:

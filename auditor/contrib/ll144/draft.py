@@ -83,8 +83,8 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
     if other is not None:
         again = [p.outcome is not None and p.outcome > other.median for p in people]
         tables = _compute(tally(people, again), settings).tables
-        told = _median(other, known=settings.unknown_in_median)
-        record["ll144"]["sensitivity"] = told | {"tables": {name: _table(t) for name, t in tables.items()}}
+        medians = _median(other, known=settings.unknown_in_median)
+        record["ll144"]["sensitivity"] = medians | {"tables": {name: _table(t) for name, t in tables.items()}}
     return record
 
 

@@ -29,9 +29,9 @@ def published(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[
         by_name = {row.count.category: row for row in table.rows}
         row, reference = by_name[where], table.reference or ""
         verdict, how = _verdict(cell, row, by_name.get(reference), known.get((name, reference)))
-        told: dict[str, str | None] = {"table": name, "category": where, "published": cell.published}
+        cells: dict[str, str | None] = {"table": name, "category": where, "published": cell.published}
         computed = None if row.ratio is None else ratio_text(row.ratio)
-        rows.append(told | {"computed": computed, "verdict": verdict, "how": how})
+        rows.append(cells | {"computed": computed, "verdict": verdict, "how": how})
     if not rows:
         return None
     return {"counts": {v: sum(row["verdict"] == v for row in rows) for v in VERDICTS}, "rows": rows}
@@ -39,13 +39,13 @@ def published(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[
 
 def _placed(cells: Sequence[Cell]) -> dict[tuple[str, str], Cell]:
     """Return the lines of counts by table and category, without those of unknown people."""
-    found = {}
+    published = {}
     for cell in cells:
         name = "sex" if cell.race == ALL else "race_ethnicity" if cell.sex == ALL else "intersectional"
         category = place_of(cell, name)
         if category and ALL not in category:
-            found[name, category] = cell
-    return found
+            published[name, category] = cell
+    return published
 
 
 def _verdict(cell: Cell, row: Row, top: Row | None, reference: Cell | None) -> tuple[str, str]:
@@ -165,8 +165,8 @@ def _settings(before: RunRecord, after: RunRecord) -> Iterator[PlanDifference]:
     ]
     for (name, a), (_, b) in zip(*sides, strict=True):
         if a != b:
-            told = ["not given" if value is None else str(value) for value in (a, b)]
-            yield PlanDifference(name=name, before=told[0], after=told[1])
+            both = ["not given" if value is None else str(value) for value in (a, b)]
+            yield PlanDifference(name=name, before=both[0], after=both[1])
 
 
 def _notes(before: RunRecord, after: RunRecord) -> Iterator[str]:
