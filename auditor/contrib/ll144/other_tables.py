@@ -29,9 +29,9 @@ def published(tables: Mapping[str, ImpactTable], cells: Sequence[Cell]) -> dict[
         by_name = {row.count.category: row for row in table.rows}
         row, reference = by_name[where], table.reference or ""
         verdict, how = _verdict(cell, row, by_name.get(reference), known.get((name, reference)))
-        cells: dict[str, str | None] = {"table": name, "category": where, "published": cell.published}
+        line: dict[str, str | None] = {"table": name, "category": where, "published": cell.published}
         computed = None if row.ratio is None else ratio_text(row.ratio)
-        rows.append(cells | {"computed": computed, "verdict": verdict, "how": how})
+        rows.append(line | {"computed": computed, "verdict": verdict, "how": how})
     if not rows:
         return None
     return {"counts": {v: sum(row["verdict"] == v for row in rows) for v in VERDICTS}, "rows": rows}
