@@ -117,4 +117,6 @@ def _complaint(
     at = f", line {line}" if line else ""
     name = f"field {field}: " if field else ""
     more = f" ({plural(len(details) - 1, 'more problem')} in this file)" if len(details) > 1 else ""
-    return f"{where}{at}: {name}{message.rstrip('.')}{more}. {help}".rstrip()
+    message = message.rstrip(".")
+    end = "" if message.endswith("?") and not more else "."
+    return f"{where}{at}: {name}{message}{more}{end} {help}".rstrip()

@@ -15,14 +15,19 @@ PLAIN = "DynamicLayer"  # a cache of keys and values from which the last tokens 
 class Reader:
     """A causal model with the keys and values of the last prompt, of which the next one needs only its own tokens.
 
-    Variants of one text begin alike, and prompts of one task begin with the same instructions. Models whose cache
-    cannot be shortened (state spaces, sliding windows) read each prompt whole.
+    Variants of one text begin alike, and prompts of one task begin with the same instructions.
 
     Parameters
     ----------
     torch : module
     model : transformers.PreTrainedModel
         A causal language model in evaluation mode.
+
+    Attributes
+    ----------
+    shortens : bool
+        Whether the last tokens can be taken off the cache. If not (state spaces, sliding windows), each prompt is read
+        whole.
     """
 
     def __init__(self, torch: Any, model: Any) -> None:
@@ -31,18 +36,25 @@ class Reader:
         self._cache: Any = None
         parameters = inspect.signature(model.forward).parameters
         self._last_only = "logits_to_keep" in parameters
+        with torch.inference_mode():
+            made = model(input_ids=torch.tensor([[0]], device=model.device), use_cache=True)
+        layers = getattr(getattr(made, "past_key_values", None), "layers", ())
+        self.shortens = bool(layers) and all(type(layer).__name__ == PLAIN for layer in layers)
 
     def after(self, ids: Sequence[int], last: int = 1) -> Any:
         """Return what may follow each of the ``last`` tokens of ``ids``: log-probabilities (last, vocabulary)."""
-        kept = min(_common(self._ids, ids), len(ids) - last)
-        if self._cache is None or any(type(layer).__name__ != PLAIN for layer in self._cache.layers):
-            self._cache, kept = None, 0
-        elif kept < len(self._ids):
-            self._cache.crop(kept - len(self._ids))
+        before, cache = self._ids, self._cache
+        self._ids, self._cache = [], None  # a pass that is cut off leaves the cache half written
+        kept = min(_common(before, ids), len(ids) - last)
+        options: dict[str, Any] = {"logits_to_keep": last} if self._last_only else {}
+        if self.shortens:
+            if cache is not None and kept < len(before):
+                cache.crop(kept - len(before))
+            options |= {"past_key_values": cache, "use_cache": True}
         rest = self._torch.tensor([list(ids[kept:])], device=self._model.device)
-        only = {"logits_to_keep": last} if self._last_only else {}
-        made = self._model(input_ids=rest, past_key_values=self._cache, use_cache=True, **only)
-        self._ids, self._cache = list(ids), made.past_key_values
+        made = self._model(input_ids=rest, **options)
+        if self.shortens:
+            self._ids, self._cache = list(ids), made.past_key_values
         return made.logits[0, -last:].float().log_softmax(-1)
 
     def write(self, ids: Sequence[int], limit: int, ends: Collection[int]) -> tuple[list[int], list[Any]]:

@@ -10,8 +10,8 @@ Three kinds, told apart by the class that the model's configuration names:
   the task's limit of tokens (``hf:chat:ID``). Without one they choose between the task's labels (``hf:labels:ID``):
   each label's log-probability as the continuation is taken from the logits, and ``scores`` are these, normalized over
   the labels; the messages are joined with blank lines between. ``chat:`` or ``labels:`` in front of the ID asks for
-  one of the two. Nothing is sampled. Short answers to a task with labels come with ``scores``, read from the logits
-  at the token where the answer names its label.
+  one of the two. Nothing is sampled. On a CPU, short answers to a task with labels come with ``scores``, read from the
+  logits at the token where the answer names its label.
 
 Texts longer than the model takes are cut by its tokenizer: classifiers and masked models at the end, causal ones that
 choose labels at the beginning. A prompt that leaves no room for an answer is refused.
@@ -87,7 +87,6 @@ class Transformers(Model):
         self.kind, self._tokenizer, self._model = _load(library, name)
         self.writes = self._writes(mode)
         self._formats = {form: limit for form, limit in token_limits(task).items() if form}
-        self._with_scores = self.writes and logprobs is not False and can_score(task)
         self._model.to(device).eval()
         config = self._model.config
         self._multi = getattr(config, "problem_type", None) == "multi_label_classification" or (
@@ -105,6 +104,9 @@ class Transformers(Model):
         if self.kind == "causal":
             self._reader = Reader(self._torch, self._model)
             self._ends = self._end_tokens()
+        # Elsewhere than on a CPU a batch takes hardly longer than one prompt.
+        self._one_by_one = self.writes and device == "cpu" and self._reader.shortens
+        self._with_scores = self._one_by_one and logprobs is not False and can_score(task)
         self._lock = threading.Lock()
         facts = {
             "adapter": "transformers.v2" if not self.writes else "transformers.chat.v2",
@@ -218,16 +220,18 @@ class Transformers(Model):
         return BadRequest(f"the model's chat template refuses these messages: {refusal}")
 
     def _answer(self, prompts: Sequence[list[int]], batch: Sequence[Request]) -> list[Reply]:
-        """Write an answer to each prompt; long answers of one limit go through the model together."""
+        """Write an answer to each prompt; long answers, or all where that is faster, in batches of one limit."""
         replies: dict[int, Reply] = {}
         asked = [self.max_tokens(request.prompt.format) for request in batch]
         limits = [min(most, self._limit - len(ids)) for ids, most in zip(prompts, asked, strict=True)]
         # Prompts that begin alike come one after the other: the model reads their beginning once.
         for i in sorted(range(len(prompts)), key=lambda i: prompts[i]):
-            if limits[i] <= SHORT:
+            if self._one_by_one and limits[i] <= SHORT:
                 replies[i] = self._written(prompts[i], limits[i])
-        for limit in sorted({limit for limit in limits if limit > SHORT}):
-            places = [i for i, own in enumerate(limits) if own == limit]
+        for limit in sorted(set(limits)):
+            places = [i for i, own in enumerate(limits) if own == limit and i not in replies]
+            if not places:
+                continue
             for i, reply in zip(places, self._generated([prompts[i] for i in places], limit), strict=True):
                 replies[i] = reply
         return [replies[i] for i in range(len(prompts))]

@@ -74,13 +74,12 @@ class Row(NamedTuple):
 class Ahead:
     """The cases of a plan before its run.
 
-    Of many texts a sample is made into cases, unless ``whole`` says otherwise. Its ``parts`` are those of the run.
+    Of many texts a sample is made into cases. Its ``parts`` are those of the run.
     """
 
-    def __init__(self, parts: Parts, *, whole: bool = False) -> None:
+    def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self._whole = whole
-        self._weights = {} if whole else _sample(parts)
+        self._weights = _sample(parts)
         self._rows: list[Row] | None = None
 
     @property
@@ -110,13 +109,13 @@ class Ahead:
             return self
         here = self
         if plan.until_decided:
-            here = Ahead(dataclasses.replace(self.parts, plan=plan.but(until_decided=False)), whole=self._whole)
+            here = Ahead(dataclasses.replace(self.parts, plan=plan.but(until_decided=False)))
         lacking, others = here.lacking()
         if not (lacking and others):
             return self
         parts = remade(self.parts, plan=plan.but(attributes=others))
         parts.facts[FEW] = lacking
-        made = Ahead(parts, whole=self._whole)
+        made = Ahead(parts)
         if here is self:
             left = (row.without(set(lacking)) for row in self.rows)
             made._rows = [row for row in left if row.case.variants]

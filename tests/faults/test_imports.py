@@ -128,7 +128,7 @@ def test_a_value_that_the_table_lacks_is_refused_and_what_exists_is_named(
     [
         ('answer = "answer"', 'answer = "anwser"', "Did you mean 'answer'"),
         ('favourable = "yes"', 'favourable = "yse"', "Did you mean 'yes'"),
-        ('favourable = "yes"', 'favorable = "yes"', "did you mean favourable"),
+        ('favourable = "yes"', 'favorable = "yes"', "did you mean favourable? Roles are"),
         ('gender = "gender"', 'gender = "gendr"', "Did you mean 'gender'"),
     ],
 )

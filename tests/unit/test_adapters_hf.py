@@ -522,6 +522,62 @@ def test_long_answers_of_a_batch_are_those_of_the_library(speaker: Path, monkeyp
     assert [(r.text, r.usage) for r in batched] == [(r.text, r.usage) for r in short]
 
 
+def test_a_pass_that_is_cut_off_leaves_no_trace_in_the_next_answer(
+    speaker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = load("sentiment")
+    adapter, expected = make(speaker, task), list(asyncio.run(make(speaker, task).generate(chats(*CHATS))))
+    first = list(asyncio.run(adapter.generate(chats(CHATS[0]))))
+    forward = adapter._model.transformer.forward
+
+    def cut_off(*args: Any, **options: Any) -> Any:
+        forward(*args, **options)
+        raise MemoryError
+
+    monkeypatch.setattr(adapter._model.transformer, "forward", cut_off)
+    with pytest.raises(MemoryError):
+        asyncio.run(adapter.generate(chats(CHATS[1])))
+    monkeypatch.undo()
+    again = list(asyncio.run(adapter.generate(chats(*CHATS))))
+    for one, other in zip([*first, *again], [expected[0], *expected], strict=True):
+        assert (one.text, one.usage) == (other.text, other.usage)
+        assert one.scores == pytest.approx(other.scores, abs=1e-4)
+
+
+def test_a_model_whose_cache_cannot_be_shortened_answers_in_batches(tmp_path: Path) -> None:
+    import torch
+    from transformers import MistralConfig, MistralForCausalLM
+
+    tokens = tokenizer(tmp_path)
+    tokens.chat_template = TEMPLATE
+    tokens.eos_token = "[SEP]"
+    tokens.save_pretrained(tmp_path)
+    torch.manual_seed(1)
+    config = MistralConfig(
+        **sizes(), num_key_value_heads=2, sliding_window=6, bos_token_id=2, eos_token_id=3, pad_token_id=0
+    )
+    own = MistralForCausalLM(config).eval()
+    own.save_pretrained(tmp_path)
+    task = load("sentiment")
+    adapter = make(tmp_path, task)
+    assert not adapter._reader.shortens
+    for request, reply in zip(chats(*CHATS), asyncio.run(adapter.generate(chats(*CHATS))), strict=True):
+        ids = adapter._prompt_ids(request.prompt)
+        with torch.inference_mode():
+            whole = own.generate(torch.tensor([ids]), max_new_tokens=min(16, 24 - len(ids)), do_sample=False)
+        new = whole[0, len(ids) :].tolist()
+        kept = new[: new.index(3)] if 3 in new else new
+        assert reply.text == tokens.decode(kept, skip_special_tokens=True).strip()
+        assert reply.scores is None
+    scored = models.make(f"hf:labels:{tmp_path}", task=task)
+    (reply,) = asyncio.run(scored.generate(chats(CHATS[0])))
+    start = scored._prompt_ids(chats(CHATS[0])[0].prompt)
+    with torch.inference_mode():
+        logits = own(input_ids=torch.tensor([start])).logits[0, -1]
+    share = logits[[tokens.convert_tokens_to_ids(label) for label in task.labels]].softmax(-1).tolist()
+    assert reply.scores == pytest.approx(dict(zip(task.labels, share, strict=True)), abs=1e-4)
+
+
 def test_a_prompt_without_room_for_an_answer_is_refused_alone(speaker: Path) -> None:
     adapter = make(speaker, load("sentiment"))
     long, fine = asyncio.run(adapter.generate(chats("a " * 30, CHATS[0])))
