@@ -218,7 +218,8 @@ def test_what_was_not_tested_is_one_list(tmp_path: Path, capsys: pytest.CaptureF
     result = audit("sentiment", model=null, limit=16, attributes=names, order=1, per_seed=2, out=tmp_path)
     assert result.path is not None
     page = json.loads(written(result.path, "eu-ai-act-json"))
-    listed = [line.partition(" (") for line in page["not_tested"] if line.endswith("): not tested.")]
+    said = page["sections"]["says"]["blocks"][-1]["items"]
+    listed = [line.partition(" (") for line in said if line.endswith("): not tested.")]
     untested = {name for first, *_ in listed for name in first.split(", ")}
     assert untested
     assert untested < set(names)
@@ -229,5 +230,7 @@ def test_what_was_not_tested_is_one_list(tmp_path: Path, capsys: pytest.CaptureF
         assert f"{first}{bracket}{why.removesuffix(': not tested.')}" in screen
     for name in names:
         assert (result.judge(f"shown({name})").state == "cannot be judged") == (name in untested)
-    tested = {attribute for ground in page["grounds"] for attribute in ground["attributes"]}
+    (grounds,) = page["sections"]["grounds"]["blocks"]
+    tested = {line["Tested as"] for line in grounds["lines"]} & set(names)
+    assert tested
     assert not tested & untested
