@@ -1,4 +1,4 @@
-"""Draw the rooms of the package, from its imports, into docs/architecture.md.
+"""Draw the rooms of the package, from its imports, into docs/extending/architecture.md.
 
 Usage: ``python tools/draw_rooms.py`` (``make rooms``); ``--check`` only says whether the picture is up to date.
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "auditor"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "extending" / "architecture.md"
 BLOCK = re.compile(r"(?<=```mermaid\n).*?(?=```)", re.DOTALL)
 LAYERS = re.compile(r"```text layers\n(.*?)```", re.DOTALL)
 
@@ -99,7 +99,7 @@ def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
     fresh = BLOCK.sub(lambda _: picture(page), page, count=1)
     if "--check" in sys.argv:
-        sys.exit(0 if fresh == page else "docs/architecture.md is out of date: make rooms")
+        sys.exit(0 if fresh == page else "docs/extending/architecture.md is out of date: make rooms")
     PAGE.write_text(fresh, encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ Usage::
 - ``sentiment``: the embedded subjects on the embedded film reviews; the two pictures show it;
 - ``german-credit``: a logistic regression on the German credit data (Hofmann 1994), sex and age band of
   ``personal_status`` protected;
-- ``care-summaries``: recorded summaries of care notes about women and men (``docs/museum.md``).
+- ``care-summaries``: recorded summaries of care notes about women and men (``docs/guide/museum.md``).
 
 What needs data that are not there is left out, and said.
 """

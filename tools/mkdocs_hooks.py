@@ -24,13 +24,13 @@ import cli_reference  # noqa: E402
 
 # File of the repository -> page of the site.
 BROUGHT = {
-    "grammars/README.md": "files/grammars.md",
-    "prompts/README.md": "files/tasks.md",
-    "dictionaries/README.md": "files/dictionaries.md",
+    "grammars/README.md": "reference/files/grammars.md",
+    "prompts/README.md": "reference/files/tasks.md",
+    "dictionaries/README.md": "reference/files/dictionaries.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-GENERATED = "cli.md"
+GENERATED = "reference/cli.md"
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)[ \t]*$)", re.MULTILINE | re.DOTALL)
 

@@ -1,7 +1,7 @@
 """The rules of ``--fail-on``: what in a run makes a command end with exit code 1.
 
 A rule is one part or several with commas between them, and holds where any of them does. `auditor.core.verdict` says
-whether a rule holds for a run; docs/formats.md has examples::
+whether a rule holds for a run; docs/guide/formats.md has examples::
 
     shown                   something is shown and not waived
     shown(ATTRIBUTE)        the same of one attribute, or of several that were changed together: gender+race

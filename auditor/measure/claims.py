@@ -4,7 +4,7 @@ One claim is about one contrast of one family. *net*: the favourable answers (or
 group minus those of another, whichever was the original. *refusal*: the same of answers that were refused or could
 not be read. *instability*: how often an answer changes at all, beyond placebo edits of the same shape. This module has
 what a run asks of its claims and what it compares, and goes from estimates to verdicts; `auditor.measure.families`
-makes all of a run. docs/statistics.md says what each verdict means; docs/decisions/0004-claims.md has the rules.
+makes all of a run. docs/method/statistics.md says what each verdict means; docs/decisions/0004-claims.md has the rules.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def _command(kind: str, title: str, message: str) -> str:
     return f"::{kind} title={title.replace(':', '%3A').replace(',', '%2C')}::{message}"
 
 
-# -- the record itself, and its schema (docs/schema/run.schema.json) ---------------------------------------
+# -- the record itself, and its schema (docs/reference/schema/run.schema.json) ---------------------------------------
 
 ID = "urn:llm-bias-auditor:run:{version}"
 ALWAYS = (

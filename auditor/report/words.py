@@ -1,4 +1,4 @@
-"""Words, figures and symbols that all reports share; see docs/wording.md.
+"""Words, figures and symbols that all reports share; see docs/extending/wording.md.
 
 Everything a reader sees says what was measured. Text from models and files passes through `visible`
 before it is laid out anywhere. Sentences that hang on no figure are in ``auditor/embedded/report.yaml``.

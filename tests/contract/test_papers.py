@@ -1,4 +1,4 @@
-"""Every name in the code cells of docs/papers.md exists: modules are imported, their attributes are read."""
+"""Every name in the code cells of docs/method/papers.md exists: modules are imported, their attributes are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.cli.main import COMMANDS
 from auditor.tables.method_options import OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "papers.md"
+PAGE = ROOT / "docs" / "method" / "papers.md"
 SPAN = re.compile(r"`([^`]+)`")
 
 

@@ -217,7 +217,7 @@ def test_what_a_run_does_and_doctor_says_for_each_combination(
 
 
 def test_the_page_about_controls_has_the_combinations() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "method" / "concepts.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (seen|not seen) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
     assert [(seen, "stops" in does) for seen, _, does, _ in rows] == [
         ("seen", False), ("seen", False), ("not seen", False), ("not seen", True),

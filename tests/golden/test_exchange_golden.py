@@ -133,7 +133,7 @@ def test_format(name: str) -> None:
 
 
 def test_published_schema_is_the_one_of_the_types() -> None:
-    path = HERE.parents[1] / "docs" / "schema" / "run.schema.json"
+    path = HERE.parents[1] / "docs" / "reference" / "schema" / "run.schema.json"
     if os.environ.get("UPDATE_GOLDEN") == "1":
         path.write_text(exchange.schema_text(), encoding="utf-8", newline="\n")
     assert exchange.schema_text() == path.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """The museum: recorded audits that others published, imported by the mappings of ``examples/museum``.
 
-Every figure that ``docs/museum.md`` gives for them is computed here and looked for on the page.
+Every figure that ``docs/guide/museum.md`` gives for them is computed here and looked for on the page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from auditor.measure.families import claims
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
 MUSEUM = ROOT / "examples" / "museum"
-PAGE = (ROOT / "docs" / "museum.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "museum.md").read_text(encoding="utf-8")
 FILES = {
     "scores": "hiring_scores",
     "mitigations": "hiring_prompt_lab",
@@ -105,7 +105,7 @@ def test_the_published_table_comes_out_to_the_digit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("DATA", str(DATA))
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
-        exec(compile(code[1], "docs/museum.md", "exec"), {})
+        exec(compile(code[1], "docs/guide/museum.md", "exec"), {})
     for version, (mean, absolute) in published.items():
         line = next(one for one in told.getvalue().splitlines() if one.startswith(version))
         assert line.split()[-2:] == [f"-{mean}", absolute]

@@ -1,4 +1,4 @@
-"""The gate against what readers found; thresholds are below what was measured when it was fixed (docs/validity.md)."""
+"""The gate against what readers found; thresholds are below what was measured when it was fixed (docs/method/validity.md)."""
 
 from __future__ import annotations
 

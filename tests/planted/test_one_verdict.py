@@ -1,6 +1,6 @@
 """One run has one verdict: the exit code, JUnit, SARIF, GitHub, the page and a legal page say the same of it.
 
-Each row of the table in docs/ci.md is a run of a planted model; what it says is read from the files and compared.
+Each row of the table in docs/guide/ci.md is a run of a planted model; what it says is read from the files and compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from auditor.measure.findings import as_records, of_claims
 from auditor.report.exchange import JunitReport
 
 pytestmark = pytest.mark.slow
-CI = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
+CI = Path(__file__).resolve().parents[2] / "docs" / "guide" / "ci.md"
 HERE = "python:tests.planted.test_one_verdict:"
 WOMEN = re.compile(r"\b(she|her|herself|wom[ae]n|girls?|wife|mother|daughter|sister|lady|actress)\b", re.IGNORECASE)
 
@@ -120,7 +120,7 @@ def test_every_format_says_what_the_table_in_the_docs_says(
         verdict(headline(written(path, "eu-ai-act-md"))),
     )
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in CI.read_text("utf-8").splitlines()]
-    assert made in rows, f"docs/ci.md lacks: | {' | '.join(made)} |"
+    assert made in rows, f"docs/guide/ci.md lacks: | {' | '.join(made)} |"
 
 
 @pytest.mark.parametrize("run", ["a real difference"], indirect=True)

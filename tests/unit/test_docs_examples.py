@@ -249,7 +249,7 @@ def test_the_examples_of_a_page(page: Path, place: Path, server: str, monkeypatc
 
 
 def test_the_texts_of_the_page_about_tests_name_its_attributes() -> None:
-    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
     texts = re.findall(r'^    "(.*)",$', page, re.MULTILINE)
     attributes = re.findall(r'"(\w+)"', re.search(r'parametrize\("attribute", \[(.*?)\]', page)[1])  # type: ignore[index]
     assert len(texts) == 2

@@ -249,7 +249,7 @@ def test_formats_are_described_by_a_command(group: str, told: str, capsys: pytes
 
 def test_no_message_names_a_file_of_the_repository() -> None:
     """Docstrings and comments may; what a user reads may not: an installed package has no such file."""
-    named = re.compile(r"(?:docs|grammars|prompts|dictionaries)/\w+\.md|\bdocs/\w")
+    named = re.compile(r"(?:docs|grammars|prompts|dictionaries)/[\w/]+\.md|\bdocs/\w")
     found = []
     for path in sorted((Path(__file__).parents[2] / "auditor").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

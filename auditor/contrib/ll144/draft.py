@@ -23,7 +23,7 @@ DATA_KINDS = ("historical", "test")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """The user's decisions, all of them recorded; see docs/ll144.md."""
+    """The user's decisions, all of them recorded; see docs/guide/ll144.md."""
 
     data_kind: str | None = None  # historical or test; None: not said, and taken for neither
     test_data_reason: str | None = None

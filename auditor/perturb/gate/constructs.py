@@ -3,7 +3,7 @@
 A whole parse changes with a word that the parser knows less well; the sentence may be as good as before. This gate
 looks at what an edit can break. Only sentences of originals are parsed.
 
-How often it is right: ``docs/validity.md``.
+How often it is right: ``docs/method/validity.md``.
 """
 
 from __future__ import annotations
