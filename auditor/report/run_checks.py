@@ -282,7 +282,6 @@ FEW_SEEDS = 6
 FEW = "on fewer than six texts"
 CONTROLS = {
     "noise_floor": "Same-prompt noise",
-    "validity": "Agreement problems",
     "placebo": "Placebo edits",
     "positive_control": "Positive control",
     "canary": "Same prompts later",

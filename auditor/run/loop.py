@@ -94,7 +94,6 @@ class Loop(State):
         written: list[tuple[str, Prompt]] = []
         for case in cases:
             self.count(case, checks)
-            self.agree(case, checks)
             self.observed.add(case, {v.id for v in case.variants if checks[v.id].status != "invalid"})
             self.parts.task.about(case.original.input)
             for variant in (case.original, *case.variants):

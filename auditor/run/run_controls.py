@@ -230,16 +230,10 @@ def of_run(loop: State, noise: Mapping[str, Estimate | dict[str, object]]) -> di
     from auditor.measure import rates
 
     table, hinter = loop.observed.table, loop.plan.protocol != "default"
-    validity: dict[str, object] = {
-        arm: {"rate": bad / n, "n": n} if n else none(f"no {arm}") for arm, (bad, n) in loop.agreement.items()
-    }
-    if isinstance(loop.parts.suite, StoredCases):
-        validity = none("the cases came from a file")
     placebos = "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
     joint = "no joint placebo variant was judged"
     return {
         "noise_floor": _plain(noise),
-        "validity": validity,
         "placebo": _plain(rates.placebo_controls(table)) or none(HINTER if hinter else placebos),
         "placebo_hidden": _plain(rates.placebo_controls(table, rates.looks_hidden))
         or none(HINTER if hinter else joint),

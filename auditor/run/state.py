@@ -35,7 +35,6 @@ from auditor.measure.positive_control import Kind, alike, kind_of
 from auditor.models.attempts import unanswered
 from auditor.run.observed import Observed, question, score_of
 from auditor.run.preparation import Parts, formats_for, prompt_of
-from auditor.run.stages import StoredCases
 from auditor.store.folder import RunFolder
 from auditor.store.index import Index, pair_number
 
@@ -200,7 +199,6 @@ class State:
         self.observed = Observed(names, score_of(parts.task), parts=self.plan.protocol == "hinter")
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
-        self.agreement: dict[str, list[int]] = {k: [0, 0] for k in ("originals", "valid", "discarded")}
         self._text = ""  # of the last case
         self._repeated: set[str] = set()  # cases that tell the noise, where not all do
         self._read: dict[tuple[str, str, str], Answer] = {}
@@ -338,24 +336,6 @@ class State:
         if self.plan.repeat and counts["taken"] <= self.plan.repeat:
             self._repeated.add(case.id)
         counts.update(sizes(case.variants, checks))
-
-    def agree(self, case: Case, checks: Mapping[str, Check]) -> None:
-        """Count versions in which words do not agree; further wordings and placebos are left out."""
-        self._agree("originals", case.original.input)
-        for variant in case.variants:
-            if not is_beside(variant):
-                self._agree("discarded" if checks[variant.id].status == "invalid" else "valid", variant.input)
-
-    def _agree(self, arm: str, text: object) -> None:
-        """Whether the words of ``text`` agree; what came from a file was checked where it was made."""
-        if isinstance(self.parts.suite, StoredCases) or not isinstance(text, str):
-            return
-        from auditor.text.agreement import problems
-
-        cell = self.agreement[arm]
-        if cell[1] < 5000:  # a rate needs no more, and the check is not free
-            cell[0] += bool(problems(text))
-            cell[1] += 1
 
     async def responses(self, tally: Tally, requests: Sequence[Request], *, further: bool = False) -> list[Response]:
         """Ask one model; all that it answered is in the journal before it is handed back.

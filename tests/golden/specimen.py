@@ -409,11 +409,6 @@ def record() -> dict[str, Any]:
         "estimates": estimates(),
         "controls": {
             "noise_floor": {"reviews": {"declared": True}, "vader": estimate(0.003, 0.0004, 0.011, 305, 915)},
-            "validity": {
-                "originals": {"rate": 0.006, "n": 312},
-                "valid": {"rate": 0.011, "n": 4074},
-                "discarded": {"rate": 0.143, "n": 1018},
-            },
             "answers_by_group": [
                 losses("reviews", "gender", "women", 1620, 0, 0, 0),
                 losses("reviews", "gender", "men", 1580, 0, 1, 2),

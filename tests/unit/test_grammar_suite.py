@@ -246,7 +246,6 @@ def test_directed_cases_enter_no_rate() -> None:
     rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
     assert rate["estimate"]["n"] == rows["rand"]["cases"] == 150
     assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
-    assert result.record["controls"]["validity"]["valid"]["rate"] <= 0.026
 
 
 def test_the_command_line_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

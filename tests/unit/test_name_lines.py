@@ -24,7 +24,6 @@ from auditor.run.rounds import checked
 from auditor.run.workers import Worker
 from auditor.tasks import load as load_task
 from auditor.testing import check_suite
-from auditor.text.agreement import problems
 
 BOTH = [load("gender"), load("race")]
 NEUTRAL = "Five years in stock control. Punctual, careful, and good with the scanner."
@@ -93,7 +92,6 @@ def test_only_the_line_changes_and_the_text_stays_but_for_a_race_that_it_stated(
     for case in made:
         (own,) = {str(v.input).split(END, 1)[1] for v in (case.original, *case.variants)}
         text = texts[case.id]
-        assert problems(own) == problems(text)
         assert own == text or (0 < len(text) - len(own) < 25 and len(set(own.split()) - set(text.split())) < 3)
         for variant in case.variants:
             assert all(isinstance(e.where, tuple) and e.where[1] < line_end(case) for e in variant.edits)
