@@ -64,7 +64,7 @@ def command_problem(line: str, known: dict[str, str]) -> str:
         (i for i, word in enumerate(words) if word in (";", "&&", "|", ">") or word.startswith((">", "|"))), None
     )
     words = words[:cut]
-    if not words or words[0] in ("COMMAND", "[run]", "--help", "--version", "-V", "-h"):
+    if not words or words[0] in ("COMMAND", "[run]", "help", "--help", "--version", "-V", "-h"):
         return ""
     name = "run" if words[0].startswith("-") else words[0].rstrip(",;.:")
     if name not in known:
