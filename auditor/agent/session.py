@@ -352,7 +352,7 @@ class Session:
                 return results.in_folder(parts, observe=self.observe, begun=lambda path: self._begun(entry, path))
         path = self.path / entry.folder
         try:
-            if (path / RUN).is_file() and (done := results.load(path)).record["status_reason"] != INTERRUPTED:
+            if (path / RUN).is_file() and (done := results.load(path)).run.status_reason != INTERRUPTED:
                 entry.calls, entry.cost_usd, _ = Book.read(path / BOOK)
                 return done
             with RunFolder.open(path, write=True) as folder:
@@ -376,7 +376,7 @@ class Session:
         if entry.request.grammar:
             self._overlap(entry, {str(case.original.input) for case, _ in result.evidence.cases()})
         if not entry.figures.complete:
-            why = result.record["status_reason"]
+            why = result.run.status_reason
             entry.notes.append(f"the run is partial, and what it shows rests on the texts it reached: {why}")
         used = {"calls": entry.calls, "cost_usd": entry.cost_usd}
         self.step("read", "what the run measured", run=entry.name, **used, figures=measured.public(entry.figures))

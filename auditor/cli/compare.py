@@ -15,7 +15,6 @@ from auditor.cli.frame import option
 from auditor.cli.run_folders import find_intact
 from auditor.cli.screen import put, say
 from auditor.core.errors import ConfigError
-from auditor.core.record import read
 from auditor.core.types import names
 from auditor.store.folder import RunFolder
 
@@ -69,7 +68,7 @@ def compare(
     if _both(paths, [outcome_folder.is_outcomes(folder.record()) for folder in folders], APART):
         if set(words) - {"never"}:
             raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        tables = of_outcomes.compare(*(read(folder.record()) for folder in folders))
+        tables = of_outcomes.compare(*(folder.run() for folder in folders))
         put(dataclasses.asdict(tables), format, side_by_side.tables(tables), out, full=full)
         return 0
     if _both(paths, [folder.plan.get("kind") == "tabular" for folder in folders], UNLIKE):

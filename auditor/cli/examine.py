@@ -16,7 +16,7 @@ from auditor.cli.run_folders import find_intact, find_run, find_text_run, with_w
 from auditor.cli.screen import print_as, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.record import code_sha256, read
+from auditor.core.record import code_sha256
 from auditor.core.record import head as head_of
 from auditor.core.shown import plural, quoted
 from auditor.report.words import group as named_group
@@ -53,7 +53,6 @@ def show(
     from auditor.core import explain
     from auditor.report.finding import list_findings, render_finding
     from auditor.run.free import opinion
-    from auditor.run.result import load
 
     if scores is not None:
         return _scores(run, scores, model, format)
@@ -68,19 +67,18 @@ def show(
         sys.stdout.write(explain.overview() if word == "codes" else explain.explain(word))
         return 0
     path = find_intact(run)
-    record = with_waivers(RunFolder.open(path).record(), waivers)
+    record = with_waivers(RunFolder.open(path).run(), waivers)
     if id is None:
-        sys.stdout.write(list_findings(read(record), **screen()))
+        sys.stdout.write(list_findings(record, **screen()))
         return 0
-    if read(record).spec.kind == "tabular":
+    if record.spec.kind == "tabular":
         from auditor.report.finding import render_row_finding
 
-        sys.stdout.write(render_row_finding(read(record), id, **screen()))
+        sys.stdout.write(render_row_finding(record, id, **screen()))
         return 0
-    result = load(path)
-    result.record.update(with_waivers(result.record, waivers))
-    judged = partial(opinion, result.record, result.evidence)
-    sys.stdout.write(render_finding(read(result.record), result.evidence, id, judged=judged, **screen()))
+    evidence = RunFolder.open(path).evidence()
+    judged = partial(opinion, record, evidence)
+    sys.stdout.write(render_finding(record, evidence, id, judged=judged, **screen()))
     return 0
 
 
@@ -141,7 +139,7 @@ def _head(folder: RunFolder, noted: str | None) -> str:
 
 def _code(folder: RunFolder) -> str:
     """Whether the code that is installed is that of the run: no fault of the folder, and good to know."""
-    code = read(folder.record()).provenance.code if folder.has_record() else None
+    code = folder.run().provenance.code if folder.has_record() else None
     if code is None:
         return "The run names no code of the tool."
     then, now = code.sha256, code_sha256()["sha256"]

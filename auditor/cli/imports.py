@@ -117,8 +117,8 @@ def import_(
         if map is None:
             typer.echo("Read as (import.toml in the run folder):\n" + mapping.dump(one), err=True)
         result = load(import_run.write(table, one, out, references))
-        for row in result.record.get("told_apart", ()):
-            typer.echo(row["said"], err=format == "json")
+        for row in result.run.told_apart:
+            typer.echo(row.said, err=format == "json")
         for line in result.record["import"]["limits"]:
             typer.echo(f"audit: {line}", err=True)
         codes.append(finish(result, format=format, fail_on=fail_on, full=full))

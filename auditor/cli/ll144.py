@@ -19,7 +19,7 @@ from auditor.cli.screen import must_be_new, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.options import Listed, Option, PlanModel
 from auditor.core.plan import Plan
-from auditor.core.record import read
+from auditor.core.record import RunRecord, read
 from auditor.core.shared_plan import FURTHER
 from auditor.core.shown import quoted
 from auditor.store.disk import write_bytes
@@ -121,7 +121,7 @@ def ll144(
     settings = Settings(**own | {"excluded": _exclusions(options.excluded)})
     record = _record(options, settings)
     if out is None or out.suffix in (".html", ".json"):
-        return _show(record, format, out, full)
+        return _show(read(record), format, out, full)
     further = ("map", "published")
     chosen = options.columns() | {name: getattr(options, name) for name in further}
     plan = {
@@ -131,7 +131,7 @@ def ll144(
         "out": str(out),
     }
     say_where(outcome_folder.write(record, plan, out, started=started))
-    return _show(record, format, None, full)
+    return _show(read(record), format, None, full)
 
 
 def _record(options: OutcomeOptions, settings: Settings) -> dict[str, object]:
@@ -220,19 +220,18 @@ def _write_map(path: Path) -> int:
     return 0
 
 
-def _show(record: dict[str, object], format: str, out: Path | None, full: bool) -> int:
+def _show(record: RunRecord, format: str, out: Path | None, full: bool) -> int:
     from auditor.report import html, outcome_report, terminal
     from auditor.report.exchange import JsonReport
     from auditor.report.page import Page
 
-    typed = read(record)
     if out is not None:
         page = out.suffix == ".html"
-        text = html.write(outcome_report.build(typed), typed) if page else JsonReport().render(record)
+        text = html.write(outcome_report.build(record), record) if page else JsonReport().render(record)
         write_bytes(out, text.encode("utf-8"))
         say(f"Report: {out}", to=sys.stderr)
     if format == "json":
         sys.stdout.write(JsonReport().render(record))
     else:
-        sys.stdout.write(terminal.write(Page(**screen()), outcome_report.build(typed), full=full))
+        sys.stdout.write(terminal.write(Page(**screen()), outcome_report.build(record), full=full))
     return 0

@@ -15,8 +15,7 @@ from auditor.cli.frame import option
 from auditor.cli.run_folders import find_intact, judge, with_waivers
 from auditor.cli.screen import must_be_new, say, screen
 from auditor.core.errors import ConfigError
-from auditor.core.record import read
-from auditor.core.record.base import Spec
+from auditor.core.record import RunRecord, with_sections
 from auditor.core.registry import PAGES
 from auditor.core.shown import own
 from auditor.core.types import names as parts_of
@@ -74,14 +73,12 @@ def report(
             )
         return report_session(path, names, out, full=full)
     if write_fill is not None:
-        return _write_fill(RunFolder.open(path).record(), write_fill)
+        return _write_fill(RunFolder.open(path).run(), write_fill)
     record, result = _shown(path, waivers, fill), None
-    kind = Spec.of(record).kind
-    if kind not in ("ll144", "tabular"):
+    if record.ll144 is None and record.tabular is None:
         result = load(path)
-        result.record |= {name: record[name] for name in ("waivers", "responsible") if name in record}
-        record = result.record
-    if fail_on is not None and kind == "ll144":
+        result.run = record
+    if fail_on is not None and record.ll144 is not None:
         raise ConfigError(
             "--fail-on needs findings, and tables of recorded outcomes hold none: Local Law 144 sets no threshold. "
             "Read the figures from: audit report RUN --format json"
@@ -107,7 +104,7 @@ def report(
     if fail_on is None:
         return 0
     sys.stdout.flush()
-    return judge(record, fail_on, partial=record.get("status") == "partial")
+    return judge(record, fail_on, partial=not record.whole)
 
 
 def _roles_beside(target: Path, run: Path) -> None:
@@ -127,7 +124,7 @@ def _print(content: str | bytes) -> None:
         sys.stdout.write(content)
 
 
-def _github(record: dict[str, object], summary: str | bytes, path: Path) -> None:
+def _github(record: RunRecord, summary: str | bytes, path: Path) -> None:
     """Append the summary where GitHub wants it (else to a file of the run) and print the annotations."""
     from auditor.report.exchange import workflow_commands
 
@@ -149,12 +146,12 @@ def _own_fields() -> dict[str, dict[str, str]]:
     return {name: frameworks.load(name).fields for name in PAGES}
 
 
-def _write_fill(record: dict[str, object], target: str) -> int:
+def _write_fill(record: RunRecord, target: str) -> int:
     """The file to fill in, with a line for each finding that was shown."""
     from auditor.report import claimed
     from auditor.report.legal import fill
 
-    rows = claimed.rows(read(record)) if record.get("findings") else ()
+    rows = claimed.rows(record) if record.findings else ()
     shown = [(r.finding.id, r.sentence) for r in rows if (r.finding.kind, r.finding.verdict) == ("claim", "shown")]
     text = fill.template(_own_fields(), shown)
     if target == "-":
@@ -165,24 +162,23 @@ def _write_fill(record: dict[str, object], target: str) -> int:
     return 0
 
 
-def _shown(path: Path, waivers: Path | None, fill: Path | None) -> dict[str, object]:
+def _shown(path: Path, waivers: Path | None, fill: Path | None) -> RunRecord:
     """The record with what is laid over it when it is shown."""
-    record = with_waivers(RunFolder.open(path).record(), waivers)
+    record = with_waivers(RunFolder.open(path).run(), waivers)
     if fill is not None:
         from auditor.report.legal.fill import load
 
-        record["responsible"] = load(fill, _own_fields())
+        record = with_sections(record, responsible=load(fill, _own_fields()))
     return record
 
 
 def _rendered(
-    name: str, record: dict[str, object], path: Path, result: Result | None, *, full: bool
+    name: str, record: RunRecord, path: Path, result: Result | None, *, full: bool
 ) -> tuple[str | bytes, str]:
     """One format of a run, and its file ending; ``result`` is that of texts: of others there is but the record."""
     from auditor.core.registry import RENDERERS
     from auditor.report import outcome_report
     from auditor.report.legal.legal_page import OUTCOMES
-    from auditor.run import outcome_folder
 
     options: dict[str, object] = {**screen(), "full": full} if name == "terminal" else {}
     evidence: object = None
@@ -194,13 +190,13 @@ def _rendered(
             return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
         options = {}
         evidence = result.evidence
-    elif outcome_folder.is_outcomes(record):
+    elif record.ll144 is not None:
         if name == "csv":
-            return outcome_report.to_csv(read(record)), ".csv"
+            return outcome_report.to_csv(record), ".csv"
         RENDERERS.resolve(name)  # says where there is none of this name
         if name not in OF_OUTCOMES:
             raise ConfigError(
-                f"--format {name} is about findings of a test of a model; {record['id']} holds tables of recorded "
+                f"--format {name} is about findings of a test of a model; {record.id} holds tables of recorded "
                 f"outcomes. Formats for these: {', '.join(n for n in OF_OUTCOMES if n in PAGES or n not in FORMS)}."
             )
     elif (path / OUTCOMES).is_file() and name in BESIDE:

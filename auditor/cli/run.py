@@ -43,11 +43,12 @@ def run(
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
     from auditor import run as pipeline
+    from auditor.core.record import RunRecord
     from auditor.run import result
     from auditor.run.dryrun import Ahead
     from auditor.run.preparation import tell_left_out
 
-    with_waivers({})  # a slip in the file is told before anything is asked
+    with_waivers(RunRecord())  # a slip in the file is told before anything is asked
     if plan is not None:
         return run_frozen(plan, options, format=format, full=full, dry_run=dry_run, yes=yes)
     chosen = resolve(options, config)

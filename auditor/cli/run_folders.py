@@ -23,6 +23,7 @@ from auditor.core.secrets import hidden
 from auditor.core.shown import quoted
 
 if TYPE_CHECKING:  # the help of a command that finds runs loads neither records nor folders
+    from auditor.core.record import RunRecord
     from auditor.run.result import Result
 
 RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
@@ -265,7 +266,7 @@ def _where(spec: str) -> str:
     return spec
 
 
-def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[str, object]:
+def with_waivers(record: RunRecord, path: Path | None = None) -> RunRecord:
     """The record with the waivers of ``path``, or of ``waivers.toml`` here where there is one."""
     from datetime import UTC, datetime
 
@@ -278,7 +279,7 @@ def with_waivers(record: dict[str, object], path: Path | None = None) -> dict[st
     return waivers.apply(record, waivers.load(file), today, source=file.name)
 
 
-def judge(record: dict[str, object], rule: str | None, *, partial: bool) -> int:
+def judge(record: RunRecord, rule: str | None, *, partial: bool) -> int:
     """The exit code of a record under ``--fail-on``; says in one line on stderr what came of the rule."""
     from auditor.core.verdict import verdict
 
@@ -299,26 +300,23 @@ def say_where(path: Path) -> None:
 
 def finish(result: Result, *, format: str, fail_on: str | None, full: bool = False) -> int:
     """Print a result and return the exit code of its run."""
-    from auditor.core.record import read
     from auditor.report import proposed, run_checks
 
-    record = with_waivers(result.record)
-    if "waivers" in record:
-        result.record["waivers"] = record["waivers"]
+    result.run = record = with_waivers(result.run)
     sys.stdout.write((result.to_json() if format == "json" else result.to_text(**screen(), full=full)) + "\n")
     sys.stdout.flush()
     if result.path is not None:
         say_where(result.path)
     if not result.complete:
-        typed, spec = read(result.record), result.record["spec"]
-        reason = f"The run is incomplete: {(result.run.status_reason or '').rstrip('.')}."
-        if variant := run_checks.variant(typed):
+        spec = result.record["spec"]
+        reason = f"The run is incomplete: {(record.status_reason or '').rstrip('.')}."
+        if variant := run_checks.variant(record):
             complain(reason, f"Run: audit show {quoted(result.path)} {quoted(variant)}")
         elif spec.get("kind") == "tabular" and not (spec["task"] or spec["model"].startswith("http:")):
             complain(reason)  # rows of other models are asked again
         else:
-            raised = proposed.raised(typed)
-            limit = raised and typed.stopped_by != "control"
+            raised = proposed.raised(record)
+            limit = raised and record.stopped_by != "control"
             further = " A higher limit is for the whole run." if limit else ""
             named = Named.of(spec).options()
             complain(f"{reason}{further}", f"Go on with: audit resume {quoted(result.path)}{named}{raised}")

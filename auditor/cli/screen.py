@@ -140,11 +140,11 @@ def put(
 ) -> None:
     """Print ``document``, or ``values`` as JSON; with ``out`` write it there, in full."""
     from auditor.report import html, markdown, terminal
-    from auditor.report.exchange import JsonReport
+    from auditor.report.exchange import to_json
     from auditor.report.page import Page
 
     if format == "json":
-        text = JsonReport().render(dict(values))
+        text = to_json(values)
     elif format == "terminal":
         text = terminal.write(Page(**screen()), document, full=full or out is not None)
     else:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from auditor.cli import frame, run_folders
@@ -285,7 +286,7 @@ def _show(task: str, done: Compared, format: str) -> int:
         "kind": done.kind,
         "complete": done.complete,
         "texts": done.texts,
-        "claims": [claim.as_record() for claim in done.claims],
+        "claims": msgspec.to_builtins(done.claims),
         **done.spent,
         "seen": {model: one.as_record() for model, one in done.seen.items()},
         "position": {model: done.position(model) for model in done.seen},

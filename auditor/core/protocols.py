@@ -14,10 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 from auditor.core.errors import BadRequest, CallError, ConfigError
 from auditor.core.types import Answer, Case, Check, Progress, Prompt, Request, Usage, Variant, Verdict
+
+if TYPE_CHECKING:
+    from auditor.core.record import RunRecord
 
 Costs = Literal["nothing", "unseen", "tokens"]
 
@@ -294,8 +297,8 @@ class Renderer(ABC):
     suffix: str  # file ending, e.g. ".html"
 
     @abstractmethod
-    def render(self, record: Mapping[str, object], evidence: Any = None) -> str | bytes:
-        """``record`` is run.json as plain data; ``evidence`` reads cases, prompts, answers by id."""
+    def render(self, record: RunRecord, evidence: Any = None) -> str | bytes:
+        """Write ``record``, whose ``raw`` is run.json; ``evidence`` reads cases, prompts, answers by id."""
 
 
 class Observer(Protocol):

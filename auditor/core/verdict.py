@@ -12,7 +12,7 @@ from typing import Literal
 
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.fail_on import Part, parse
-from auditor.core.record import Claim, Plain, RunRecord, read
+from auditor.core.record import Claim, RunRecord
 from auditor.core.record.measured import FAMILIES, Family
 from auditor.core.types import Finding
 
@@ -51,15 +51,14 @@ class Verdict:
 Told = tuple[Claim, tuple[str, ...]]  # a claim and the findings that say it
 
 
-def verdict(plain: Plain | RunRecord, rule: str = "shown") -> Verdict:
+def verdict(record: RunRecord, rule: str = "shown") -> Verdict:
     """Say whether ``rule`` holds for a run; `UnknownValue` for an attribute that the run does not have.
 
     Examples
     --------
-    >>> verdict({"findings": [], "estimates": [], "counts": {}}).said
+    >>> verdict(RunRecord()).said
     'cannot be judged: nothing was tested'
     """
-    record = read(plain)
     every = [_of_part(record, part) for part in parse(rule)]
     if not record.whole:
         return Verdict(state="incomplete", why=((record.status_reason or "no reason was recorded").rstrip("."),))

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictStr, StringConstraints, model_validator
 
-from auditor.core.record import RunRecord, Waived, read
+from auditor.core.record import RunRecord, Waived, with_sections
 from auditor.core.typed_files import load_toml
 from auditor.core.types import Finding
 
@@ -108,22 +108,20 @@ def load(path: Path) -> tuple[Waiver, ...]:
     return tuple(w.model_copy(update={"line": lines.get(("waiver", n), 1)}) for n, w in enumerate(file.waiver))
 
 
-def apply(
-    record: Mapping[str, object], waivers: Sequence[Waiver], today: datetime.date, *, source: str = FILE
-) -> dict[str, object]:
-    """A copy of the run record with the entry ``waivers``; findings stay as they are.
+def apply(record: RunRecord, waivers: Sequence[Waiver], today: datetime.date, *, source: str = FILE) -> RunRecord:
+    """Return the run record with the entry ``waivers``; findings stay as they are.
 
     ``waivers`` is ``{"source", "date", "items": [{"finding", "run", "reason", "owner", "expires", "line",
     "status", "findings": [ids]}]}``; status is ``active``, ``expired`` or ``unmatched``. The findings of an
     expired waiver are those that it would cover. ``today`` is the day by which waivers expire.
     """
-    items, typed = [], read(record)
+    items = []
     for waiver in waivers:
-        about = [f.id for f in typed.findings if waiver.matches(f, typed.id or "")]
+        about = [f.id for f in record.findings if waiver.matches(f, record.id or "")]
         status: Status = "unmatched" if not about else "expired" if waiver.expires < today else "active"
         own = waiver.model_dump(mode="json") | {"run": waiver.run or None}
         items.append(own | {"status": status, "findings": about})
-    return {**record, "waivers": {"source": source, "date": today.isoformat(), "items": items}}
+    return with_sections(record, waivers={"source": source, "date": today.isoformat(), "items": items})
 
 
 def lines(record: RunRecord) -> list[str]:

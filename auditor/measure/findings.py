@@ -223,11 +223,6 @@ def _examples(claim: Claim, changed: Sequence[Seen]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *turned, *moved)))[:EXEMPLARS]
 
 
-def as_records(findings: Iterable[Finding]) -> list[dict[str, object]]:
-    """Findings as plain data for ``run.json``."""
-    return [dataclasses.asdict(finding) for finding in findings]
-
-
 # -- what a rate rests on ------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.core import waivers
-from auditor.core.record import Plain, RunRecord, head, read
+from auditor.core.record import RunRecord, head
 from auditor.core.record.controls import GroupAnswers
 from auditor.measure.claims import MIN_TEXTS
 from auditor.report import also_measured, cards, change_rates, claimed, first_screen, matrix, planned, run_checks, words
@@ -32,12 +32,8 @@ STYLES = {"text": "the bare text", "chat": "a chat prompt"}
 ALPHA = 0.05  # adjusted p values up to it are told as a difference shown
 
 
-def document(record: Plain | RunRecord, evidence: object = None) -> Document:
-    """The report of a run, whatever its kind, with what people filled in.
-
-    The record may be as `Renderer.render` gets it: as it stands in ``run.json``.
-    """
-    record = read(record)
+def document(record: RunRecord, evidence: object = None) -> Document:
+    """The report of a run, whatever its kind, with what people filled in."""
     if record.tabular is not None:
         from auditor.report import tabular_report
 

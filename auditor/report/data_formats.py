@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from auditor.core.protocols import Renderer
-from auditor.core.record import NamedEstimate, Plain, RunRecord, read
+from auditor.core.record import NamedEstimate, RunRecord
 from auditor.core.shown import csv_text
 from auditor.core.types import Estimate, Finding
 from auditor.measure.rates import ARMS
@@ -31,9 +31,9 @@ class CsvReport(Renderer):
     name = "csv"
     suffix = ".csv"
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the table."""
-        lines = ([line.get(name) for name in COLUMNS] for line in _lines(read(record)))
+        lines = ([line.get(name) for name in COLUMNS] for line in _lines(record))
         return csv_text([COLUMNS, *lines], newlines=False)
 
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -14,7 +13,7 @@ import msgspec
 
 from auditor.core import explain, waivers
 from auditor.core.protocols import Renderer
-from auditor.core.record import Controls, Plain, RunRecord, read
+from auditor.core.record import Controls, RunRecord
 from auditor.core.types import FORMAT_VERSION
 from auditor.report import run_checks, words
 from auditor.report.claimed import Row, rows, tested_p, title
@@ -37,9 +36,8 @@ class JunitReport(Renderer):
     name = "junit"
     suffix = ".xml"
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the document."""
-        record = read(record)
         every, undecided = rows(record), run_checks.undecided(record)
         ended = ["error"] if undecided else []
         top = Element("testsuites", _counted(title(record), [*map(_state, every), *ended], len(every) + 1))
@@ -122,9 +120,8 @@ class SarifReport(Renderer):
     name = "sarif"
     suffix = ".sarif"
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the log; ASCII only."""
-        record = read(record)
         every, undecided = rows(record), run_checks.undecided(record)
         codes = list(dict.fromkeys(row.finding.code for row in every))
         seen: Counter[str] = Counter()
@@ -208,15 +205,14 @@ def _plain(text: object) -> str:
 MAX_ANNOTATIONS = 10  # GitHub shows no more of one kind for one step
 
 
-def workflow_commands(plain: Plain | RunRecord) -> list[str]:
+def workflow_commands(record: RunRecord) -> list[str]:
     """Workflow commands: a warning for each finding that is shown and not waived, an error for an undecided run.
 
     Examples
     --------
-    >>> workflow_commands({"status": "partial", "status_reason": "Interrupted.", "findings": []})
+    >>> workflow_commands(RunRecord(status="partial", status_reason="Interrupted."))
     ['::error title=Audit undecided::Partial run: Interrupted. The figures cover what was answered until then.']
     """
-    record = read(plain)
     undecided = run_checks.undecided(record)
     lines = [_command("error", "Audit undecided", undecided)] if undecided else []
     shown = [row for row in rows(record) if row.finding.verdict == "shown" and row.waiver is None]
@@ -253,7 +249,7 @@ class JsonReport(Renderer):
 
     Examples
     --------
-    >>> print(JsonReport().render({"b": 1, "a": "é"}), end="")
+    >>> print(JsonReport().render(RunRecord(raw={"b": 1, "a": "é"})), end="")
     {
       "a": "\u00e9",
       "b": 1
@@ -263,7 +259,7 @@ class JsonReport(Renderer):
     name = "json"
     suffix = ".json"
 
-    def render(self, record: Mapping[str, object], evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the record as JSON text that ends in a line break.
 
         Raises
@@ -271,13 +267,12 @@ class JsonReport(Renderer):
         ValueError
             A number is not finite: missing values are null with a reason.
         """
-        return json.dumps(record, sort_keys=True, allow_nan=False, indent=2, default=_dict) + "\n"
+        return to_json(record.raw)
 
 
-def _dict(value: object) -> dict[object, object]:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} is not plain data")
+def to_json(value: object) -> str:
+    """Write data as JSON, as `JsonReport` does."""
+    return json.dumps(value, sort_keys=True, allow_nan=False, indent=2) + "\n"
 
 
 def run_schema() -> dict[str, object]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.core.protocols import Renderer
-from auditor.core.record import Plain, RunRecord, read
+from auditor.core.record import RunRecord
 from auditor.core.types import Finding
 from auditor.report import cards, matrix, words
 from auditor.report.document import TO_FILL, Commands, Document, Evidence, Findings
@@ -34,11 +34,10 @@ class HtmlReport(Renderer):
     name = "html"
     suffix = ".html"
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the whole page, doctype to end tag."""
         from auditor.report.build import document
 
-        record = read(record)
         return write(document(record, evidence), record)
 
 

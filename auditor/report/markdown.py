@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from auditor.core.protocols import Renderer
-from auditor.core.record import Plain, RunRecord, read
+from auditor.core.record import RunRecord
 from auditor.report import cards, first_screen, words
 from auditor.report import document as doc
 from auditor.report.claimed import Row
@@ -35,11 +35,11 @@ class MarkdownReport(Renderer):
     def __init__(self, *, full: bool = True) -> None:
         self.full = full
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the report."""
         from auditor.report import build
 
-        return write(build.document(read(record), evidence), full=self.full)
+        return write(build.document(record, evidence), full=self.full)
 
 
 MAX_BYTES = 1_000_000  # a summary of a step may hold 1 MiB
@@ -52,10 +52,10 @@ class GithubSummary(Renderer):
     name = "github"
     suffix = ".md"
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the summary, at most 1 MiB."""
         text = MarkdownReport(full=False).render(record, evidence)
-        text += f"\nRun {escape(read(record).id)}. {words.named('verdicts')['not_determined']}\n"
+        text += f"\nRun {escape(record.id)}. {words.named('verdicts')['not_determined']}\n"
         data = text.encode("utf-8")
         if len(data) <= MAX_BYTES:
             return text

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from auditor.core.protocols import Renderer
-from auditor.core.record import Plain, RunRecord, read
+from auditor.core.record import RunRecord
 from auditor.report import claimed, words
 from auditor.report import document as doc
 from auditor.report.finding import card
@@ -48,12 +48,11 @@ class TerminalReport(Renderer):
     def __init__(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> None:
         self.width, self.encoding, self.color, self.full = width, encoding, color, full
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the report as text that ends in a line break."""
         from auditor.report import build, first_screen
 
         page = Page(width=self.width, encoding=self.encoding, color=self.color)
-        record = read(record)
         if not self.full and record.claims:  # the rest is not needed
             answer_screen(page, first_screen.build(record, evidence))
             return page.value()

@@ -11,7 +11,6 @@ from typing import Any
 from auditor.core.errors import UnknownPlugin, UserError
 from auditor.core.plan import CONFIRM_REPLICATES
 from auditor.core.protocols import Oracle
-from auditor.core.record import read
 from auditor.core.types import Answer, Case, Progress, Request, Variant
 from auditor.models.attempts import unanswered
 from auditor.run.preparation import plan_of, prepare, prompt_of
@@ -64,8 +63,8 @@ async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, object]]:
 
 async def replay(folder: RunFolder, wanted: str, replicates: int) -> dict[str, Any]:
     """Ask the cells of one finding or variant again, past every cache; see `auditor.run.result.replay`."""
-    record, evidence = folder.record(), folder.evidence()
-    plan, findings = plan_of(record["spec"]), read(record).findings
+    record, evidence = folder.run(), folder.evidence()
+    plan, findings = plan_of(record.raw["spec"]), record.findings
     if plan.redact:
         folder.require_texts("asking its prompts again")
     finding = next((f for f in findings if f.id == wanted), None)

@@ -6,7 +6,6 @@ import dataclasses
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from auditor.contrib.imports.answer_files import Column, Source, Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.core import talk
 from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.record import RunRecord
 from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
 from auditor.measure.observations import Shape, log_odds, place_of, shape_of
@@ -63,16 +63,14 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(AnswerRow))
 class Answers:
     """Reads the answers of a run of texts."""
 
-    def __init__(self, record: Mapping[str, Any], evidence: Evidence, verdicts: Iterable[Verdict]) -> None:
-        if record["spec"].get("suite") == "import" or "target" in record["spec"]:
-            raise ConfigError(f"{record['id']} holds no texts: only runs of texts have a table of answers.")
-        self.evidence, self.record = evidence, record
-        self.plan = plan_of(record["spec"])
+    def __init__(self, record: RunRecord, evidence: Evidence, verdicts: Iterable[Verdict]) -> None:
+        if record.spec.suite == "import" or record.tabular is not None:
+            raise ConfigError(f"{record.id} holds no texts: only runs of texts have a table of answers.")
+        self.evidence, self.record, self.models = evidence, record, record.models
+        self.plan = plan_of(record.raw["spec"])
         self.task = of_plan(self.plan)
-        self.models = dict(record["models"])
-        self.outcomes = tuple(
-            dict.fromkeys(c["label"] for c in record["claims"] if c["family"] == "net" and c["label"])
-        )
+        claims = record.claims or ()
+        self.outcomes = tuple(dict.fromkeys(c.label for c in claims if c.family == "net" and c.label))
         self._score_of = score_of(self.task)
         self._verdicts: dict[tuple[str, str, str], Verdict] = {(v.variant_id, v.model, v.format): v for v in verdicts}
 
@@ -94,8 +92,8 @@ class Answers:
             came.setdefault((response.model, response.format), []).append(response)
         valid = check is None or check.status != "invalid"
         for name, about in self.models.items():
-            asked = 1 if once or shape.kind == "wording" else about["replicates"]
-            for form in about["formats"]:
+            asked = 1 if once or shape.kind == "wording" else about.replicates or 1
+            for form in about.formats:
                 answers = [r for r in came.get((name, form), ()) if r.replicate < asked]
                 for response in answers or self._unasked(variant, name, form):
                     yield self._row(case, variant, shape, response, valid)
@@ -116,7 +114,7 @@ class Answers:
         elif response.error is not None:
             answer = unanswered(response.error)
         else:
-            style = self.models[response.model]["style"]
+            style = self.models[response.model].style
             answer = self.task.read(response.output or "", style, response.format)
         value, score, output = answer.value, answer.number, response.output or ""
         if isinstance(value, float | int) and not isinstance(value, bool):
@@ -155,9 +153,10 @@ class Answers:
     def roles(self) -> Roles:
         """What ``audit import`` needs to compute the claims of the run from these rows."""
         seen: dict[str, list[bool]] = {}
-        for key, control in self.record["controls"]["positive_control"].items():
-            if (name := key.partition(", ")[0]) in self.models:
-                seen.setdefault(name, []).append(control["seen"])
+        control = self.record.controls.of("positive_control")
+        for key, one in control.parts.items() if control else ():
+            if (name := key.partition(", ")[0]) in self.models and one.positive:
+                seen.setdefault(name, []).append(one.positive.seen)
         asked = question(self.task, self.plan, dictionaries_of(self.plan), {}, {})
         return Roles(
             text=("text_id",),
@@ -192,7 +191,7 @@ class Answers:
             for name, value in dataclasses.asdict(row).items():
                 cell = _cell(value)
                 columns[name].append(None if cell is None else str(cell))
-        return Table(columns=columns, sources=(Source(file=str(self.record["id"]), sha256="", rows=0),))
+        return Table(columns=columns, sources=(Source(file=str(self.record.id), sha256="", rows=0),))
 
     def csv(self) -> str:
         """The table as CSV that no spreadsheet takes for formulas."""

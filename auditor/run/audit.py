@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from auditor.core.errors import BudgetExceeded, ConfigError, RunFolderError, UserError
 from auditor.core.protocols import Model, Observer
+from auditor.core.record import RunRecord
 from auditor.core.shown import plural
 from auditor.core.types import Progress
 from auditor.models.budget import BOOK
@@ -27,7 +28,7 @@ R = TypeVar("R")
 
 async def run_audit(
     parts: Parts, folder: RunFolder, *, observe: Observer = silent, answered: Answered | None = None
-) -> dict[str, object]:
+) -> RunRecord:
     """Run an audit to its record.
 
     Parameters
@@ -43,7 +44,7 @@ async def run_audit(
 
     Returns
     -------
-    dict
+    RunRecord
         The run record (``run.json``), also when a limit was reached: its ``status`` is "partial" then.
     """
     tell_proxies([*parts.models, parts.judge], observe)
@@ -57,7 +58,7 @@ async def run_audit(
         parts.budget.close()
 
 
-async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
+async def to_record(loop: Loop, *, alone: bool = True) -> RunRecord:
     """Run ``loop`` to its record, and write that; what is interrupted has one too.
 
     A run that is one of several (``alone`` off) asks about nothing again, and may have got no answer.
@@ -67,11 +68,11 @@ async def to_record(loop: Loop, *, alone: bool = True) -> dict[str, object]:
     started, clock = datetime.now(UTC), time.monotonic()
     confirmed: dict[tuple[str, str, str], dict[str, object]] = {}
 
-    def write() -> dict[str, object]:
+    def write() -> RunRecord:
         record = build(loop, confirmed, started=started, seconds=time.monotonic() - clock)
         loop.folder.write_verdicts(loop.observed.verdicts(t.model.name for t in loop.tallies))
         loop.folder.write_run(record)
-        return record
+        return loop.folder.run()
 
     try:
         await loop.run()

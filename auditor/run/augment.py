@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from auditor.core.errors import ConfigError, UnknownPlugin, UserError
-from auditor.core.record import RunRecord, read
+from auditor.core.record import RunRecord
 from auditor.core.shown import csv_text
 from auditor.core.types import Case, Verdict
 from auditor.store.folder import RunFolder
@@ -86,7 +86,7 @@ def augment(
     wanted = share_of(share, train_rows)
     if top is not None and top < 1:
         raise ConfigError(f"--top must be 1 or more; got {top}")
-    record = read(folder.record())
+    record = folder.run()
     names = list(record.spec.models)
     if model is not None and model not in names:
         raise UnknownPlugin("model", model, names)

@@ -267,8 +267,8 @@ def _record(
         "counts": {"seeds": len(table.texts.values), **done.spent},
         "estimates": [],
         "controls": {},
-        "claims": [claim.as_record() for claim in done.claims],
-        "findings": findings.as_records(findings.of_claims(done.claims, [table])),
+        "claims": done.claims,
+        "findings": findings.of_claims(done.claims, [table]),
         "diagnoses": [],
         "models": {
             name: {"counts": dict(one.answers), "answers": dict(one.chosen)} | spoken for name, one in done.seen.items()

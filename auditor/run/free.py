@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from auditor.core.protocols import Model
+from auditor.core.record import RunRecord
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check, Finding, Prompt, Response, is_wording
 from auditor.report.finding import Opinion, Question
@@ -163,7 +164,7 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
     return text_pairs.findings(rows), section
 
 
-def opinion(record: Mapping[str, Any], evidence: Evidence, variant_id: str, model: str, format: str) -> Opinion | None:
+def opinion(record: RunRecord, evidence: Evidence, variant_id: str, model: str, format: str) -> Opinion | None:
     """What the judge said of the answers of ``model`` to a variant and its original; None where there was no judge.
 
     A pair has no questions where its answers are equal, one of them is no text, or a limit came first. Of a redacted
@@ -172,8 +173,7 @@ def opinion(record: Mapping[str, Any], evidence: Evidence, variant_id: str, mode
     from auditor.models.pair_judge import Tallied, count
     from auditor.tasks import load
 
-    judge = record.get("generation_pairs", {}).get("judge", {}).get("model")
-    if judge is None:
+    if record.generation_pairs is None or not (judge := record.generation_pairs.judge.model):
         return None
     # A run that was gone on with may have asked about an earlier answer too: the last two count.
     asked = list(evidence.judged(about(variant_id, model, format)).items())[-2:]
@@ -187,7 +187,7 @@ def opinion(record: Mapping[str, Any], evidence: Evidence, variant_id: str, mode
             Question(
                 texts=texts,
                 prompt=prompt,
-                answer=_words(came, label, redacted=bool(record["spec"].get("redact"))),
+                answer=_words(came, label, redacted=bool(record.raw["spec"].get("redact"))),
                 chosen={"first": texts[0], "second": texts[1], "equal": "equal"}.get(label or ""),
             )
         )

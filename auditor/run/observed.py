@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.core.plan import Plan
-from auditor.core.record import read
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
 from auditor.measure.comparison import Asked, Side
@@ -209,7 +208,7 @@ def question(
 def side(path: Path) -> Side:
     """What `auditor.measure.comparison` reads of a run: its record, and what was judged of which text."""
     folder = RunFolder.open(path)
-    record = read(folder.record())
+    record = folder.run()
     wanted = {one for finding in record.findings for one in finding.exemplars}
     observed, keys, exemplars = Observed(), (array("Q"), array("Q")), {}
     for case, checks in folder.cases():

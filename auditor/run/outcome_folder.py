@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from auditor.core.record import frame, read
+from auditor.core.record import frame
 
 KIND = "ll144"
 
@@ -36,7 +36,7 @@ def write(tables: Mapping[str, Any], plan: Mapping[str, Any], root: Path, *, sta
     with RunFolder.create(root, about) as folder:
         made = frame(folder.id, folder.plan_sha256, {"kind": KIND, **plan}, {"outcomes": source}, started)
         folder.write_run(dict(tables) | made | {"counts": {"rows": data["rows"]}})
-        written = read(folder.record())
+        written = folder.run()
         folder.write_text(REPORT, html.write(outcome_report.build(written), written))
         return folder.path
 

@@ -6,11 +6,9 @@ import dataclasses
 import html
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.core import record as records
 from auditor.core.errors import ConfigError, MissingDependency
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
@@ -35,26 +33,21 @@ TEXTS = "texts.jsonl"  # in the folder of a run whose texts stood in no file
 
 
 class Result:
-    """One finished audit: its record (what ``run.json`` holds), its folder if one was written, access by id, verdicts.
+    """One finished audit: the typed record ``run``, its folder if one was written, access by id, verdicts.
 
     Verdicts of a callable are read when they are first asked for.
     """
 
     def __init__(
-        self,
-        record: dict[str, Any],
-        *,
-        path: Path | None,
-        evidence: Any,
-        verdicts: Sequence[Any] | Callable[[], Iterable[Any]],
+        self, run: RunRecord, *, path: Path | None, evidence: Any, verdicts: Sequence[Any] | Callable[[], Iterable[Any]]
     ) -> None:
-        self.record, self.path, self.evidence = record, path, evidence
+        self.run, self.path, self.evidence = run, path, evidence
         self._verdicts = verdicts
 
-    @cached_property
-    def run(self) -> RunRecord:
-        """The run record as typed values."""
-        return records.read(self.record)
+    @property
+    def record(self) -> dict[str, Any]:
+        """The run record as plain data: what ``run.json`` holds."""
+        return self.run.raw
 
     @property
     def verdicts(self) -> tuple[Any, ...]:
@@ -80,7 +73,7 @@ class Result:
 
     def judge(self, rule: str = "shown") -> Verdict:
         """What came of ``rule`` (`auditor.core.fail_on`): its state, why, and the exit code of ``--fail-on``."""
-        return verdict(self.record, rule)
+        return verdict(self.run, rule)
 
     def to_json(self) -> str:
         """``run.json`` as text."""
@@ -103,13 +96,13 @@ class Result:
     def _rendered(self, format: str, **options: object) -> str:
         from auditor.core.registry import RENDERERS
 
-        return str(RENDERERS.create(format, **options).render(self.record, self.evidence))
+        return str(RENDERERS.create(format, **options).render(self.run, self.evidence))
 
     def answers(self) -> Answers:
         """Every answer with what was asked and how it was judged, row by row; a `ConfigError` without texts."""
         from auditor.run.answer_table import Answers
 
-        return Answers(self.record, self.evidence, self.verdicts)
+        return Answers(self.run, self.evidence, self.verdicts)
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per answer: texts, words, groups, arm, answer, outcome (`auditor.run.answer_table.AnswerRow`)."""
@@ -149,8 +142,8 @@ async def run_plan(
     parts = planned(plan, models=models, seeds=seeds, observe=observe).parts
     if not write:
         memory = RunFolder.in_memory(plan_record(parts))
-        record = await run_audit(parts, memory, observe=observe)
-        return Result(record, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
+        run = await run_audit(parts, memory, observe=observe)
+        return Result(run, path=None, evidence=memory.evidence(), verdicts=memory.verdicts)
     with RunFolder.create(Path(plan.out), plan_record(parts)) as folder:
         if seeds is not None and not plan.redact:
             write_texts(folder.path / TEXTS, parts.texts)
@@ -190,7 +183,7 @@ async def go_on(folder: RunFolder, parts: Parts, observe: Observer) -> Result:
 
 def settle(folder: RunFolder) -> Result:
     """Write ``report.html`` beside the record of ``folder`` and hand out the result."""
-    result = Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
+    result = Result(folder.run(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
     folder.write_text(REPORT, result.to_html())
     return result
 
@@ -269,7 +262,7 @@ def score(path: Path, responses: Path, *, observe: Observer = silent) -> Result:
 def load(path: Path) -> Result:
     """The result that a finished run folder holds; nothing is asked."""
     folder = RunFolder.open(path)
-    return Result(folder.record(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
+    return Result(folder.run(), path=folder.path, evidence=folder.evidence(), verdicts=folder.verdicts)
 
 
 def replay(path: Path, finding: str, *, replicates: int = 5) -> dict[str, Any]:

@@ -6,11 +6,8 @@ control shows that the model's answers can change at all; canaries show whether 
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-
-import msgspec
 
 from auditor.core.errors import BudgetExceeded
 from auditor.core.plan import Plan
@@ -233,9 +230,9 @@ def of_run(loop: State, noise: Mapping[str, Estimate | dict[str, object]]) -> di
     placebos = "no placebo variant was asked" if loop.counts["placebos"] else "the cases have no placebo variants"
     joint = "no joint placebo variant was judged"
     return {
-        "noise_floor": _plain(noise),
-        "placebo": _plain(rates.placebo_controls(table)) or none(HINTER if hinter else placebos),
-        "placebo_hidden": _plain(rates.placebo_controls(table, rates.looks_hidden))
+        "noise_floor": noise,
+        "placebo": _filled(rates.placebo_controls(table)) or none(HINTER if hinter else placebos),
+        "placebo_hidden": _filled(rates.placebo_controls(table, rates.looks_hidden))
         or none(HINTER if hinter else joint),
         "positive_control": _positive(loop, hinter=hinter),
         "canary": none(HINTER) if hinter else {t.model.name: _canary(loop, t) for t in loop.tallies},
@@ -243,17 +240,9 @@ def of_run(loop: State, noise: Mapping[str, Estimate | dict[str, object]]) -> di
     }
 
 
-def _plain(values: Mapping[str, object]) -> dict[str, object]:
-    """Estimates, at any depth, as plain data; what has none is left out."""
-    out = {
-        name: dataclasses.asdict(value)
-        if isinstance(value, Estimate)
-        else _plain(value)
-        if isinstance(value, Mapping)
-        else value
-        for name, value in values.items()
-    }
-    return {name: value for name, value in out.items() if value != {}}
+def _filled(by_model: Mapping[str, Mapping[str, Estimate]]) -> dict[str, object]:
+    """Leave out models without an estimate."""
+    return {name: estimates for name, estimates in by_model.items() if estimates}
 
 
 def none(reason: str) -> dict[str, object]:
@@ -267,12 +256,12 @@ def _positive(loop: State, *, hinter: bool) -> dict[str, object]:
     for tally in loop.tallies:
         for name, made in tally.controls.items():
             key = tally.model.name if len(tally.control) == 1 else f"{tally.model.name}, {name}"
-            out[key] = msgspec.to_builtins(made)
+            out[key] = made
     why = loop.status_reason or "the task brings no control texts, or their answers were not recorded"
     return out or none(HINTER if hinter else why)
 
 
-def _canary(loop: State, tally: Tally) -> dict[str, object]:
+def _canary(loop: State, tally: Tally) -> object:
     """Whether the first prompts were answered alike at the start, in the middle and at the end."""
     import numpy as np
 
@@ -282,4 +271,4 @@ def _canary(loop: State, tally: Tally) -> dict[str, object]:
         return none("the model is declared deterministic")
     asked = [[times.get(t, ()) for t in TIMES] for times in tally.canaries.values()]
     moved = shift(asked, rng=np.random.default_rng([loop.plan.seed, 4]))
-    return none("no prompt was asked again at the end") if moved is None else dataclasses.asdict(moved)
+    return none("no prompt was asked again at the end") if moved is None else moved

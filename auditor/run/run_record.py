@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-
-import msgspec
 
 from auditor.core.record import Caution, dictionaries, frame
 from auditor.core.record.base import Unread
@@ -32,7 +29,7 @@ PACKAGES = ("numpy", "scipy", "spacy", "openai", "vaderSentiment")
 
 
 def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float) -> dict[str, object]:
-    """The run record as plain data.
+    """The sections of the run record, as `RunFolder.write_run` takes them.
 
     Parameters
     ----------
@@ -61,11 +58,11 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         "estimates": estimates,
         "controls": run_controls.of_run(loop, noise),
         "performance": _performance(loop),
-        "claims": [claim.as_record() for claim in claims],
-        "findings": findings.as_records(seen),
-        "diagnoses": [dataclasses.asdict(d) for d in _diagnoses(seen, confirmed)],
+        "claims": claims,
+        "findings": seen,
+        "diagnoses": _diagnoses(seen, confirmed),
         "models": {t.model.name: _model(loop, t) for t in loop.tallies},
-        "cautions": [dataclasses.asdict(c) for t in loop.tallies for c in _cautions(loop, t)],
+        "cautions": [c for t in loop.tallies for c in _cautions(loop, t)],
         "vocabulary": _vocabulary(loop),
         **sections,
     }
@@ -144,16 +141,15 @@ def _performance(loop: Loop) -> dict[str, object]:
     )
     if not gold.given:
         return {"status": "not_tested", "reason": "the texts carry no gold labels"}
-    counts = msgspec.structs.asdict(gold) | {"examples": list(gold.examples)}
     if not gold.mapped:
         names = ", ".join(repr(text) for text in gold.examples)
         reason = f"none of the {gold.given} gold labels names a label of the task (such as {names})"
-        return {"status": "not_tested", "reason": reason, "gold": counts}
+        return {"status": "not_tested", "reason": reason, "gold": gold}
     values = {case: one.value for case, one in read.items() if isinstance(one.value, str | tuple)}
     originals = answer_quality.originals(table, values, loop.parts.oracle.answer)
     models = [answer_quality.table(*place, originals[place]) for place in sorted(originals)]
     source = loop.parts.facts.get("seeds", {}).get("source", "the stored cases")
-    return {"source": source, "gold": counts, "models": models}
+    return {"source": source, "gold": gold, "models": models}
 
 
 def _why_partial(loop: Loop) -> str:
@@ -222,7 +218,7 @@ def _spent(loop: Loop) -> dict[str, object]:
 def _model(loop: Loop, tally: Tally) -> dict[str, object]:
     many = answer_quality.too_many_unreadable(tally.lost, len(tally.seen))
     return (
-        ({"unread": msgspec.to_builtins(_unread(loop, tally))} if many else {})
+        ({"unread": _unread(loop, tally)} if many else {})
         | {
             "counts": {key: tally.counts[key] for key in SUMS} | {"measured_usd": round(tally.cost_usd, 6)},
             "deterministic": tally.model.deterministic,

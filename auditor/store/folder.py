@@ -12,8 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import msgspec
+
 from auditor._version import __version__
+from auditor.core import record as run_records
 from auditor.core.errors import RunFolderError
+from auditor.core.record import RunRecord
 from auditor.core.types import FORMAT_VERSION, Case, Check, Prompt, Response, Verdict, digest
 from auditor.store import disk, redact
 from auditor.store.disk import CASE, PROMPT, RESPONSE, VERDICT, Lock, file_sha256
@@ -235,9 +239,9 @@ class RunFolder:
 
         ``journal`` (records and last hash of each file) is added to the record.
 
-        Raises `ValueError` where a number is NaN or infinite.
+        Values of the record may be dataclasses and structs. Raises `ValueError` where a number is NaN or infinite.
         """
-        plain = dict(record)
+        plain: dict[str, Any] = msgspec.to_builtins(record, enc_hook=_plain)
         heads = {name: self._journal(name).head for name in JOURNALS}
         plain["journal"] = {name: {"records": head.records, "hash": head.hash} for name, head in heads.items()}
         disk.write_json(self.path / RUN, plain)
@@ -316,6 +320,10 @@ class RunFolder:
         disk.check_format(path, record)
         return record
 
+    def run(self) -> RunRecord:
+        """``run.json`` as typed values; `RunFolderError` as for `record`, or where it has another shape."""
+        return run_records.read(self.record())
+
     def evidence(self) -> Evidence:
         """Access by id, for reports."""
         return Evidence(self.path, owner=self)
@@ -369,6 +377,11 @@ def _discard(root: Path, journals: Mapping[str, Journal], lock: Lock | None) -> 
     if lock is not None:
         lock.release()
     shutil.rmtree(root, ignore_errors=True)
+
+
+def _plain(value: Any) -> object:
+    """Return a mapping, or a number of numpy, as plain data."""
+    return dict(value) if isinstance(value, Mapping) else value.item()
 
 
 def _asked(variant_id: str, prompt: Prompt) -> str:

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.core import record as records
 from auditor.core.record import RunRecord
 from auditor.core.types import Estimate
 from auditor.measure import comparison
@@ -51,7 +50,7 @@ class Side(NamedTuple):
 
 def read(path: Path) -> Side:
     """Read the folder of a search over rows."""
-    record, kept = records.read(RunFolder.open(path).record()), arrays(path / JUDGED)
+    record, kept = RunFolder.open(path).run(), arrays(path / JUDGED)
     return Side(record, {place: verdicts(kept, place) for place in PLACES.values() if f"{place}_codes" in kept})
 
 

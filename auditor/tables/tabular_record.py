@@ -185,7 +185,7 @@ def write(folder: RunFolder, record: dict[str, object]) -> None:
     from auditor.report.html import HtmlReport
 
     folder.write_run(record)
-    folder.write_text(REPORT, HtmlReport().render(folder.record()))
+    folder.write_text(REPORT, HtmlReport().render(folder.run()))
 
 
 def described(schema: Schema) -> dict[str, object]:

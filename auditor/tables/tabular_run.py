@@ -23,6 +23,7 @@ from auditor.core.errors import (
     UserError,
 )
 from auditor.core.protocols import Model, Observer
+from auditor.core.record import read
 from auditor.core.record.rows import ExpectedRows, Slices
 from auditor.core.types import Progress
 from auditor.models.http import HttpTemplate
@@ -57,7 +58,7 @@ class TabularRun(Result):
     """A finished search; ``result`` holds its scores, pairs and finds as they are."""
 
     def __init__(self, record: dict[str, object], result: TabularResult, path: Path | None) -> None:
-        super().__init__(record, path=path, evidence=None, verdicts=())
+        super().__init__(read(record), path=path, evidence=None, verdicts=())
         self.result = result
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.core.errors import ConfigError
-from auditor.core.record import Counts, NamedEstimate, part
+from auditor.core.record import NamedEstimate
 from auditor.core.shown import plural
 from auditor.core.types import names
 
@@ -101,7 +101,7 @@ def assert_invariant(
 def _rates(result: Result) -> list[NamedEstimate]:
     return [
         e
-        for e in part(result.estimates, tuple[NamedEstimate, ...])
+        for e in result.run.estimates
         if e.name == "violation_rate" and e.attributes and not e.directions and not e.kind
     ]
 
@@ -109,7 +109,7 @@ def _rates(result: Result) -> list[NamedEstimate]:
 def _untested(result: Result, attributes: Sequence[str] | None, min_seeds: int) -> list[str]:
     """Return reasons why nothing can be said, one paragraph each."""
     out = []
-    counts = part(result.record["counts"], Counts)
+    counts = result.run.counts
     if not result.complete:
         out.append(f"The audit is incomplete: {result.run.status_reason}")
     judged: dict[str, int] = {}

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from auditor import agent, audit
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.report.build import MAX_CARDS
 from auditor.report.html import CHUNK, HtmlReport
@@ -55,7 +56,7 @@ def many(n: int) -> str:
     record["findings"] = [
         model | {"id": f"X{i:05}", "verdict": verdicts[i == n - 1], "text": "", "notes": []} for i in range(n)
     ]
-    return str(HtmlReport().render(record, SPECIMEN.evidence()))
+    return str(HtmlReport().render(read(record), SPECIMEN.evidence()))
 
 
 def real(folder: Path) -> str:
@@ -75,7 +76,7 @@ def whole(folder: Path) -> tuple[str, str]:
     """What the first command of the README makes, and its legal page that has the most clauses."""
     result = audit("sentiment", model=["reviews", "vader"], out=folder)
     assert result.path is not None
-    legal = RENDERERS.create("eu-ai-act").render(result.record, result.evidence)
+    legal = RENDERERS.create("eu-ai-act").render(result.run, result.evidence)
     return (result.path / "report.html").read_text(encoding="utf-8"), str(legal)
 
 
@@ -104,8 +105,8 @@ def rows(folder: Path) -> str:
 
 MADE: dict[str, Callable[[Path], str]] = {
     "audit": real,
-    "specimen": lambda _: str(HtmlReport().render(SPECIMEN.record(), SPECIMEN.evidence())),
-    "failing": lambda _: str(HtmlReport().render(*SPECIMEN.failing())),
+    "specimen": lambda _: str(HtmlReport().render(read(SPECIMEN.record()), SPECIMEN.evidence())),
+    "failing": lambda _: str(HtmlReport().render(read(SPECIMEN.failing()[0]), SPECIMEN.failing()[1])),
     "many": lambda _: many(MAX_CARDS + 2 * CHUNK),
     "tabular": rows,
     "agent": session,

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from auditor.contrib.ll144 import applicants, categories, draft
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 
 FILES = Path(__file__).parent / "files"
@@ -110,7 +111,7 @@ RESPONSIBLE = {
 
 
 def made(name: str, *what: Any) -> str:
-    return str(RENDERERS.create(name).render(*what))
+    return str(RENDERERS.create(name).render(read(what[0]), *what[1:]))
 
 
 CASES = {

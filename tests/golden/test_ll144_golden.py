@@ -52,7 +52,7 @@ CASES = {
     "ll144.txt": lambda: text(110, "utf-8"),
     "ll144-ascii.txt": lambda: text(80, "ascii"),
     "ll144.html": lambda: html.write(outcome_report.build(read(made())), read(made())),
-    "ll144.json": lambda: JsonReport().render(made()),
+    "ll144.json": lambda: JsonReport().render(read(made())),
 }
 
 

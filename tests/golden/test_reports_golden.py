@@ -31,21 +31,22 @@ def load() -> ModuleType:
 
 
 SPECIMEN = load()
-FULL = (SPECIMEN.record(), SPECIMEN.evidence())
-CLAIMS = (SPECIMEN.claimed(), SPECIMEN.evidence())
+FULL = (read(SPECIMEN.record()), SPECIMEN.evidence())
+FAILING = (read(SPECIMEN.failing()[0]), SPECIMEN.failing()[1])
+CLAIMS = (read(SPECIMEN.claimed()), SPECIMEN.evidence())
 CASES = {
     "full.txt": lambda: TerminalReport(width=100, full=True).render(*FULL),
     "full-ascii.txt": lambda: TerminalReport(width=72, encoding="ascii", full=True).render(*FULL),
     "full.html": lambda: HtmlReport().render(*FULL),
-    "partial.txt": lambda: TerminalReport(width=100, full=True).render(SPECIMEN.partial(), FULL[1]),
-    "quiet.txt": lambda: TerminalReport(width=100).render(SPECIMEN.quiet(), FULL[1]),
-    "failing.txt": lambda: TerminalReport(width=100, full=True).render(*SPECIMEN.failing()),
-    "failing.html": lambda: HtmlReport().render(*SPECIMEN.failing()),
+    "partial.txt": lambda: TerminalReport(width=100, full=True).render(read(SPECIMEN.partial()), FULL[1]),
+    "quiet.txt": lambda: TerminalReport(width=100).render(read(SPECIMEN.quiet()), FULL[1]),
+    "failing.txt": lambda: TerminalReport(width=100, full=True).render(*FAILING),
+    "failing.html": lambda: HtmlReport().render(*FAILING),
     "claims.txt": lambda: TerminalReport(width=80).render(*CLAIMS),
     "claims-full.txt": lambda: TerminalReport(width=100, full=True).render(*CLAIMS),
     "claims.html": lambda: HtmlReport().render(*CLAIMS),
     "claims.md": lambda: MarkdownReport().render(*CLAIMS),
-    "finding.txt": lambda: render_finding(read(FULL[0]), FULL[1], "H002", width=100),
+    "finding.txt": lambda: render_finding(FULL[0], FULL[1], "H002", width=100),
 }
 
 

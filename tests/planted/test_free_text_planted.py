@@ -267,7 +267,7 @@ def test_reports_show_the_section(task: str) -> None:
     result = run(task, answer, n=8)
     title = "Scores: how they were compared" if task == "salary" else "Texts in pairs"
     assert title in result.to_text(width=100, full=True)
-    assert title in HtmlReport().render(result.record, result.evidence)
+    assert title in HtmlReport().render(result.run, result.evidence)
 
 
 @pytest.mark.slow

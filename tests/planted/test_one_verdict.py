@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import get_args
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from auditor import audit
 from auditor.cli.main import run as command
+from auditor.core.record import RunRecord
+from auditor.core.record.base import Waived, Waivers
 from auditor.core.record.measured import Claim, Family
 from auditor.core.verdict import verdict as verdict_of
-from auditor.measure.findings import as_records, of_claims
+from auditor.measure.findings import of_claims
 from auditor.report.exchange import JunitReport
 
 pytestmark = pytest.mark.slow
@@ -198,19 +201,14 @@ def test_a_shown_claim_of_any_family_fails_the_rule_and_the_build(family: Family
     about = {"family": family, "attribute": attribute, "groups": pair, "label": "yes", "model": "m", "format": ""}
     figures = {"scale": "share", "unit": "points", "estimate": 0.2, "low": 0.1, "high": 0.3, "shares": (0.7, 0.5)}
     claim = Claim(**about, **figures, texts=90, p_value=0.001, p_adjusted=0.002, verdict="shown")  # type: ignore[arg-type]
-    record = {
-        "id": "r",
-        "status": "complete",
-        "claims": [claim.as_record()],
-        "findings": as_records(of_claims([claim], [])),
-    }
+    record = RunRecord(id="r", status="complete", claims=(claim,), findings=tuple(of_claims([claim], [])))
     made = verdict_of(record)
     assert (made.code, made.state, len(made.findings)) == (1, "holds", 1)
     junit = ElementTree.fromstring(JunitReport().render(record))
     assert [len(junit.findall(f".//{kind}")) for kind in ("failure", "skipped", "error")] == [1, 0, 0]
     waived = {"finding": "*/x*", "reason": "r", "owner": "o", "expires": "2999-01-01", "status": "active"}
-    waivers = {"items": [waived | {"findings": list(made.findings)}]}
-    assert verdict_of({**record, "waivers": waivers}).code == 0
+    waivers = Waivers(items=(Waived(**waived, findings=made.findings),))
+    assert verdict_of(msgspec.structs.replace(record, waivers=waivers)).code == 0
 
 
 def test_what_was_not_tested_is_one_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

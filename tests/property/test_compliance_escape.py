@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 
 
@@ -78,7 +79,7 @@ def rows(text: str) -> dict[str, Any]:
 
 
 def made(name: str, record: dict[str, Any], evidence: Any = None) -> str:
-    return str(RENDERERS.create(name).render(record, evidence))
+    return str(RENDERERS.create(name).render(read(record), evidence))
 
 
 MAKE = {

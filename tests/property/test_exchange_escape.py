@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from auditor.core import waivers
+from auditor.core.record import RunRecord, read
 from auditor.core.registry import RENDERERS
 from auditor.core.shown import cell
 from auditor.core.waivers import Waiver
@@ -53,10 +54,10 @@ SETTINGS = settings(max_examples=15, deadline=None, suppress_health_check=[Healt
 LINK = re.compile(r"[a-z]://|www\.|@\w", re.IGNORECASE)
 
 
-def poisoned(text: str) -> tuple[dict[str, Any], Any]:
+def poisoned(text: str) -> tuple[RunRecord, Any]:
     record, evidence = HTML.poisoned(text)
     waiver = Waiver.model_construct(finding="*/gender", reason=text, owner=text, expires=datetime.date(2030, 1, 1))
-    return waivers.apply(record, [waiver], datetime.date(2026, 1, 1)), evidence
+    return waivers.apply(read(record), [waiver], datetime.date(2026, 1, 1)), evidence
 
 
 def made(name: str, text: str) -> str:

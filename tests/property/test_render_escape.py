@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from auditor.core.record import read
+from auditor.core.record import RunRecord, read
 from auditor.core.shown import BIDI_SAFE
 from auditor.core.types import Message, Prompt
 from auditor.report.exchange import JsonReport
@@ -148,7 +148,12 @@ def acting(text: str, allowed: str = "\n") -> set[str]:
     return found - set(allowed) - BIDI_SAFE
 
 
-HARMLESS = shape(HtmlReport().render(*poisoned("x"))).shape
+def shown(text: str) -> tuple[RunRecord, Any]:
+    record, evidence = poisoned(text)
+    return read(record), evidence
+
+
+HARMLESS = shape(HtmlReport().render(*shown("x"))).shape
 
 
 @SETTINGS
@@ -159,7 +164,7 @@ HARMLESS = shape(HtmlReport().render(*poisoned("x"))).shape
 @example(text=PAYLOADS[4])
 @example(text="\ud800\u202e")
 def test_html_keeps_its_structure(text: str) -> None:
-    page = HtmlReport().render(*poisoned(text))
+    page = HtmlReport().render(*shown(text))
     page.encode("utf-8")
     assert shape(page).shape == HARMLESS
     assert acting(page) == set()
@@ -170,18 +175,18 @@ def test_html_keeps_its_structure(text: str) -> None:
 @example(text=PAYLOADS[10])
 @example(text="\x85\u2029\x0b\x0c\x1c")
 def test_terminal_holds_no_control_but_line_breaks(text: str) -> None:
-    record, evidence = poisoned(text)
-    shown = TerminalReport(width=100, full=True).render(record, evidence)
-    one = render_finding(read(record), evidence, "H001")
-    assert acting(shown) == set()
+    record, evidence = shown(text)
+    told = TerminalReport(width=100, full=True).render(record, evidence)
+    one = render_finding(record, evidence, "H001")
+    assert acting(told) == set()
     assert acting(one) == set()
-    (shown + one).encode("utf-8")
+    (told + one).encode("utf-8")
 
 
 @SETTINGS
 @given(text=HOSTILE)
 def test_ascii_terminal_and_json_are_ascii(text: str) -> None:
-    record, evidence = poisoned(text)
+    record, evidence = shown(text)
     assert TerminalReport(width=72, encoding="ascii", full=True).render(record, evidence).isascii()
     made = JsonReport().render(record, evidence)
     assert made.isascii()
@@ -189,10 +194,10 @@ def test_ascii_terminal_and_json_are_ascii(text: str) -> None:
 
 
 def test_markup_of_the_terminal_library_stays_text() -> None:
-    record, evidence = poisoned("[bold red]x[/] :smile:")
+    record, evidence = shown("[bold red]x[/] :smile:")
     assert "[bold red]x[/] :smile:" in TerminalReport(width=160, full=True).render(record, evidence)
 
 
 def test_payload_is_still_readable_in_the_page() -> None:
-    page = shape(HtmlReport().render(*poisoned(PAYLOADS[0])))
+    page = shape(HtmlReport().render(*shown(PAYLOADS[0])))
     assert any(PAYLOADS[0] in text for text in page.text)

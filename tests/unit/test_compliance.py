@@ -45,7 +45,7 @@ RESPONSIBLE = {
 
 
 def page(record: dict[str, Any], name: str = "eu-ai-act", evidence: Any = None) -> str:
-    return str(RENDERERS.create(name).render(record, evidence))
+    return str(RENDERERS.create(name).render(read(record), evidence))
 
 
 def text(markup: str) -> str:
@@ -429,7 +429,7 @@ class Outline(HTMLParser):
 def test_every_form_of_a_page_says_from_what_and_when_each_clause_was_read(name: str) -> None:
     framework = frameworks.load(name)
     for form in ("", "-md"):
-        text = RENDERERS.create(name + form).render(GOLDEN.full(), None).replace("\u00a0", " ")
+        text = RENDERERS.create(name + form).render(read(GOLDEN.full()), None).replace("\u00a0", " ")
         for clause in framework.clauses:
             key = clause.source or next(iter(framework.sources))
             mark = f"{frameworks.READ[clause.read]}: {key}, {clause.consulted or framework.consulted}"

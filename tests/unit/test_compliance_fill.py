@@ -14,7 +14,7 @@ import pytest
 
 from auditor.cli import main
 from auditor.core.errors import DataFileError
-from auditor.core.record import head
+from auditor.core.record import head, read
 from auditor.core.registry import PAGES, RENDERERS
 from auditor.report.legal import fill, frameworks
 
@@ -77,7 +77,7 @@ def test_the_file_is_read(filled: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("form", ["", "-md", "-json"])
 def test_every_form_holds_what_was_filled_in_and_marks_the_rest(filled: dict[str, Any], form: str) -> None:
-    made = RENDERERS.create(f"eu-ai-act{form}").render(filled, SPECIMEN.evidence())
+    made = RENDERERS.create(f"eu-ai-act{form}").render(read(filled), SPECIMEN.evidence())
     for told in ("Whom to invite", "A. Person", "2026-11-22", "no first names in the prompt", "4(a)"):
         assert told in made
     if form == "-json":
@@ -103,18 +103,18 @@ def test_every_form_holds_what_was_filled_in_and_marks_the_rest(filled: dict[str
 
 @pytest.mark.parametrize("name", ["html", "markdown", "json"])
 def test_reports_that_are_no_legal_page_hold_it_too(filled: dict[str, Any], name: str) -> None:
-    made = RENDERERS.create(name).render(filled, SPECIMEN.evidence())
+    made = RENDERERS.create(name).render(read(filled), SPECIMEN.evidence())
     for told in ("Whom to invite", "A. Person", "no first names in the prompt"):
         assert told in made
     assert (fill.TO_FILL in made) == (name != "json")
-    bare = RENDERERS.create(name).render(SPECIMEN.record(), SPECIMEN.evidence())
+    bare = RENDERERS.create(name).render(read(SPECIMEN.record()), SPECIMEN.evidence())
     assert "Filled in by the people" not in bare
     assert head(filled) == head(SPECIMEN.record())
 
 
 def sections(name: str, record: dict[str, Any]) -> dict[str, list[Any]]:
     """The blocks of each section of a page as data."""
-    made = json.loads(RENDERERS.create(f"{name}-json").render(record, None))
+    made = json.loads(RENDERERS.create(f"{name}-json").render(read(record), None))
     return {id: section["blocks"] for id, section in made["sections"].items()}
 
 
@@ -236,7 +236,7 @@ def test_the_command_prints_writes_and_uses_it(
 
 def test_the_summary_holds_the_items_of_the_rule_alone() -> None:
     record = GOLDEN.people_record()
-    made = RENDERERS.create("ll144-summary").render(record, None)
+    made = RENDERERS.create("ll144-summary").render(read(record), None)
     for told in ("2026-10-01", "historical data", "Printed example", "250 people", "1,390", "0.979", "17 people"):
         assert told in made
     body = made.split("</style>")[1]
@@ -244,6 +244,6 @@ def test_the_summary_holds_the_items_of_the_rule_alone() -> None:
         assert other not in body
     assert "To be filled in: Distribution date." in made
     record["ll144"]["data_kind"] = None
-    made = RENDERERS.create("ll144-summary").render(record, None)
+    made = RENDERERS.create("ll144-summary").render(read(record), None)
     assert "To be filled in: Distribution date; Historical or test data." in made
     assert "historical data" not in made.split("</style>")[1]

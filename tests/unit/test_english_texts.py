@@ -85,7 +85,7 @@ def test_the_count_stands_in_the_record_and_in_every_report() -> None:
     assert result.record["provenance"]["seeds"]["not_english"] == 2
     assert result.complete
     for form in ("terminal", "html", "markdown"):
-        text = " ".join(RENDERERS.create(form).render(result.record, result.evidence).split())
+        text = " ".join(RENDERERS.create(form).render(result.run, result.evidence).split())
         assert "2 of 4 texts do not look like English" in text, form
         if form != "terminal":  # whose first screen is short
             assert "4 texts used, 2 that do not look like English" in text, form

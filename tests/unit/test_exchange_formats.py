@@ -121,7 +121,7 @@ SARIF = closed(
 
 
 def records() -> dict[str, dict[str, Any]]:
-    waived = waivers.apply(SPECIMEN.record(), [WAIVER], DAY)
+    waived = waivers.apply(read(SPECIMEN.record()), [WAIVER], DAY).raw
     return {"full": waived, "partial": SPECIMEN.partial(), "quiet": SPECIMEN.quiet()}
 
 
@@ -129,7 +129,7 @@ RECORDS = records()
 
 
 def made(name: str, record: dict[str, Any], **options: Any) -> Any:
-    return RENDERERS.create(name, **options).render(record, SPECIMEN.evidence())
+    return RENDERERS.create(name, **options).render(read(record), SPECIMEN.evidence())
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -206,20 +206,20 @@ def test_csv_reads_back() -> None:
 
 
 def test_github_marks_shown_findings_that_are_not_waived() -> None:
-    lines = workflow_commands(RECORDS["full"])
+    lines = workflow_commands(read(RECORDS["full"]))
     assert [line.split("::")[1].split()[0] for line in lines] == ["warning"] * 3
     assert not any("F003" in line for line in lines)
-    assert workflow_commands(RECORDS["partial"])[0].startswith("::error title=Audit undecided::Partial run")
+    assert workflow_commands(read(RECORDS["partial"]))[0].startswith("::error title=Audit undecided::Partial run")
     many = SPECIMEN.record()
     many["findings"] = [dict(many["findings"][0], id=f"F{i}") for i in range(40)]
-    assert len(workflow_commands(many)) == MAX_ANNOTATIONS
-    assert "31 further findings" in workflow_commands(many)[-1]
+    assert len(workflow_commands(read(many))) == MAX_ANNOTATIONS
+    assert "31 further findings" in workflow_commands(read(many))[-1]
 
 
 def test_github_summary_fits() -> None:
     record = SPECIMEN.record()
     record["findings"] = [dict(record["findings"][0], id=f"F{i}", model="é" * 800) for i in range(900)]
-    text = GithubSummary().render(record)
+    text = GithubSummary().render(read(record))
     assert len(text.encode()) <= MAX_BYTES + 100
     assert "The rest was cut off" in text
 

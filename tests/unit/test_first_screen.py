@@ -167,7 +167,7 @@ def test_who_how_much_how_sure_and_what_next(name: str, tmp_path: Path, capsys: 
 
 def every_claim_has_examples(result: Result, capsys: pytest.CaptureFixture[str]) -> None:
     """Each shown claim, the example of the headline first: in the page and in ``audit show``."""
-    page = HtmlReport().render(result.record, result.evidence)
+    page = HtmlReport().render(result.run, result.evidence)
     shown = [f for f in result.findings if f.kind == "claim" and f.verdict == "shown" and f.code != "OMN160"]
     assert shown
     for finding in shown:
@@ -220,7 +220,7 @@ def test_every_format_says_the_same_of_the_same_claim(tmp_path: Path) -> None:
     figure = f"that is {-100 * claim['estimate']:.0f} points less"
     counts = f"in {100 * claim['shares'][0]:.0f} of 100 texts, men and boys in {100 * claim['shares'][1]:.0f}."
     subject = f"Women and girls were invited {counts}"
-    args = result.record, result.evidence
+    args = result.run, result.evidence
     formats = [HtmlReport().render(*args), MarkdownReport().render(*args), LEGAL().render(*args)]
     full = TerminalReport(width=80, full=True).render(*args)
     for text in [*formats, full, first(result), RENDERERS.create("junit").render(*args)]:
@@ -237,7 +237,7 @@ def test_every_format_says_the_same_of_the_same_claim(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_it_fits_the_width_and_ascii_and_has_colour(tmp_path: Path) -> None:
     result = planted(against_women, tmp_path, order=2, attributes="gender,race,nationality,age")
-    args = result.record, result.evidence
+    args = result.run, result.evidence
     for width in (60, 80, 140):
         text = first(result, width=width)
         assert len(text.splitlines()) <= 40

@@ -38,7 +38,9 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("form", ["terminal", "html", "markdown"])
 def test_each_report_says_what_shown_means_for_a_hidden_finding(form: str) -> None:
-    told = plain(RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(RECORD, EVIDENCE))
+    told = plain(
+        RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(read(RECORD), EVIDENCE)
+    )
     assert words.text("hidden_finding") in told
     assert sum(f["verdict"] == "shown" for f in HIDDEN) <= told.count("shown for its text")
 
@@ -47,7 +49,7 @@ def test_a_report_without_a_hidden_finding_needs_no_such_sentence() -> None:
     record = RECORD | {"findings": [f for f in RECORD["findings"] if f["kind"] != "hidden"]}
     for form in ("terminal", "html", "markdown"):
         assert "shown for its text" not in plain(
-            RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(record, EVIDENCE)
+            RENDERERS.create(form, **({"full": True} if form == "terminal" else {})).render(read(record), EVIDENCE)
         )
 
 

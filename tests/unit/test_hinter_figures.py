@@ -127,8 +127,8 @@ def test_both_reports_show_the_figures() -> None:
 
     record = {"id": "r", "estimates": [], "findings": [], "controls": {}, **copy.deepcopy(run())}
     record["spec"] |= {"protocol": "hinter", "task": "sentiment"}
-    page = HtmlReport().render(record, None)
-    text = TerminalReport(width=120, full=True).render(record, None)
+    page = HtmlReport().render(read(record), None)
+    text = TerminalReport(width=120, full=True).render(read(record), None)
     for figure in shown.build(read(record)):
         assert f"HInter, {figure.title}" in text
         assert f"HInter, {figure.title}: " in page.replace("&#39;", "'")

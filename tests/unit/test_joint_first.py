@@ -74,7 +74,7 @@ def test_a_run_of_version_0_2_that_searched_is_read_and_reported() -> None:
     old["spec"] = {**old["spec"], "suite": "mutation", "strategy": "adaptive"}
     assert read(old).spec.suite == "mutation"
     for name in ("html", "markdown", "json", "terminal"):
-        assert "sentiment" in RENDERERS.create(name).render(old, result.evidence)
+        assert "sentiment" in RENDERERS.create(name).render(read(old), result.evidence)
 
 
 def test_texts_that_name_one_attribute_alone_are_said_to_lack_the_other() -> None:

@@ -69,7 +69,7 @@ def finding(id: str, *exemplars: str, verdict: ClaimVerdict = "shown") -> Findin
 def test_other_formats_name_the_folder_too(elsewhere: Path) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     record["findings"][0]["verdict"] = "shown"
-    told = RENDERERS.create("junit").render(record, None)
+    told = RENDERERS.create("junit").render(read(record), None)
     assert f"audit show 'my runs/{elsewhere.name}' " in told
 
 
@@ -199,7 +199,7 @@ def test_what_neither_run_has_set_is_no_difference() -> None:
 def test_a_long_command_stays_on_one_line(elsewhere: Path, width: int) -> None:
     record = json.loads((elsewhere / "run.json").read_text("utf-8"))
     record["spec"]["out"] = "/a-folder/" + "far/" * 30
-    lines = RENDERERS.create("terminal", width=width).render(record, None).splitlines()
+    lines = RENDERERS.create("terminal", width=width).render(read(record), None).splitlines()
     (line,) = (line for line in lines if line.endswith(f"/{record['id']} --format html"))
     assert line.strip().startswith("audit report ")
 

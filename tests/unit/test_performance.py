@@ -181,7 +181,7 @@ def run(tmp_path: Any, rows: str, task: str = "sentiment", **plan: Any) -> dict[
 
     settings_ = Plan(task=task, data=str(data), attributes=("gender",), order=1, cache=False, replicates=1, **plan)
     parts = prepare(settings_, models=[wrap(answer, name="m")])
-    return run_sync(lambda: run_audit(parts, RunFolder.in_memory()))  # type: ignore[no-any-return]
+    return run_sync(lambda: run_audit(parts, RunFolder.in_memory())).raw
 
 
 ROWS = (

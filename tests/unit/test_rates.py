@@ -5,11 +5,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from judged import shape, table_of
 
 from auditor.core.types import Answer, Interaction, Verdict
-from auditor.measure.findings import as_records, findings
+from auditor.measure.findings import findings
 from auditor.measure.hidden import Settings, hidden_text
 from auditor.measure.intervals import korn_graubard, mean_share, percent, with_interval
 from auditor.measure.observations import Arm, Observations, Shape
@@ -248,5 +249,5 @@ def test_a_claim_without_a_judged_seed_is_not_tested() -> None:
 
 def test_findings_are_plain_data_and_say_only_what_was_measured() -> None:
     found = findings([world()], Settings(deterministic={"m": True}))
-    text = json.dumps(as_records(found), allow_nan=False)
+    text = json.dumps(msgspec.to_builtins(found), allow_nan=False)
     assert not FORBIDDEN.search(text)

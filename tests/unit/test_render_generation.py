@@ -32,8 +32,8 @@ def result() -> Any:
 
 def pages(result: Any, record: dict[str, Any]) -> tuple[str, str]:
     return (
-        HtmlReport().render(record, result.evidence),
-        TerminalReport(width=120, full=True).render(record, result.evidence),
+        HtmlReport().render(read(record), result.evidence),
+        TerminalReport(width=120, full=True).render(read(record), result.evidence),
     )
 
 

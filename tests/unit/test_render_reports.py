@@ -86,7 +86,7 @@ def outline(text: str) -> Outline:
 
 
 def every(name: str, renderer: Any) -> str:
-    return str(renderer.render(*RUNS[name]))
+    return str(renderer.render(read(RUNS[name][0]), RUNS[name][1]))
 
 
 def test_registry_knows_the_renderers() -> None:
@@ -157,7 +157,7 @@ def test_partial_run_offers_resume() -> None:
 def test_other_protocols_are_named(renderer: Any) -> None:
     record = SPECIMEN.record()
     record["spec"]["protocol"] = "hinter"
-    assert "Protocol hinter" in renderer.render(record, SPECIMEN.evidence())
+    assert "Protocol hinter" in renderer.render(read(record), SPECIMEN.evidence())
 
 
 PAIR = {
@@ -171,7 +171,7 @@ PAIR = {
 @pytest.mark.parametrize("renderer", [TerminalReport(width=160, full=True), HtmlReport()])
 def test_counting_of_the_paper_is_laid_out(renderer: Any) -> None:
     record = SPECIMEN.record() | {"hinter": {"reviews": [PAIR]}, "findings": []}
-    text = renderer.render(record, SPECIMEN.evidence()).replace("\u00a0", " ")
+    text = renderer.render(read(record), SPECIMEN.evidence()).replace("\u00a0", " ")
     assert "7.5 % (3 of 40)" in text
     assert "66.7 % (2 of 3)" in text
     assert "This protocol records no findings" in text or "&#39;s own counting" in text
@@ -257,18 +257,18 @@ class Absent(SPECIMEN.FakeEvidence):  # type: ignore[misc, name-defined]
 )
 @pytest.mark.parametrize("renderer", [TerminalReport(full=True), HtmlReport()])
 def test_missing_evidence_costs_no_report(renderer: Any, evidence: Any, reason: str) -> None:
-    assert reason in renderer.render(SPECIMEN.record(), evidence)
+    assert reason in renderer.render(read(SPECIMEN.record()), evidence)
 
 
 def test_below_an_answer_the_terminal_tells_what_is_read_and_names_the_rest() -> None:
     record = SPECIMEN.claimed()
     one = next(f for f in record["findings"] if f["kind"] == "claim")
     record["findings"] += [{**one, "id": f"X{i:03}"} for i in range(400)]
-    text = TerminalReport(width=80, full=True).render(record, SPECIMEN.evidence())
+    text = TerminalReport(width=80, full=True).render(read(record), SPECIMEN.evidence())
     assert len(text.splitlines()) <= 400
     assert re.search(r"\d{3} further findings: see the CSV", text)
     assert "\nProvenance\n" not in text
-    assert "\nProvenance\n" in TerminalReport(width=80, full=True).render(SPECIMEN.record(), SPECIMEN.evidence())
+    assert "\nProvenance\n" in TerminalReport(width=80, full=True).render(read(SPECIMEN.record()), SPECIMEN.evidence())
 
 
 def shown(name: str, id: str) -> str:
@@ -304,11 +304,11 @@ def many(kind: str, n: int) -> dict[str, Any]:
 
 def test_long_lists_are_cut_and_said_to_be() -> None:
     record = many("hidden", MAX_CARDS + 7)
-    page = HtmlReport().render(record, SPECIMEN.evidence())
+    page = HtmlReport().render(read(record), SPECIMEN.evidence())
     assert page.count('<article class="card"') == MAX_CARDS
     assert "7 further findings" in page
     assert f"X{MAX_CARDS + 6:05}" in page
-    text = TerminalReport(full=True).render(record, SPECIMEN.evidence())
+    text = TerminalReport(full=True).render(read(record), SPECIMEN.evidence())
     assert f"{MAX_CARDS - FEW} further examples: see the HTML report" in text
     assert "7 further findings, in a sentence each" in text
 
@@ -322,7 +322,7 @@ def hashed(script: str) -> str:
 
 
 def test_the_only_script_is_the_one_that_the_policy_names() -> None:
-    text = HtmlReport().render(many("hidden", MIN_FILTER), SPECIMEN.evidence())
+    text = HtmlReport().render(read(many("hidden", MIN_FILTER)), SPECIMEN.evidence())
     scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
     assert len(scripts) == text.count("<script") == 1
     assert POLICY.format(hashed(scripts[0])) in text.replace("&#39;", "'")
@@ -330,14 +330,14 @@ def test_the_only_script_is_the_one_that_the_policy_names() -> None:
 
 
 def test_the_filter_hides_nothing_without_its_script() -> None:
-    page = outline(HtmlReport().render(many("hidden", MAX_CARDS + CHUNK + 3), SPECIMEN.evidence()))
+    page = outline(HtmlReport().render(read(many("hidden", MAX_CARDS + CHUNK + 3)), SPECIMEN.evidence()))
     hidden = {(t, a.get("id") or a.get("class")) for t, a in page.elements if "hidden" in a}
     assert hidden == {("div", "filter"), ("button", "copy")}
     marked = [a for _, a in page.elements if "data-finding" in a]
     assert len(marked) == MAX_CARDS + CHUNK + 3
     assert {a["data-set"] for a in marked} == {"gender + race"}
     assert [a.get("class") for t, a in page.elements if t == "ul"].count("plain chunk") == 2
-    few = HtmlReport().render(many("hidden", MIN_FILTER - 1), SPECIMEN.evidence())
+    few = HtmlReport().render(read(many("hidden", MIN_FILTER - 1)), SPECIMEN.evidence())
     assert 'id="filter"' not in few
 
 
@@ -369,11 +369,11 @@ def test_attribute_sets_on_few_seeds_stand_apart() -> None:
         ("age", "race"),
     }
     assert change_rates.enough(every) == list(change_rates.Rates(read(SPECIMEN.record())).rows)
-    text = " ".join(TerminalReport(full=True).render(record, SPECIMEN.evidence()).split())
+    text = " ".join(TerminalReport(full=True).render(read(record), SPECIMEN.evidence()).split())
     told = "2 attribute sets on fewer than six texts: see report.csv."
     assert told in text
     assert "age + race" not in text
-    assert told in HtmlReport().render(record, SPECIMEN.evidence())
+    assert told in HtmlReport().render(read(record), SPECIMEN.evidence())
 
 
 def side(model: str) -> dict[str, str]:
@@ -431,13 +431,13 @@ def test_sections_stand_only_where_the_record_has_them() -> None:
 
 def test_sections_stand_in_page_and_terminal() -> None:
     record = SPECIMEN.record() | MORE
-    text = HtmlReport().render(record, SPECIMEN.evidence())
+    text = HtmlReport().render(read(record), SPECIMEN.evidence())
     outline(text)
     assert "known &lt;b&gt;" in text
     for name in ("comparison", "discarded", "frozen", "waivers"):
         assert f'<a href="#{name}">' in text
         assert f'<h2 id="{name}">' in text
-    told = TerminalReport(full=True).render(record, SPECIMEN.evidence())
+    told = TerminalReport(full=True).render(read(record), SPECIMEN.evidence())
     for part in ("75.0 % (6 of 8)", "+3.1", "setting: seed", "audit show 20260102-sentiment-7f3a c1.v9"):
         assert part in told, part
     assert "known <b>" not in told  # the command that reads waivers tells them

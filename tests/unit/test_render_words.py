@@ -150,10 +150,10 @@ def test_long_answers_are_shortened_to_their_last_line() -> None:
 
 def test_json_is_canonical_and_refuses_nan() -> None:
     report = json_report.JsonReport()
-    made = report.render({"b": 1, "a": ["\x1b\u202e\ud800é"]}, None)
+    made = report.render(RunRecord(raw={"b": 1, "a": ["\x1b\u202e\ud800é"]}))
     assert json.loads(made) == {"b": 1, "a": ["\x1b\u202e\ud800é"]}
     assert made.isascii()
     assert "\x1b" not in made
-    assert made == report.render({"a": ["\x1b\u202e\ud800é"], "b": 1}, None)
+    assert made == report.render(RunRecord(raw={"a": ["\x1b\u202e\ud800é"], "b": 1}))
     with pytest.raises(ValueError, match="not JSON compliant"):
-        report.render({"a": math.nan}, None)
+        report.render(RunRecord(raw={"a": math.nan}))

@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 
 from auditor import audit
+from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 
 ROOT = Path(__file__).parents[2]
@@ -65,11 +66,11 @@ def test_something_is_kept() -> None:
 
 @pytest.mark.parametrize("name", ["record", "partial", "quiet"])
 def test_fresh_logs(schema: Any, name: str) -> None:
-    schema.validate(json.loads(RENDERERS.create("sarif").render(getattr(SPECIMEN, name)(), None)))
+    schema.validate(json.loads(RENDERERS.create("sarif").render(read(getattr(SPECIMEN, name)()), None)))
 
 
 def test_a_real_run(schema: Any) -> None:
-    record = audit("sentiment", model="reviews", limit=12, out=None).record
+    record = audit("sentiment", model="reviews", limit=12, out=None).run
     log = json.loads(RENDERERS.create("sarif").render(record, None))
     schema.validate(log)
     assert log["runs"][0]["results"]
@@ -86,7 +87,7 @@ def test_a_real_run(schema: Any) -> None:
     ],
 )
 def test_the_check_can_fail(schema: Any, where: str, what: dict[str, Any]) -> None:
-    log = json.loads(RENDERERS.create("sarif").render(SPECIMEN.record(), None))
+    log = json.loads(RENDERERS.create("sarif").render(read(SPECIMEN.record()), None))
     run = log["runs"][0]
     (run["results"][0] if where == "result" else run).update(what)
     assert not schema.is_valid(log)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -176,18 +175,18 @@ def test_pairs_that_a_limit_kept_from_the_judge_and_failures_are_told_apart(
             return [dataclasses.replace(r, **self.change) for r in evidence.responses(name)]
 
     asked = (variant.id, "w1", "plain")
-    failed = opinion(result.record, Changed(output=None, error="timeout", detail="no answer of x"), *asked)
+    failed = opinion(result.run, Changed(output=None, error="timeout", detail="no answer of x"), *asked)
     assert failed is not None
     assert failed.preference is None
     assert [q.answer for q in failed.questions] == ["failed (timeout): no answer of x"] * 2
-    unread = opinion(result.record, Changed(output="I cannot tell"), *asked)
+    unread = opinion(result.run, Changed(output="I cannot tell"), *asked)
     assert unread is not None
     assert [(q.answer, q.chosen) for q in unread.questions] == [("I cannot tell", None)] * 2
-    other = opinion(result.record, Changed(model="someone else"), *asked)
+    other = opinion(result.run, Changed(model="someone else"), *asked)
     assert other is not None
     assert [q.answer for q in other.questions] == ["not answered"] * 2
     # Of a redacted run nothing but labels is handed out.
-    bare = json.loads(json.dumps(dict(result.record))) | {"spec": {**result.record["spec"], "redact": True}}
+    bare = read({**result.record, "spec": {**result.record["spec"], "redact": True}})
     labels = opinion(bare, evidence, *asked)
     assert labels is not None
     assert [q.answer for q in labels.questions] == ["first", "second"]
@@ -224,8 +223,8 @@ def test_of_a_pair_that_was_asked_about_anew_the_last_questions_count(
             return evidence.responses(name)
 
     asked = (variant.id, "w1", "plain")
-    assert opinion(result.record, Earlier("a", "b", *now), *asked) == opinion(result.record, evidence, *asked)
-    single = opinion(result.record, Earlier(one), *asked)
+    assert opinion(result.run, Earlier("a", "b", *now), *asked) == opinion(result.run, evidence, *asked)
+    single = opinion(result.run, Earlier(one), *asked)
     assert single is not None
     assert [q.chosen for q in single.questions] == ["original", "variant"]
     assert single.preference == 0.0

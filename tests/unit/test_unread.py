@@ -108,9 +108,9 @@ def test_the_first_thing_said_of_a_constant_model_is_that_it_cannot_be_judged(la
     assert constant == {"code": "constant_answers", "model": name, "format": "", "n": n, "of": n, "label": label}
     assert (control["code"], control["n"]) == ("control_not_seen", 0)
     first = f"{name} cannot be judged: all {n} answers that could be read are “{label}”"
-    lines = RENDERERS.create("terminal").render(result.record, result.evidence).splitlines()
+    lines = RENDERERS.create("terminal").render(result.run, result.evidence).splitlines()
     assert lines[1].startswith(f"– {first}")
-    page = RENDERERS.create("html").render(result.record, result.evidence)
+    page = RENDERERS.create("html").render(result.run, result.evidence)
     after = page.partition('<p class="headline')[2]
     assert after.partition("</span> ")[2].startswith(html.escape(first, quote=False))
     assert "the positive control was not seen" in page
@@ -158,7 +158,7 @@ def test_what_came_from_the_cache_is_told_apart_from_what_was_asked() -> None:
     result.record["counts"] |= {"asked": 3, "cached": 861}
     sentence = "failed 0 of 864 (3 asked, 861 from the cache)"
     for form, options in (("terminal", {"full": True}), ("html", {}), ("markdown", {})):
-        text = " ".join(RENDERERS.create(form, **options).render(result.record, result.evidence).split())
+        text = " ".join(RENDERERS.create(form, **options).render(result.run, result.evidence).split())
         assert sentence in text, form
 
 
@@ -170,7 +170,7 @@ def test_a_warning_stands_in_every_report_where_most_answers_are_unreadable() ->
     assert not told["judged_nothing"]
     assert 2 * told["unparsed"] > told["answers"]
     for form in ("terminal", "html", "markdown"):
-        text = " ".join(RENDERERS.create(form).render(result.record, result.evidence).split())
+        text = " ".join(RENDERERS.create(form).render(result.run, result.evidence).split())
         assert f"{told['unparsed']} of {told['answers']} answers" in text, form
         assert "no idea" in text
         assert "expected: negative, positive" in text

@@ -65,27 +65,27 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
 
 
 def test_reading_and_states(tmp_path: Path) -> None:
-    record = waivers.apply(RECORD, waivers.load(write(tmp_path, GOOD)), DAY)
-    assert [(w.status, list(w.findings), w.line) for w in read(record).waivers.items] == [
+    record = waivers.apply(read(RECORD), waivers.load(write(tmp_path, GOOD)), DAY)
+    assert [(w.status, list(w.findings), w.line) for w in record.waivers.items] == [
         ("active", ["F1"], 2),  # holds on its last day
         ("expired", ["F2"], 8),
         ("unmatched", [], 15),
     ]
-    assert list(read(record).waived) == ["F1"]
-    lines = waivers.lines(read(record))
+    assert list(record.waived) == ["F1"]
+    lines = waivers.lines(record)
     assert "Waived: F1" in lines[0]
     assert "A. Person" in lines[0]
     assert "2026-05-01" in lines[0]
     assert lines[1].startswith("Expired waiver, without effect: F2")
     assert lines[2].startswith("Waiver that matches no finding of this run: REF120/*")
-    assert record["findings"] == RECORD["findings"]
+    assert record.raw["findings"] == RECORD["findings"]
     assert "waivers" not in RECORD
 
 
 def test_an_id_holds_in_its_run_only(tmp_path: Path) -> None:
     loaded = waivers.load(write(tmp_path, GOOD))
-    other = waivers.apply({**RECORD, "id": "run-2"}, loaded, DAY)
-    assert [w.status for w in read(other).waivers.items] == ["active", "unmatched", "unmatched"]
+    other = waivers.apply(read({**RECORD, "id": "run-2"}), loaded, DAY)
+    assert [w.status for w in other.waivers.items] == ["active", "unmatched", "unmatched"]
 
 
 def entry(**changes: str) -> str:
@@ -130,6 +130,6 @@ def test_patterns_take_brackets_as_they_are() -> None:
 
 
 def test_an_empty_file_waives_nothing(tmp_path: Path) -> None:
-    record = waivers.apply(RECORD, waivers.load(write(tmp_path, "")), DAY)
-    assert read(record).waivers.items == ()
-    assert waivers.lines(read(record)) == []
+    record = waivers.apply(read(RECORD), waivers.load(write(tmp_path, "")), DAY)
+    assert record.waivers.items == ()
+    assert waivers.lines(record) == []

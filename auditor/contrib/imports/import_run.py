@@ -12,7 +12,7 @@ from auditor.contrib.imports import mapping
 from auditor.contrib.imports.answer_files import Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.contrib.imports.observe import Counted, Imported, Said, observe
-from auditor.core.record import frame, read
+from auditor.core.record import frame
 from auditor.core.record.measured import Caution, Claim
 from auditor.core.shown import plural, verb
 from auditor.measure import findings
@@ -58,19 +58,19 @@ def write(table: Table, roles: Roles, root: Path, references: Mapping[str, str] 
             "stopped_by": None,
             "counts": _counts(imported),
             "import": {
-                "rows": dataclasses.asdict(imported.counted),
+                "rows": imported.counted,
                 "limits": [*left_out(imported.counted), *limits(imported.counted, made)],
             },
-            "claims": [claim.as_record() for claim in made],
-            "findings": findings.as_records(findings.of_claims(made, [imported.table])),
+            "claims": made,
+            "findings": findings.of_claims(made, [imported.table]),
             "models": {name: _model(said) for name, said in imported.models.items()},
-            "cautions": [dataclasses.asdict(one) for one in _cautions(imported)],
+            "cautions": [*_cautions(imported)],
             "vocabulary": _vocabulary(imported, roles),
         }
         if studied is not None:
             record["told_apart"] = [one.as_record() for one in studied.apart]
         folder.write_run(record)
-        written = read(folder.record())
+        written = folder.run()
         folder.write_text(REPORT, html.write(build.document(written), written))
         return folder.path
 

@@ -1,8 +1,8 @@
 """The run record (``run.json``) as typed values: what a run writes and every report reads.
 
-A record is plain data on disk and for plug-ins; `read` makes it a `RunRecord`, once. Fields with a default may be
-absent: a run has only what it measured, and older runs lack what newer ones added. `RunRecord.raw` is the plain data
-themselves, for what is listed or hashed as it stands. `frame`, `head` and `code_sha256` say what shaped it.
+`read` makes the plain data of ``run.json`` a `RunRecord`, once. Fields with a default may be absent: a run has only
+what it measured, and older runs lack what newer ones added. `RunRecord.raw` is the plain data themselves, for what is
+listed or hashed as it stands. `frame`, `head` and `code_sha256` say what shaped it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ OF_WORDS = "shown_for_words"  # a verdict of version 0.2
 EARLIER = "version 0.2 said: shown for these words"
 
 
-def read(plain: Plain | RunRecord) -> RunRecord:
+def read(plain: Plain) -> RunRecord:
     """The record as typed values; `RunFolderError` names the place where something in it has another shape.
 
     Examples
@@ -142,11 +142,15 @@ def read(plain: Plain | RunRecord) -> RunRecord:
     >>> read({"id": "r1", "spec": {"task": "hiring"}}).spec.task
     'hiring'
     """
-    if isinstance(plain, RunRecord):
-        return plain
+    today = plain
     with suppress(KeyError, TypeError, AttributeError):  # of another shape: `part` says where
-        plain = _today(plain)
-    return msgspec.structs.replace(part(plain, RunRecord), raw=plain)
+        today = _today(plain)
+    return msgspec.structs.replace(part(today, RunRecord), raw=plain)
+
+
+def with_sections(record: RunRecord, **sections: object) -> RunRecord:
+    """Return ``record`` with sections that are laid over it when it is shown."""
+    return read({**record.raw, **sections})
 
 
 def _today(plain: Plain) -> Plain:
@@ -290,4 +294,5 @@ __all__ = [
     "head",
     "part",
     "read",
+    "with_sections",
 ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -59,11 +58,6 @@ class Spec(Part, frozen=True, kw_only=True):
         """The columns that a user named, also in records of 0.2."""
         old = {"text": self.text_column, "label": self.label_column}
         return self.columns or {name: column for name, column in old.items() if column}
-
-    @classmethod
-    def of(cls, record: Mapping[str, object]) -> Self:
-        """The plan of a record that is plain data."""
-        return msgspec.convert(record.get("spec") or {}, cls)
 
 
 class Source(Part, frozen=True, kw_only=True):

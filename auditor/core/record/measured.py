@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -89,11 +88,6 @@ class Claim:
     calls_needed: int | None = None
     carriers: Mapping[str, int] = field(default_factory=dict)
     examples: tuple[str, ...] = ()
-
-    def as_record(self) -> dict[str, object]:
-        """Plain data for ``run.json``."""
-        plain = dataclasses.asdict(self)
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from msgspec import structs
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.protocols import Renderer
 from auditor.core.reading import from_json
-from auditor.core.record import Plain, RunRecord, head, read
+from auditor.core.record import RunRecord, head, read
 from auditor.core.registry import PAGES
 from auditor.core.shown import quoted
 from auditor.core.types import Finding, digest
@@ -65,7 +65,7 @@ class LegalPage(Renderer):
     name = ""
     suffix = ""
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the whole page; the folder of the evidence may hold ``ll144.json``.
 
         Raises
@@ -75,7 +75,7 @@ class LegalPage(Renderer):
         ConfigError
             The page is about outcomes of people and the run holds none, or they are rankings of made-up applications.
         """
-        framework, record = frameworks.load(self.framework), read(record)
+        framework = frameworks.load(self.framework)
         if self.framework == OF_OUTCOMES:
             record, evidence = people(record, evidence, self.framework), None
         made = document(Page.of(framework, record, evidence))
@@ -90,9 +90,9 @@ class Ll144Summary(Renderer):
 
     name, suffix = "ll144-summary", ".ll144-summary.html"
 
-    def render(self, record: Plain | RunRecord, evidence: Any = None) -> str:
+    def render(self, record: RunRecord, evidence: Any = None) -> str:
         """Write the page; `ConfigError` where the run holds no outcomes of people, or rankings of applications."""
-        return html.write(outcome_report.summary(people(read(record), evidence, "ll144-summary")))
+        return html.write(outcome_report.summary(people(record, evidence, "ll144-summary")))
 
 
 @cache
