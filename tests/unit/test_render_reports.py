@@ -94,7 +94,7 @@ def test_registry_knows_the_renderers() -> None:
         made = RENDERERS.create(name)
         assert made.name == name
         assert made.suffix == suffix
-        assert made.render(*RUNS["full"])
+        assert every("full", made)
 
 
 @pytest.mark.parametrize("run", RUNS)
