@@ -45,9 +45,10 @@ def tabular(
     Another command (it has --help):
       audit tabular schema DATA   write a schema to edit
     """  # noqa: D301 - the mark is click's own: lines below it are not joined
+    from auditor.core.record import RunRecord
     from auditor.tables.tabular_run import audit_table, load_frozen, with_flags
 
-    run_folders.with_waivers({})  # a slip in the file is told before anything is asked
+    run_folders.with_waivers(RunRecord())  # a slip in the file is told before anything is asked
     frozen = None if plan is None else load_frozen(plan)
     chosen = plan_of(options, config) if frozen is None else with_flags(frozen, settings_of(options))
     _check_flags(chosen)

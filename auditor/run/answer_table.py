@@ -23,6 +23,7 @@ from auditor.run.preparation import plan_of
 from auditor.run.stages import dictionaries_of
 from auditor.store.evidence import Evidence
 from auditor.tasks import of_plan
+from auditor.tasks.answers import Style
 
 UNASKED = "not asked"
 
@@ -114,7 +115,7 @@ class Answers:
         elif response.error is not None:
             answer = unanswered(response.error)
         else:
-            style = self.models[response.model].style
+            style: Style = "text" if self.models[response.model].style == "text" else "chat"
             answer = self.task.read(response.output or "", style, response.format)
         value, score, output = answer.value, answer.number, response.output or ""
         if isinstance(value, float | int) and not isinstance(value, bool):
