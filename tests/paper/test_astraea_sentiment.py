@@ -1,6 +1,6 @@
 """ASTRAEA, Table 5 (RQ5): PROB finds more distinct violations for each case than RAND.
 
-The paper's sentiment rows have PROB/RAND from 1.6 to 2.8. docs/method/astraea.md holds ten-seed figures.
+The paper's sentiment rows have PROB/RAND from 1.6 to 2.8. docs/decisions/0031-astraea.md holds ten-seed figures.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +16,9 @@ from auditor.core import registry
 from auditor.core.errors import ConfigError, PluginError
 from auditor.tasks import kinds, load, template
 
-DOCS = Path(__file__).parents[2] / "docs/extending"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs/extending"
+BBQ = ROOT / "examples/bbq"
 Install = Callable[..., None]
 MODEL = '''
 import json
@@ -106,15 +109,16 @@ def record_of(folder: Path) -> dict[str, object]:
 
 @pytest.fixture
 def bbq(install: Install, tmp_path: Path) -> list[str]:
-    """The package of the page, its items and its task; the words of a command that takes them."""
-    code = block("measure.md", "python")
-    assert len(code.splitlines()) <= 80
-    name, groups = declared("measure.md")
+    """The package of examples/bbq, its items and its task; the words of a command that takes them."""
+    code = (BBQ / "acme_choice.py").read_text(encoding="utf-8")
+    assert len(code.splitlines()) <= 90
+    project = tomllib.loads((BBQ / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    name, groups = project["name"], project["entry-points"]
     install(name, code, groups)
     offered = {f"{one.lower()}": f"acme_model:{one}" for one in ("Hasty", "Far", "Guesser")}
     install("acme-model", MODEL, {"auditor.models": offered})
-    (tmp_path / "choice.yaml").write_text(block("measure.md", "yaml"), encoding="utf-8")
-    (tmp_path / "items.jsonl").write_text(block("measure.md", "json"), encoding="utf-8")
+    for file in ("choice.yaml", "items.jsonl"):
+        shutil.copy(BBQ / file, tmp_path)
     items = ["--suite", "acme/bbq", "--suite-option", "items=items.jsonl"]
     return ["--task", "choice.yaml", *items, "--no-cache", "--model"]
 
@@ -222,13 +226,13 @@ def test_formats_are_chosen_by_name(install: Install, tmp_path: Path, capsys: py
     assert run(["--task", "sentiment", "--limit", "8", "--model", "vader"]) == 0
     (path,) = (tmp_path / "reports").glob("*/run.json")
     install(
-        "outline", block("format.md", "python", "class Outline"), {"auditor.renderers": {"outline": "outline:Outline"}}
+        "carried", block("column.md", "python", "class Carried"), {"auditor.renderers": {"carried": "carried:Carried"}}
     )
     capsys.readouterr()
-    assert run(["report", str(path.parent), "--format", "outline", "--out", "-"]) == 0
-    assert "\n  " in capsys.readouterr().out
-    assert run(["report", str(path.parent), "--format", "outlin"]) == 2
-    assert "Did you mean outline?" in capsys.readouterr().err
+    assert run(["report", str(path.parent), "--format", "carried", "--out", "-"]) == 0
+    assert "| Effective words |" in capsys.readouterr().out
+    assert run(["report", str(path.parent), "--format", "caried"]) == 2
+    assert "Did you mean carried?" in capsys.readouterr().err
 
 
 def test_no_package_takes_the_place_of_another(install: Install) -> None:
