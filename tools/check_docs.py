@@ -1,10 +1,11 @@
-"""Check the documentation: links between files resolve, and every command that is shown exists with its options.
+"""Check the documentation: links resolve, commands exist with their options, pages are short and in plain English.
 
 Usage: ``python tools/check_docs.py`` (``make docs``). Exit 1 where something is found.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import shlex
 import sys
@@ -23,6 +24,35 @@ MARKED = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 INDENTED = re.compile(r"(?:^(?: {4}|\t).*\n?)+", re.MULTILINE)
+# Words that a page, or all pages of a folder together, may have; the first pattern that fits a page counts.
+PAGE_WORDS = {
+    "README.md": 700,
+    "CHANGELOG.md": 2_000,
+    "docs/index.md": 1_200,
+    "docs/guide/*": 1_200,
+    "docs/method/statistics.md": 2_000,
+    "docs/method/validity.md": 1_000,
+    "docs/decisions/0004-claims.md": 1_200,
+    "docs/decisions/*": 400,
+}
+ALL_WORDS = 33_000  # of docs/, without the reference
+# Phrases that need a second reading, with plain ones.
+PLAIN = {
+    r"\bbeside\b": "next to, and, with",
+    r"\bstands? (?!for\b|alone\b|out\b)": "is, says",
+    r"\bstood\b": "was",
+    r"\b(?:comes?|came) to (?:be|nothing|the same)\b": "is, amounts to",
+    r"\bwhat .{1,30} comes? to\b": "amounts to",
+    r"\bis none\b|\bare none\b": "is not one",
+    r"(?<![Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b)(?:[a-z-]+ )?[a-z]+\b": "is not a",
+    r"\bin vain\b": "without result",
+    r"\bof the same build\b": "with the same structure",
+    r"\blaid beside\b": "mapped to",
+    r"\bgone on with\b": "resumed",
+    r"\bwhat came of\b": "the result of",
+    r"\b(?:[Nn]obody|[Nn]o one) (?:says|said|hid|guesses|knows|asked)\b": "name the part that acts",
+    r"\bthe one that\b|\bthose of which\b|\bthe ones that\b": "name the thing",
+}
 
 
 def pages() -> list[Path]:
@@ -81,6 +111,32 @@ def command_problem(line: str, known: dict[str, str]) -> str:
     return ""
 
 
+def words(text: str) -> int:
+    """Count the words of a page as ``wc -w`` does."""
+    return len(text.split())
+
+
+def too_long() -> Iterator[str]:
+    """Pages with more words than they may have, and all of docs/ together."""
+    total = 0
+    for path in pages():
+        name, count = str(path.relative_to(ROOT)), words(path.read_text(encoding="utf-8"))
+        total += count if name.startswith("docs/") and not name.startswith("docs/reference/") else 0
+        most = next((most for pattern, most in PAGE_WORDS.items() if fnmatch.fnmatch(name, pattern)), count)
+        if count > most:
+            yield f"{name}: {count:,} words, {most:,} at most"
+    if total > ALL_WORDS:
+        yield f"docs: {total:,} words, {ALL_WORDS:,} at most"
+
+
+def twisted(text: str) -> Iterator[str]:
+    """Phrases of a page that need a second reading; code and quoted words do not count."""
+    prose = re.sub(r"`[^`\n]*`|\*[^*\n]*\*", "", FENCE.sub("", text))
+    for pattern, instead in PLAIN.items():
+        for match in re.finditer(pattern, prose):
+            yield f"{match.group()!r}: write {instead}"
+
+
 def problems() -> list[str]:
     """Everything wrong in the pages, one line each."""
     known = cli_reference.commands()
@@ -95,8 +151,9 @@ def problems() -> list[str]:
                 found.append(f"{name}: link to {target}, which does not exist")
         history = path.name == "CHANGELOG.md"  # it names commands that are gone
         told = (command_problem(line, known) for line in shown("" if history else text))
-        found += [f"{name}: {problem}" for problem in dict.fromkeys([*told, *unmarked(text)]) if problem]
-    return found
+        plain = twisted(text) if str(name).startswith("docs/") or name == Path("README.md") else ()
+        found += [f"{name}: {problem}" for problem in dict.fromkeys([*told, *unmarked(text), *plain]) if problem]
+    return [*found, *too_long()]
 
 
 def main() -> None:
