@@ -19,9 +19,9 @@ from auditor.core.types import names
 from auditor.store.folder import RunFolder
 
 WORSE, CHANGED = ("worse", "new", "never"), ("changed", "never")  # what --fail-on takes
-APART = (
-    "{} holds tables of recorded outcomes (impact), the other run a test of a model (treatment): they measure "
-    "different things, and no figure of one can be laid beside one of the other."
+OUTCOMES = (
+    "{} holds tables of recorded outcomes: audit compare is for runs of a model. Read both tables: "
+    "audit report RUN --format csv"
 )
 UNLIKE = (
     "{} is a search over rows of a table, {} an audit of texts: they asked different questions, and no figure of one "
@@ -53,11 +53,10 @@ def compare(
     """
     if len(runs) != 2:
         return _follow(runs, format, out, fail_on)
-    from auditor.contrib.ll144 import other_tables as of_outcomes
     from auditor.measure import comparison as of_texts
     from auditor.report import side_by_side
     from auditor.run import observed, outcome_folder
-    from auditor.tables import tabular_compare as of_rows
+    from auditor.tables.tabular_record import compared as of_rows
 
     words = names(fail_on or ())
     for word in words:
@@ -65,14 +64,14 @@ def compare(
             raise ConfigError(f"--fail-on of two runs takes {', '.join(WORSE)}; got {word!r}.")
     paths = [find_intact(run, outcomes=True) for run in runs]
     folders = [RunFolder.open(path) for path in paths]
-    if _both(paths, [outcome_folder.is_outcomes(folder.record()) for folder in folders], APART):
-        if set(words) - {"never"}:
-            raise ConfigError("--fail-on worse, new: tables of recorded outcomes hold no findings.")
-        tables = of_outcomes.compare(*(folder.run() for folder in folders))
-        put(dataclasses.asdict(tables), format, side_by_side.tables(tables), out, full=full)
-        return 0
-    if _both(paths, [folder.plan.get("kind") == "tabular" for folder in folders], UNLIKE):
-        compared = of_rows.compare(*map(of_rows.read, paths))
+    for path, folder in zip(paths, folders, strict=True):
+        if outcome_folder.is_outcomes(folder.record()):
+            raise ConfigError(OUTCOMES.format(path))
+    rows = [folder.plan.get("kind") == "tabular" for folder in folders]
+    if any(rows) and not all(rows):
+        raise ConfigError(UNLIKE.format(paths[rows.index(True)], paths[rows.index(False)]))
+    if all(rows):
+        compared = of_rows(*(folder.run() for folder in folders))
         document = side_by_side.runs(compared)
     else:
         sides = [observed.side(path) for path in paths]
@@ -80,13 +79,6 @@ def compare(
         document = side_by_side.runs(compared, [side.record for side in sides])
     put(dataclasses.asdict(compared), format, document, out, full=full)
     return int(any(r.change in words for r in compared.rates) or any(f.fate in words for f in compared.findings))
-
-
-def _both(paths: Sequence[Path], are: Sequence[bool], why: str) -> bool:
-    """Whether both runs are of one kind; where only one is, they cannot be compared."""
-    if any(are) and not all(are):
-        raise ConfigError(why.format(paths[are.index(True)], paths[are.index(False)]))
-    return all(are)
 
 
 def _follow(runs: Sequence[Path], format: str, out: Path | None, fail_on: str | None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +18,6 @@ from auditor.core.plan import Plan
 from auditor.core.record import code_sha256
 from auditor.core.record import head as head_of
 from auditor.core.shown import plural, quoted
-from auditor.report.words import group as named_group
 from auditor.report.words import visible as clean
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
@@ -40,9 +38,6 @@ def show(
     id: AnyId = None,
     again: Annotated[bool, typer.Option("--again", help="Ask the prompts of ID again; the cache is not used.")] = False,
     replicates: Annotated[int, option("replicates", help="With --again: times each prompt is asked.")] = 5,
-    scores: Annotated[
-        str | None, typer.Option("--scores", help="An attribute: compare the mean scores of its groups in RUN.")
-    ] = None,
     format: frame.Format = "terminal",
     model: run_folders.Models = None,
     base_url: run_folders.Address = None,
@@ -54,14 +49,12 @@ def show(
     from auditor.report.finding import list_findings, render_finding
     from auditor.run.free import opinion
 
-    if scores is not None:
-        return _scores(run, scores, model, format)
     if again:
         if id is None:
             raise ConfigError(f"--again takes an ID. List them: audit show {quoted(run)}")
         return _replay(run, id, replicates, format, {"yes": yes, "named": model or (), "base_url": base_url})
     if format != "terminal":
-        raise ConfigError("--format json goes with --again or --scores. The whole run: audit report RUN --format json")
+        raise ConfigError("--format json goes with --again. The whole run: audit report RUN --format json")
     word = str(run)
     if id is None and not run_folders.is_run(run) and (run.name == word or explain.every(word)):
         sys.stdout.write(explain.overview() if word == "codes" else explain.explain(word))
@@ -181,34 +174,4 @@ def _again(replayed: dict[str, Any], replicates: int) -> list[str]:
         for when in ("before", "now"):
             labels = ", ".join(f"{clean(label)} {n}×" for label, n in cell[when].items()) or "no answer"
             lines.append(f"{'':<10}{when:<8}{labels}")
-    return lines
-
-
-def _scores(run: Path, attribute: str, model: list[str] | None, format: str) -> int:
-    """Compare the mean scores of the groups in the sentences of RUN, of one model."""
-    from auditor.contrib.astraea.group_scores import group_report
-
-    with RunFolder.open(find_text_run(run, "show --scores")) as folder:
-        tables = group_report(folder, attribute=attribute, model=model[0] if model else None)
-    return print_as(format, tables, chain.from_iterable((*_group_lines(one), "") for one in tables), ordered=False)
-
-
-def _group_lines(one: Any) -> list[str]:
-    """The table of one label."""
-    lines = [f"{clean(one.score)}: {plural(len(one.groups), 'group')}"]
-    lines.append(f"  {'group':<34}{'n':>6}{'mean':>9}{'shrunken':>10}{'index':>8}{'q':>10}")
-    for g in sorted(one.groups, key=lambda g: (-g.mean, g.name)):
-        index = "–" if g.index is None else f"{g.index:+.1f}"
-        q = "–" if g.q is None else f"{g.q:.2g}"
-        mark = "▲" if g.stands_out else " "
-        lines.append(
-            f"{mark} {clean(named_group(g.name))[:33]:<34}{g.n:>6}{g.mean:>9.4f}{g.shrunken:>10.4f}{index:>8}{q:>10}"
-        )
-    if one.violating is None:
-        lines.append(f"  Index {one.reason}.")
-    else:
-        share = f"{one.violating} of {plural(len(one.groups), 'group')} ({one.violating / len(one.groups):.1%})"
-        lines.append(f"  {share} have an index beyond ±2, the published mark.")
-    out = plural(one.standing_out, "group")
-    lines.append(f"  ▲ {out} with q of 0.05 or less against the median group ({one.method['test']}).")
     return lines

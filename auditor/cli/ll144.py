@@ -46,9 +46,7 @@ class OutcomeOptions(PlanModel):
     # fmt: off
     data: Annotated[Path | None, Plan.flags()["data"].meaning(LL144, "CSV with one applicant a line.")] = None
     counts: Annotated[Path | None, Option("--counts", FURTHER, LL144,
-        "CSV with sex, race, n, and selected or above_median, or selection_rate or scoring_rate; * is all.")] = None
-    published: Annotated[str | None, Option("--published", FURTHER, LL144,
-        "Column of --counts with published ratios: does each come out?")] = None
+        "CSV with sex, race, n, and selected or above_median; * is all.")] = None
     sex: Annotated[str | None, Option("--sex", FURTHER, LL144, "Column of the sex.")] = None
     race: Annotated[str | None, Option("--race", FURTHER, LL144, "Column of race/ethnicity.")] = None
     ethnicity: Annotated[str | None, Option("--ethnicity", FURTHER, LL144,
@@ -122,8 +120,7 @@ def ll144(
     record = _record(options, settings)
     if out is None or out.suffix in (".html", ".json"):
         return _show(read(record), format, out, full)
-    further = ("map", "published")
-    chosen = options.columns() | {name: getattr(options, name) for name in further}
+    chosen = options.columns() | {"map": options.map}
     plan = {
         "data": str(next(filter(None, inputs))),
         "options": {k: str(v) for k, v in chosen.items() if v is not None},
@@ -138,12 +135,9 @@ def _record(options: OutcomeOptions, settings: Settings) -> dict[str, object]:
     """The record of the input that was named; options that go with another are refused."""
     if options.data is None:
         _refuse(options.columns() | {"unknown_in_median": options.unknown_in_median}, "--data")
-    if options.counts is None:
-        _refuse({"published": options.published}, "--counts")
-    if options.data is not None:
-        return _from_data(options.data, options.columns(), settings, options.map)
-    assert options.counts is not None
-    return _from_counts(options.counts, settings, options.map, options.published)
+        assert options.counts is not None
+        return _from_counts(options.counts, settings, options.map)
+    return _from_data(options.data, options.columns(), settings, options.map)
 
 
 def _ask_kind() -> str | None:
@@ -188,11 +182,11 @@ def _from_data(
     return draft.from_people(rows, source, settings, mode=mode)
 
 
-def _from_counts(path: Path, settings: Settings, map_file: Path | None, published: str | None) -> dict[str, object]:
+def _from_counts(path: Path, settings: Settings, map_file: Path | None) -> dict[str, object]:
     from auditor.contrib.ll144 import applicants, categories, draft
 
     settings.check()
-    cells, mode, source = applicants.read_counts(path, categories.load(map_file), published=published)
+    cells, mode, source = applicants.read_counts(path, categories.load(map_file))
     if not any(c.n and c.sex and c.race for c in cells):
         raise applicants.no_known(path, source)
     return draft.from_counts(cells, source, settings, mode=mode)

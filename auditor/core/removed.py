@@ -9,7 +9,7 @@ COMMANDS: Mapping[str, str] = {
     "replay": "use audit show RUN ID --again",
     "explain": "use audit show CODE",
     "watch": "use audit compare DIR",
-    "groups": "use audit show RUN --scores ATTRIBUTE",
+    "groups": "read the differences between groups in audit report RUN --full",
     "models": "use audit list models",
     "plugins": "use audit list plugins",
     "tasks": "use audit list tasks",
@@ -27,6 +27,7 @@ VALUES: Mapping[str, str] = {
     "--format parquet": "use --format answers-parquet",
 }
 OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more
+    "--scores": "read the differences between groups in audit report RUN --full",
     "--insertions": "use --suite grammar or texts that name the attribute",
     "--rankings": "use audit import --map",
     "--section": "print the figures from audit report RUN --format json",
@@ -40,6 +41,9 @@ OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more
     "--seed-source": "sg starts from clusters of --data",
     "--distance": "for numbers give --distance-threshold",
     "--distance-scale": "use --distance-threshold, in the model's own units",
+    "--published": "compare the ratios of audit ll144 --counts with the published ones",
+    "--slices": "run audit tabular on the rows of a subgroup",
+    "--retrain": "use audit augment RUN and train the model again yourself",
     "--profile": "give rows with --data: apparent scores are about them",
     "--text-column": "use --column text=COLUMN",
     "--label-column": "use --column label=COLUMN",

@@ -195,15 +195,9 @@ def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
 
 
 def comparison_of(
-    first: Side,
-    second: Side,
-    rates: Iterable[RateChange],
-    *,
-    notes: Iterable[str] = (),
-    without: str = "",
-    unit: Unit = "text",
+    first: Side, second: Side, rates: Iterable[RateChange], *, notes: Iterable[str] = (), unit: Unit = "text"
 ) -> Comparison:
-    """Compare two runs whose rates were compared already; findings with the code ``without`` are left out."""
+    """Compare two runs whose rates were compared already."""
     renamed, said = _renamed(first.record, second.record), list(notes)
     for old, new in renamed.items():
         said.append(f"each run asked one model: {old} before and {new} after are compared as one")
@@ -215,7 +209,7 @@ def comparison_of(
         after=second.record.id or "",
         plans=tuple(plan_differences(first.record.raw, second.record.raw)),
         rates=tuple(rates),
-        findings=tuple(_findings(first, second, renamed, without)),
+        findings=tuple(_findings(first, second, renamed)),
         notes=tuple(said),
         unit=unit,
     )
@@ -326,8 +320,8 @@ def _exchanged(before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.rand
     return (hits + 1) / (resamples + 1)
 
 
-def _findings(first: Side, second: Side, renamed: Mapping[str, str], without: str) -> list[FindingChange]:
-    before, after = _by_key(first.record, renamed, without), _by_key(second.record, {}, without)
+def _findings(first: Side, second: Side, renamed: Mapping[str, str]) -> list[FindingChange]:
+    before, after = _by_key(first.record, renamed), _by_key(second.record, {})
     order = {"new": 0, "gone": 1, "kept": 2}
     out = []
     for key in before.keys() | after.keys():
@@ -344,9 +338,9 @@ def _findings(first: Side, second: Side, renamed: Mapping[str, str], without: st
     return sorted(out, key=lambda f: (order[f.fate], f.key))
 
 
-def _by_key(record: RunRecord, renamed: Mapping[str, str], without: str) -> dict[str, list[Finding]]:
+def _by_key(record: RunRecord, renamed: Mapping[str, str]) -> dict[str, list[Finding]]:
     out: dict[str, list[Finding]] = defaultdict(list)
-    for finding in (one for one in record.findings if one.code != without):
+    for finding in record.findings:
         model = renamed.get(finding.model, finding.model)
         out[waivers.key(dataclasses.replace(finding, model=model))].append(finding)
     return out

@@ -78,19 +78,6 @@ def sign_flip(
     return float(min(1.0, result.pvalue))
 
 
-def mcnemar(first: int, second: int) -> float:
-    """Exact two-sided p value of McNemar's test from the two counts of discordant pairs.
-
-    Examples
-    --------
-    >>> [round(mcnemar(*pair), 6) for pair in ((0, 5), (0, 6), (0, 0))]
-    [0.0625, 0.03125, 1.0]
-    """
-    from scipy.stats import binomtest
-
-    return float(binomtest(first, first + second).pvalue) if first + second else 1.0
-
-
 def resamples_for(tests: float, *, least: int = RESAMPLES) -> int:
     """Resamples that let the smallest possible p value survive the correction for ``tests`` tests.
 

@@ -1,4 +1,4 @@
-"""What a comparison of two runs gives: of texts or rows, and of tables of recorded outcomes."""
+"""What a comparison of two runs gives: of texts or rows."""
 
 from __future__ import annotations
 
@@ -76,39 +76,6 @@ class Comparison:
     findings: tuple[FindingChange, ...]
     notes: tuple[str, ...] = ()
     unit: Unit = "text"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CategoryChange:
-    """The rate of one category in both; p values are None where one of the two has nobody."""
-
-    group: str
-    table: str
-    category: str
-    n_before: int | None = None
-    x_before: int | None = None
-    rate_before: float | None = None
-    ratio_before: float | None = None
-    ratio_text_before: str | None = None
-    n_after: int | None = None
-    x_after: int | None = None
-    rate_after: float | None = None
-    ratio_after: float | None = None
-    ratio_text_after: str | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TablesComparison:
-    """Two sets of tables of recorded outcomes."""
-
-    kind: Literal["ll144"] = "ll144"
-    before: str
-    after: str
-    settings: tuple[PlanDifference, ...]
-    notes: tuple[str, ...]
-    rows: tuple[CategoryChange, ...]
 
 
 def plan_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[PlanDifference]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from auditor.core.record import RunRecord, head
-from auditor.core.record.outcome_tables import Category, OtherMedian, Pool, TableFacts
+from auditor.core.record.outcome_tables import Category, Pool, TableFacts
 from auditor.core.shown import csv_text
 from auditor.report import charts, words
 from auditor.report import document as doc
@@ -60,8 +60,6 @@ def build(record: RunRecord) -> doc.Document:
             ),
             doc.section("computed", "What was computed", made, short="Computed"),
             doc.section("unknown", "People of unknown category", _unknown(record), short="Unknown people"),
-            *_sensitivity(record),
-            *_published(record),
             *_draft(record),
             doc.section("how", "How", doc.Items(how(record))),
             doc.section("not", "What this is not", doc.Items(words.lines("ll144_not_this"))),
@@ -131,36 +129,6 @@ def _unknown(record: RunRecord) -> Iterator[doc.Block]:
         bounds = ((b.category, TITLES[b.table], b.reference, b.low_text, b.high_text) for b in pool.unknown_bounds)
         caption = f"Lowest and highest ratio that people of unknown category could make true{place}"
         yield doc.table(caption, "Category | Table | Against | #Lowest | #Highest", bounds)
-
-
-def _sensitivity(record: RunRecord) -> Iterator[doc.Section]:
-    if (other := record.outcomes.sensitivity) is not None:
-        tables = [
-            doc.table(
-                f"{title}, with the other median",
-                "Category | #Scoring rate | #Impact ratio",
-                ((r.category, rate(r), r.impact_ratio_text or "–") for r in other.tables[name] if r.n),
-            )
-            for name, title in TITLES.items()
-        ]
-        yield doc.section("other", "With the other median", sensitivity_sentence(other), tables, short="Median")
-
-
-def _published(record: RunRecord) -> Iterator[doc.Section]:
-    if published := record.outcomes.published:
-        lines = (
-            (
-                TITLES[row.table],
-                row.category,
-                row.published,
-                row.computed or "–",
-                f"{row.verdict}: {row.how}" if row.how else row.verdict,
-            )
-            for row in published.rows
-        )
-        columns = "Table | Category | Published | Computed | Comes out"
-        rows = doc.table("Published impact ratios and those computed here", columns, lines)
-        yield doc.Section(id="published", title="Against the published ratios", short="Published", blocks=(rows,))
 
 
 def _draft(record: RunRecord) -> Iterator[doc.Section]:
@@ -389,12 +357,12 @@ def _note(record: RunRecord, facts: TableFacts, empty: Sequence[str]) -> str:
 
 
 def sentences(record: RunRecord) -> list[str]:
-    """Return what each table shows, the lowest ratio first; how many published ratios come out."""
+    """Return what each table shows, the lowest ratio first."""
     out = []
     for title, pool in pools(record):
         said = sorted(_results(record, pool), key=lambda one: one[0])
         out += [f"{title}: {text}" if title else text for _, text in said]
-    return [*out, *([published(record.outcomes.published.counts)] if record.outcomes.published else [])]
+    return out
 
 
 def _results(record: RunRecord, pool: Pool) -> Iterator[tuple[float, str]]:
@@ -485,23 +453,6 @@ def limit(value: float) -> str:
     while value != FOUR_FIFTHS and float(f"{value:.{digits}f}") == FOUR_FIFTHS and digits < 15:
         digits += 1
     return f"{value:.{digits}f}"
-
-
-def published(counts: Mapping[str, int]) -> str:
-    """How many published ratios come out again."""
-    listed = ", ".join(f"{n:,} {verdict}" for verdict, n in counts.items())
-    of = words.plural(sum(counts.values()), "published ratio")
-    return f"Of {of}: {listed}. Each is compared at the digits it was printed with."
-
-
-def sensitivity_sentence(other: OtherMedian) -> str:
-    """Which median the second set of ratios uses."""
-    who = {"known": "Without people of unknown category", "all": "With people of unknown category"}
-    return (
-        f"The rule does not say whether people of unknown category belong to the full sample. "
-        f"{who[other.median_population]} the median is {words.figure(other.median)}, and "
-        f"{other.overall_count} lie above it."
-    )
 
 
 def limits(row: Category) -> str:

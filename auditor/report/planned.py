@@ -99,10 +99,6 @@ def _rows(expected: ExpectedRows) -> list[str]:
         f"{cases}, each with {words.plural(expected.combinations, 'combination')} of protected values; "
         f"{words.plural(expected.given_rows, 'given row')}."
     ]
-    if expected.sets:
-        out.append(f"Sets of columns that are tested: {_range(expected.sets, 'set')}.")
-    if expected.estimate_cases:
-        out.append(f"Further {words.plural(expected.estimate_cases, 'uniform case')} for the estimate of the share.")
     why = f" ({asked.reason})" if asked.reason else ""
     rows = "not known beforehand" if asked.at_most is None else _range(asked, "row")
     out.append(f"Rows that the model is asked about: {rows}{why}.")
@@ -117,9 +113,7 @@ def _rows(expected: ExpectedRows) -> list[str]:
     return [
         *out,
         f"With {words.plural(effect.n, 'case')}, a share of {words.percent(effect.share, 2)} or more is shown "
-        f"with a probability of {words.percent(effect.power, 0)} or more; if no label changes, the interval at "
-        f"{100 * effect.level:g} % ends at {words.percent(effect.bound, 2)}; it reaches at most "
-        f"{words.percent(effect.half_width, 2)} to either side.",
+        f"with a probability of {words.percent(effect.power, 0)} or more.",
     ]
 
 

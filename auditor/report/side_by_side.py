@@ -1,4 +1,4 @@
-"""Two runs, or two tables of outcomes, side by side; see `auditor.measure.comparison`."""
+"""Two runs side by side; see `auditor.measure.comparison`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from auditor.core.record import Claim, RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
-from auditor.measure.run_changes import Comparison, TablesComparison, Tested
-from auditor.report import matrix, outcome_report, words
+from auditor.measure.run_changes import Comparison, Tested
+from auditor.report import matrix, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table
 
 HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
@@ -24,16 +24,13 @@ FATES = {"new": "new", "gone": "gone", "kept": "in both"}
 RATES = {"text": ("How often answers changed", "Model", "Texts"), "row": ("Scores", "Score", "Rows")}
 
 
-def _document(
-    compared: Comparison | TablesComparison, summary: str, sections: Sequence[Section], what: str = "Runs"
-) -> Document:
+def _document(compared: Comparison, summary: str, sections: Sequence[Section]) -> Document:
     """What differs in the plans, of hashes the first digits, then ``sections``."""
-    differing = compared.settings if isinstance(compared, TablesComparison) else compared.plans
-    lines = [(p.name, *(HASH.sub(r"\1…", text) for text in (p.before, p.after))) for p in differing]
+    lines = [(p.name, *(HASH.sub(r"\1…", text) for text in (p.before, p.after))) for p in compared.plans]
     same = [] if lines else ["The plans and their inputs are the same."]
     plans = table("What was set otherwise", "Setting | Before | After", lines)
     return Document(
-        title=f"{what} {compared.before} before, {compared.after} after",
+        title=f"Runs {compared.before} before, {compared.after} after",
         meta=summary,
         banners=tuple(note[:1].upper() + note[1:] for note in compared.notes),
         sections=(section("plans", "Plans", same, plans), *sections),
@@ -122,35 +119,3 @@ def _rates(comparison: Comparison) -> Iterator[tuple[str, ...]]:
 
 def _ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:4]) + (f" and {len(ids) - 4} more" if len(ids) > 4 else "") if ids else "–"
-
-
-# -- two tables of outcomes -------------------------------------------------------------------------------
-
-
-def tables(comparison: TablesComparison) -> Document:
-    """Two tables of recorded outcomes."""
-    by_title: dict[str, list[tuple[str, ...]]] = {}
-    for row in comparison.rows:
-        name = outcome_report.TITLES[row.table]
-        line = (
-            row.category,
-            _share_of(row.n_before, row.x_before, row.rate_before),
-            _share_of(row.n_after, row.x_after, row.rate_after),
-            row.ratio_text_before or "–",
-            row.ratio_text_after or "–",
-            outcome_report.p_value(row.p_value),
-            outcome_report.p_value(row.p_adjusted),
-        )
-        by_title.setdefault(f"{row.group}: {name}" if row.group else name, []).append(line)
-    columns = "Category | #Before | #After | #Ratio before | #after | #p | #p (Holm)"
-    sections = []
-    for n, (title, lines) in enumerate(by_title.items()):
-        sections += sheet(f"tables-{n}", title, [] if n else [words.text("compared_tables")], columns, lines)
-    return _document(comparison, "", sections, what="Tables")
-
-
-def _share_of(n: int | None, x: int | None, share: float | None) -> str:
-    if n is None:
-        return "nobody"
-    counts = f"({words.count(x)}/{words.count(n)})"
-    return counts if share is None else f"{words.percent(share)} {counts}"

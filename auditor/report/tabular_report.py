@@ -8,18 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import asdict
 
 from auditor.core.record import RunRecord, head
-from auditor.core.record.rows import (
-    METHODS,
-    Details,
-    GroupRate,
-    Retraining,
-    RowAnswers,
-    RowPair,
-    Score,
-    Slices,
-    Tabular,
-)
-from auditor.core.types import Estimate
+from auditor.core.record.rows import METHODS, Details, GroupRate, RowAnswers, RowPair, Score, Tabular
 from auditor.report import claimed, words
 from auditor.report import document as doc
 
@@ -277,7 +266,7 @@ def pair(pair: RowPair) -> tuple[str, str, str]:
 def _methods(search: Tabular) -> list[doc.Section]:
     """What a method reports beside scores, lattice and pairs."""
     details = search.details
-    return [*_slices(search.slices), *_phases(details), *_symbolic(details), *_retraining(search.retraining)]
+    return [*_phases(details), *_symbolic(details)]
 
 
 def _answered(answers: RowAnswers) -> str:
@@ -295,33 +284,6 @@ def _answered(answers: RowAnswers) -> str:
     listed = ", ".join(f"{n:,} {key}" for key, n in lost.items())
     count = words.plural(sum(lost.values()), "row")
     return f"{text}{count} got no label ({listed}): they are not judged, and count neither as equal nor as different."
-
-
-def _slices(slices: Slices | None) -> list[doc.Section]:
-    """Subgroups with high rates."""
-    if slices is None or not slices.n:
-        return []
-    where = "given rows" if slices.population == "given rows" else "rows drawn uniformly from the domain"
-    judged = (
-        f"{slices.n:,} {where} were judged for this, with {slices.evaluations:,} further questions to the model: "
-        f"the label of {slices.changes:,} changes ({words.percent(slices.changes / slices.n, 2)}). "
-        f"{slices.tested:,} slices of one or two columns were looked at."
-    )
-    shown = words.text("slices").format(level=f"{slices.level * 100:g}")
-    none = "In none of them is the share shown to be above that of the other rows."
-    rows = [
-        (
-            " and ".join(f"{name} = {value}" for name, value in s.where),
-            f"{s.changes:,} of {s.n:,}",
-            words.interval(s.estimate),
-            words.percent(s.rest, 2),
-            f"{s.p:.2g}" if s.p >= 1e-6 else "< 1e-6",
-        )
-        for s in slices.shown
-    ]
-    columns = "Slice | #Label changes | #Share (interval) | #Other rows | #P"
-    lines = doc.table("Slices by the lower end of their interval", columns, rows)
-    return [doc.section("slices", "Where labels change most often", judged, shown if slices.shown else none, lines)]
 
 
 def _phases(details: Details) -> list[doc.Section]:
@@ -360,37 +322,3 @@ def _symbolic(details: Details) -> list[doc.Section]:
     rows = [(what, f"{n:,}") for what, n in counts.items() if n is not None]
     lines = doc.table("Counts of the symbolic search", "What | #Count", rows)
     return [doc.section("paths", "Paths and solver", lines)]
-
-
-def _retraining(retraining: Retraining | None) -> list[doc.Section]:
-    if (r := retraining) is None:
-        return []
-
-    def rate(value: Estimate) -> str:
-        return f"{words.interval(value)} at {value.level * 100:g} %"
-
-    kept = sum(p.kept for p in r.portions)
-    notes = [
-        f"Share of discriminatory cases on {r.before.n:,} uniform rows held out: {rate(r.before)} before, "
-        f"{rate(r.after)} after.",
-        f"Accuracy on {words.plural(r.accuracy_before.n, 'given row')} held out: {rate(r.accuracy_before)} before, "
-        f"{rate(r.accuracy_after)} after.",
-        f"{words.plural(r.available, 'discriminatory case')} {words.verb(r.available, 'was', 'were')} there to add; "
-        f"{kept} of {len(r.portions)} portions were kept. It ended because {r.stopped}.",
-        words.text("retrained"),
-        *(f"{note[0].upper()}{note[1:]}." for note in r.notes),
-    ]
-    rows = (
-        (
-            f"{p.percent:.3g} %",
-            f"{p.cases:,}",
-            f"{p.rows:,}",
-            f"{p.ties:,}",
-            words.percent(p.share),
-            "yes" if p.kept else "no",
-        )
-        for p in r.portions
-    )
-    caption = "Portions that were added, in order; the share is on the sample that decides"
-    lines = doc.table(caption, "Portion | #Cases | #Rows added | #Ties | #Share | Kept", rows)
-    return [doc.section("retraining", "Retraining", notes, lines)]

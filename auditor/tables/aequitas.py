@@ -9,6 +9,7 @@ Retraining (Algorithm 5) is in `auditor.tables.retraining`.
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from auditor.tables.coded import enumerate_rows, uniform
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult
-from auditor.tables.method_options import ESTIMATE_SHARE, FEWEST, TRIAL_SIZE, TRIALS, AequitasOptions
+from auditor.tables.method_options import TRIAL_SIZE, TRIALS, AequitasOptions
 
 LEVEL = 0.95  # of the interval of the share
 
@@ -46,10 +47,11 @@ def run(
     schema = evaluator.schema
     if not len(schema.protected_index):
         raise ConfigError("aequitas needs at least one protected column")
-    trials, size = read.estimate(schema)
+    trials, size = read.estimate(schema, evaluator.remaining)
     asked_before, estimate, notes = evaluator.evaluations, None, []
     if trials:
-        estimate = _separate_estimate(evaluator, trials, size, rng)
+        with suppress(BudgetExceeded):
+            estimate = share_estimate(evaluator, rng, trials=trials, trial_size=size)
     finds = Finds(evaluator, read)
     spent_on_estimate = evaluator.evaluations - asked_before
     details, reason, partial = _search(finds, rng)
@@ -152,18 +154,3 @@ def _share(hits: int, judged: int, silent: int, level: float, note: str = "") ->
     if judged <= 0:
         raise BudgetExceeded("the model gave no label for any case of the estimate")
     return replace(clopper_pearson(hits, judged, level, silent), n_variants=None, note=note)
-
-
-def _separate_estimate(evaluator: Evaluator, trials: int, size: int, rng: np.random.Generator) -> Estimate | None:
-    """The estimate on rows of its own; None where a limit of evaluations leaves too little for it."""
-    schema = evaluator.schema
-    if (left := evaluator.remaining) is not None:
-        rows = int(left * ESTIMATE_SHARE) // len(schema.combos)
-        if rows < min(FEWEST, schema.cases):
-            return None
-        size = min(size, rows)
-        trials = min(trials, rows // size)
-    try:
-        return share_estimate(evaluator, rng, trials=trials, trial_size=size)
-    except BudgetExceeded:
-        return None

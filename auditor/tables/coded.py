@@ -24,7 +24,7 @@ def bins_note(schema: Schema) -> str:
         return ""
     return (
         f"Searched, uniform and enumerated rows take one value for each bin of {named}: what a model does between "
-        "these values they cannot show. Given rows in scores and slices were asked with the values that they have."
+        "these values they cannot show. Given rows in scores were asked with the values that they have."
     )
 
 
@@ -58,8 +58,6 @@ def row_keys(codes: NDArray[np.int32], cards: Sequence[int] | NDArray[np.int64])
 class Seen:
     """A growing set of keys.
 
-    Kept as sorted runs whose lengths at least double, so that adding ``n`` keys to ``N`` costs O(n log N) on average.
-
     Examples
     --------
     >>> seen = Seen()
@@ -68,33 +66,18 @@ class Seen:
     """
 
     def __init__(self) -> None:
-        self._runs: list[Keys] = []
+        self._keys: set[object] = set()
 
     def __len__(self) -> int:
-        return sum(map(len, self._runs))
-
-    def has(self, keys: Keys) -> NDArray[np.bool_]:
-        """Which keys are in the set, shape (n,)."""
-        known = np.zeros(len(keys), dtype=bool)
-        for run in self._runs:
-            at = np.searchsorted(run, keys)
-            at[at == len(run)] = 0
-            known |= run[at] == keys
-        return known
+        return len(self._keys)
 
     def add(self, keys: Keys) -> NDArray[np.bool_]:
         """Add keys; which of them were new, shape (n,): of equal new keys only the first."""
         new = np.zeros(len(keys), dtype=bool)
-        if not len(keys):
-            return new
-        first = np.unique(keys, return_index=True)[1]
-        first = first[~self.has(keys[first])]
-        new[first] = True
-        run = keys[first]  # sorted: `unique` returned the positions in key order
-        while len(self._runs) and len(run) and len(self._runs[-1]) < 2 * len(run):
-            run = np.sort(np.concatenate([self._runs.pop(), run]))
-        if len(run):
-            self._runs.append(run)
+        for i, key in enumerate(keys.tolist()):
+            if key not in self._keys:
+                self._keys.add(key)
+                new[i] = True
         return new
 
 

@@ -19,12 +19,7 @@ from auditor.core.shown import plural
 MISSING = frozenset(
     ("", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None", "<NA>", "#N/A", "#NA")
 )
-# Missing only in a column whose other values are all numbers.
-NO_NUMBER = frozenset(("?", "-", "–", "—", ".", "none", "unknown", "missing", "not given", "not available", "na"))
-_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
-_COMMA = re.compile(r"[+-]?\d{1,3}((\.\d{3})+|\d*),\d+")
-MOSTLY = 0.9  # share of numbers from which on other texts in a column are named
+_NUMBER = re.compile(r"[+-]?[\d.,]*\d[\d.,]*")  # also with commas
 
 
 class Table(dict[str, NDArray[np.generic]]):
@@ -81,7 +76,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[np.generic]:
-    """The values of one column in the narrowest type that holds them; what was not plain is added to ``notes``."""
+    """The values of one column in the narrowest type that holds them; texts among numbers are added to ``notes``."""
     for kind in (int, float):
         try:
             if kind is int:
@@ -89,50 +84,24 @@ def read_column(name: str, values: Sequence[str], notes: list[str]) -> NDArray[n
             read = np.array([math.nan if v in MISSING else float(v) for v in values], dtype=np.float64)
         except (ValueError, OverflowError):
             continue
-        _say_missing(name, Counter(v for v in values if v and v in MISSING), notes)
+        _say(name, Counter(v for v in values if v and v in MISSING), notes)
         return read
     count = Counter(v for v in values if v not in MISSING)
     if {v.casefold() for v in count} <= {"true", "false"}:
         truth = [None if v in MISSING else v.casefold() == "true" for v in values]
         return np.array(truth, dtype=object if None in truth else bool)
-    words = [v for v in count if not _spelled(v)]
-    gone = [v for v in words if v.casefold() in NO_NUMBER]
-    numbers = sum(n for v, n in count.items() if v not in words)
-    if not numbers or len(gone) < len(words):
-        if numbers >= MOSTLY * sum(count.values()):
-            notes.append(
-                f"{name}: {numbers:,} of {plural(sum(count.values()), 'value')} are numbers; "
-                f"not {_listed([w for w in words if w not in gone], count)}. It was read as text, each value a "
-                "category. Mend the others, or leave the field empty there."
-            )
-        return np.array([None if v in MISSING else v for v in values], dtype=object)
-    odd = [v for v in count if v not in words and not _PLAIN.fullmatch(v)]
-    comma = any(not _THOUSANDS.fullmatch(v) for v in odd)
-    if odd:
-        how = "the comma as the decimal mark" if comma else "commas between thousands"
-        example = odd[0]
-        notes.append(f"{name}: numbers were read with {how} ({example} is {_number(example, comma):.12g}).")
-    _say_missing(name, Counter(v for v in values if v in gone or (v and v in MISSING)), notes)
-    lost = MISSING | set(gone)
-    read = np.array([math.nan if v in lost else _number(v, comma) for v in values], dtype=np.float64)
-    whole = not np.isnan(read).any() and bool((read == np.floor(read)).all()) and bool((abs(read) < 2**53).all())
-    return read.astype(np.int64) if whole and not any("." in v for v in count) else read
+    odd = [v for v in count if not _NUMBER.fullmatch(v)] or [v for v in count if "," in v]
+    if (numbers := sum(n for v, n in count.items() if v not in odd)) * 2 > count.total():
+        notes.append(
+            f"{name}: {numbers:,} of {plural(count.total(), 'value')} are numbers; not {_listed(odd, count)}. It was "
+            "read as text, each value a category. Write the others as numbers (2000, 1.5), or leave the field empty."
+        )
+    return np.array([None if v in MISSING else v for v in values], dtype=object)
 
 
-def _say_missing(name: str, count: Counter[str], notes: list[str]) -> None:
+def _say(name: str, count: Counter[str], notes: list[str]) -> None:
     if count:
         notes.append(f"{name}: read as missing, since all other values are numbers: {_listed([*count], count)}.")
-
-
-def _spelled(value: str) -> bool:
-    """Whether a text is a number as people write it."""
-    return any(form.fullmatch(value) for form in (_PLAIN, _THOUSANDS, _COMMA))
-
-
-def _number(value: str, comma: bool) -> float:
-    if "," not in value:
-        return float(value)
-    return float(value.replace(".", "").replace(",", ".") if comma else value.replace(",", ""))
 
 
 def _listed(values: Sequence[str], count: Mapping[str, int]) -> str:

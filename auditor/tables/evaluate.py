@@ -158,16 +158,9 @@ class Evaluator:
         m, n = len(combos), len(codes)
         result = np.empty((m, n), dtype=np.int64)
         step = max(1, self.batch // m)
-        whole = (
-            m > self.batch or self._cache is not None or self._frame or any(self.schema.columns[j].own for j in index)
-        )
         for start in range(0, n, step):
             part = codes[start : start + step]
-            if whole:
-                answers = self.labels(self.schema.crossed(part, index, combos))
-            else:
-                answers = self._call(self._crossed(part, index, combos), m * len(part))
-            result[:, start : start + len(part)] = answers.reshape(m, len(part))
+            result[:, start : start + len(part)] = self.labels(self.schema.crossed(part, index, combos)).reshape(m, -1)
         return result.T
 
     def _varied(
@@ -177,19 +170,6 @@ class Evaluator:
         if combos is None:
             combos = self.schema.combos if columns is None else self.schema.combos_of(index)
         return index, combos
-
-    def _crossed(self, codes: Codes, index: NDArray[np.intp], combos: Codes) -> NDArray[np.generic]:
-        """`cross`, decoded: each row is decoded once, then only the columns that vary."""
-        m = len(combos)
-        sample = np.repeat(codes[:1], m, axis=0)
-        sample[:, index] = combos
-        values = self.schema.decode(sample)
-        rows = np.empty((m, *codes.shape), dtype=values.dtype)
-        self.schema.decode(codes, out=rows[0])
-        rows[1:] = rows[0]
-        for j in index:
-            rows[:, :, j] = values[:, None, j]
-        return rows.reshape(m * len(codes), -1)
 
     def possible(
         self, codes: Codes, columns: Sequence[int] | NDArray[np.intp] | None = None, combos: Codes | None = None

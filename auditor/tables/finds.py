@@ -1,17 +1,11 @@
-"""The result of a search: counts and scores, which sets of columns change a label, minimal pairs, slices, files.
-
-A slice is one value (or range of values) of one or two columns that are not protected. Intervals of slices are exact
-and hold for all slices that were looked at together (Clopper-Pearson at level 1 - (1 - level) / slices); p values are
-those of Fisher's exact test against the other cases, adjusted by Holm's method. A slice of two columns is shown only if
-its interval lies above the rates of both of its halves: else the second column adds nothing that the data show.
-"""
+"""The result of a search: counts and scores, which sets of columns change a label, minimal pairs, files."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,25 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core.errors import BudgetExceeded, RunFolderError
-from auditor.core.record.rows import ColumnSet, RowPair, Score, Slice, Slices
+from auditor.core.record.rows import ColumnSet, RowPair, Score
 from auditor.core.shown import csv_text
 from auditor.core.types import Sampling
-from auditor.measure.intervals import clopper_pearson
-from auditor.measure.p_values import holm
 from auditor.tables.coded import row_keys
-from auditor.tables.columns import LACKING, Codes, Column
+from auditor.tables.columns import Codes
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Judged
-from auditor.tables.row_schema import Schema
 
 LATTICE_COLUMNS = 6  # sets double with each further protected column
 SHOWN = 20  # exemplary pairs of a run
 LATTICE_CASES = 20_000  # finds that the lattice of a directed search is about
 PAIRS = 100_000  # finds of which a pair is written
 LATE = 10_000  # the same after a limit was reached
-RANGES = 4  # slices of a column with more values than FEW
-FEW = 12
-LEAST = 50  # cases in a slice
-LEVEL = 0.95  # of all slices together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,8 +47,6 @@ class TabularResult:
     whole_cases: bool = True  # whether all rows of a case were asked about, whatever the answers were
     finds: Codes | None = None  # discriminatory cases that were drawn or searched for
     given_finds: Codes | None = None  # given rows whose label changes
-    # independent draws and whether the label of their case changes, by place (``domain``, ``given``)
-    judged: Mapping[str, tuple[Codes, NDArray[np.bool_]]] = field(default_factory=dict)
     status: Literal["complete", "partial"] = "complete"
     status_reason: str = ""
     notes: tuple[str, ...] = ()
@@ -70,7 +55,7 @@ class TabularResult:
         """The result as plain data (JSON), without the arrays."""
         if self.sampling == "directed" and any(s.name == "causal" for s in self.scores):
             raise ValueError(f"{self.method}: a directed search cannot carry a causal score")
-        arrays = ("finds", "given_finds", "judged", "whole_cases")
+        arrays = ("finds", "given_finds", "whole_cases")
         return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name not in arrays}
 
 
@@ -208,24 +193,6 @@ def pairs_csv(evaluator: Evaluator, answers: Answers) -> str:
     return csv_text(rows)
 
 
-def save_judged(path: Path, schema: Schema, judged: Mapping[str, tuple[Codes, NDArray[np.bool_]]]) -> None:
-    """Write draws and their verdicts, by place: ``<place>_codes`` (n, k), ``<place>_changes`` (n,).
-
-    The codes are of the columns that are not protected. Given rows have their own values of binned columns beside them,
-    ``<place>_values``.
-    """
-    width = np.uint16 if int(schema.cards.max(initial=0)) <= 1 << 16 else np.int32
-    arrays: dict[str, NDArray[np.generic]] = {}
-    for place, (rows, changes) in judged.items():
-        if (rows >= schema.cards).any():
-            bins = [(j, c) for j, c in enumerate(schema.columns) if c.kind == "binned"]
-            values = [np.array(column.all_values(), dtype=float)[rows[:, j]] for j, column in bins]
-            arrays[f"{place}_values"] = np.stack(values, axis=1)
-        arrays[f"{place}_codes"] = schema.binned(rows)[:, schema.free_index].astype(width)
-        arrays[f"{place}_changes"] = changes
-    np.savez_compressed(path, allow_pickle=False, **arrays)
-
-
 def save_votes(path: Path, evaluator: Evaluator, answers: Answers) -> None:
     """Write finds and how many combinations got which label: ``codes`` (k, d), ``votes`` (k, l), ``labels`` (l,)."""
     judged = answers.judged
@@ -248,96 +215,3 @@ def arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         pass
     raise RunFolderError(f"{path} cannot be read: it is broken or was changed. See: audit verify {path.parent}")
-
-
-class _Cell(NamedTuple):
-    columns: tuple[int, ...]
-    values: tuple[int, ...]
-    n: int
-    changes: int
-
-
-def slices(
-    schema: Schema, codes: Codes, changed: NDArray[np.bool_], *, population: str, show: int = 10, evaluations: int = 0
-) -> Slices:
-    """Find the slices in which labels change most often."""
-    total, hits = len(codes), int(changed.sum())
-    columns = [j for j in schema.free_index.tolist() if schema.columns[j].codes > 1]
-    parts, names = _parts(schema, codes, columns)
-    cells = [cell for size in (1, 2) for cell in _cells(parts, columns, changed, size)]
-    single = {(c.columns[0], c.values[0]): c.changes / c.n for c in cells if len(c.columns) == 1}
-    shown = []
-    for cell, p in zip(cells, holm(_p_values(cells, total, hits)), strict=True):
-        if p is None or p > 1 - LEVEL:
-            continue
-        estimate = clopper_pearson(cell.changes, cell.n, 1 - (1 - LEVEL) / len(cells))
-        halves = [single.get(half, 0.0) for half in zip(cell.columns, cell.values, strict=True)]
-        if len(halves) == 2 and estimate.low <= max(halves):
-            continue
-        others = total - cell.n
-        where = tuple((schema.names[j], names[j][v]) for j, v in zip(cell.columns, cell.values, strict=True))
-        rest = (hits - cell.changes) / others if others else 0.0
-        shown.append(Slice(where=where, n=cell.n, changes=cell.changes, estimate=estimate, rest=rest, p=p))
-    shown.sort(key=lambda s: (-s.estimate.low, s.where))
-    return Slices(
-        population=population,
-        n=total,
-        changes=hits,
-        tested=len(cells),
-        level=LEVEL,
-        shown=tuple(shown[:show]),
-        evaluations=evaluations,
-    )
-
-
-def _parts(
-    schema: Schema, codes: Codes, columns: list[int]
-) -> tuple[dict[int, NDArray[np.int64]], dict[int, list[str]]]:
-    """For each column the part of every case, and how parts are written."""
-    parts: dict[int, NDArray[np.int64]] = {}
-    names: dict[int, list[str]] = {}
-    for j in columns:
-        column, values = schema.columns[j], codes[:, j].astype(np.int64)
-        if column.codes <= FEW or not column.ordered:
-            parts[j], names[j] = values, [_range(column, k, k) for k in range(column.codes)]
-            continue
-        cuts = np.unique(np.quantile(values, np.linspace(0, 1, RANGES + 1)[1:-1], method="lower"))
-        cuts = cuts[cuts > values.min()]
-        edges = [int(values.min()), *cuts.astype(int).tolist(), int(values.max()) + 1]
-        parts[j] = np.searchsorted(cuts, values, side="right")
-        names[j] = [_range(column, a, b - 1) for a, b in pairwise(edges)]
-    return parts, names
-
-
-def _range(column: Column, low: int, high: int) -> str:
-    if column.may_lack and high == column.codes - 1:
-        return LACKING if low == high else f"{_range(column, low, high - 1)} or {LACKING}"
-    if column.kind == "binned" and column.edges:
-        if low == 0:
-            return f"below {column.edges[high]:g}" if high < len(column.edges) else "any"
-        start = f"{column.edges[low - 1]:g}"
-        return f"{start} or more" if high == len(column.edges) else f"{start} to below {column.edges[high]:g}"
-    return str(column.raw(low)) if low == high else f"{column.raw(low)} to {column.raw(high)}"
-
-
-def _cells(
-    parts: dict[int, NDArray[np.int64]], columns: list[int], changed: NDArray[np.bool_], size: int
-) -> list[_Cell]:
-    result = []
-    for chosen in combinations(columns, size):
-        widths = [int(parts[j].max()) + 1 for j in chosen]
-        key = np.ravel_multi_index([parts[j] for j in chosen], widths)
-        count = np.bincount(key)
-        hits = np.bincount(key, weights=changed)
-        for at in np.flatnonzero(count >= LEAST).tolist():
-            values = tuple(int(v) for v in np.unravel_index(at, widths))
-            result.append(_Cell(chosen, values, int(count[at]), int(hits[at])))
-    return result
-
-
-def _p_values(cells: list[_Cell], total: int, hits: int) -> list[float]:
-    """Fisher's exact test, one-sided: as many changes or more by chance, given all margins."""
-    from scipy.stats import hypergeom
-
-    k, n = (np.array([getattr(c, name) for c in cells]) for name in ("changes", "n"))
-    return [min(1.0, float(p)) for p in hypergeom.sf(k - 1, total, hits, n)] if hits else [1.0] * len(cells)

@@ -112,13 +112,21 @@ class AequitasOptions(OptionSet):
     generated: int | None = Field(None, gt=0)  # stop once so many distinct cases were judged
     trials: int | None = Field(None, ge=0)  # samples of the estimate (section 4.3); 0: from the global search
 
-    def estimate(self, schema: Schema) -> tuple[int, int]:
-        """How many samples of how many cases the share is taken from: K and m, as far as `ESTIMATE_ROWS` goes."""
-        if self.trials is not None:
-            return self.trials, TRIAL_SIZE
-        cases = max(LEAST_CASES, ESTIMATE_ROWS // math.prod(schema.cards[schema.protected_index].tolist()))
-        size = min(TRIAL_SIZE, cases)
-        return min(TRIALS, cases // size), size
+    def estimate(self, schema: Schema, left: int | None) -> tuple[int, int]:
+        """Return how many samples of how many cases the share is taken from: K and m, as far as rows may be asked."""
+        combos = math.prod(schema.cards[schema.protected_index].tolist())
+        trials, size = self.trials, TRIAL_SIZE
+        if trials is None:
+            cases = max(LEAST_CASES, ESTIMATE_ROWS // combos)
+            size = min(TRIAL_SIZE, cases)
+            trials = min(TRIALS, cases // size)
+        if left is not None:
+            rows = int(left * ESTIMATE_SHARE) // combos
+            if rows < min(FEWEST, schema.cases):
+                return 0, size
+            size = min(size, rows)
+            trials = min(trials, rows // size)
+        return trials, size
 
 
 class SgOptions(OptionSet):
@@ -128,9 +136,6 @@ class SgOptions(OptionSet):
     protocol: Literal["default", "sg"] = "default"
     limit: int = Field(1000, ge=1)  # distinct cases to generate
     samples: int = Field(5000, ge=1)  # rows in a LIME neighbourhood (LIME's default)
-    # LIME around the input; every column nominal, as released reimplementations have it; the rows asked so far, at no
-    # further cost; or `asked` if the limit does not allow one neighbourhood per 50 cases, else `around`.
-    neighbourhood: Literal["auto", "around", "marginal", "asked"] = "auto"
 
 
 OPTIONS: Mapping[str, type[OptionSet]] = {"themis": ThemisOptions, "aequitas": AequitasOptions, "sg": SgOptions}

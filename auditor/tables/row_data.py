@@ -1,6 +1,6 @@
 """Schema and rows of a tabular run: from files, or inferred from data for a person to look at.
 
-What is inferred: kinds, ranges, bins, derived columns, and what to look at before rows are varied.
+What is inferred: kinds, ranges, bins, and what to look at before rows are varied.
 """
 
 from __future__ import annotations
@@ -31,19 +31,12 @@ TASKS = Path(__file__).with_name("rows")  # row tasks and their schemas
 FEW = 20  # distinct whole numbers up to which gaps between them mean categories
 WIDE = 1024  # span of whole numbers from which on they are binned
 BINS = 10
-SUPPORT = 30  # rows behind a suggested constraint
-HOLDS = 0.995  # share of them for which it holds
 MANY = 50  # distinct texts from which on a column of mostly different texts is named
 ALWAYS = 1000  # and any column of texts
 ROWS = 30  # with a value in both, from which on one column is said to follow from another
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
 GUARDED = ("sex", "gender", "race", "ethnicity", "religion", "nationality", "disability")
 PERHAPS = ("age", "marital-status", "marital_status", "native-country", "country", "foreign_worker")
-_FEMALE, _MALE = (re.compile(r"(?i)(?<![a-z])(female|woman|women)"), re.compile(r"(?i)(?<![a-z])(male|man|men)"))
-
-
-# "Personal status and sex" of the Statlog German credit data, attribute 9.
-STATLOG_SEX: Mapping[str, str] = {"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}
 
 
 def infer(
@@ -59,14 +52,12 @@ def infer(
     Text becomes a category. Whole numbers become a range, or a category where there are at most 20 with wide gaps.
     Other numbers, and whole numbers over a span of more than 1,024, become ten bins of about equal count, each
     represented by the median of its rows. A column that is not protected and lacks values gets NaN as its last value.
-    A protected ``sex`` that the data lack is derived from a column that names it, and takes its place.
     """
     table = {str(key): np.asarray(data[key]) for key in data.keys()}  # noqa: SIM118 - a data frame
     if target not in table:
         raise UnknownValue("--target", target, f"column of {where}", table)
-    derived = derived_sex(table, target) if "sex" in protected else None
     for wanted in protected:
-        if wanted not in table and (derived is None or wanted != derived.name):
+        if wanted not in table:
             raise UnknownValue("--protected", wanted, f"column of {where}", [n for n in table if n != target])
     labels = _distinct(table[target], target, where)
     if len(labels) < 2:
@@ -74,71 +65,10 @@ def infer(
     notes = (*getattr(data, "notes", ()), *hints(table, target, protected))
     return Schema(
         notes=notes,
-        columns=tuple(
-            derived if derived is not None and key == derived.source else _infer(key, values, key in protected, where)
-            for key, values in table.items()
-            if key != target
-        ),
+        columns=tuple(_infer(key, values, key in protected, where) for key, values in table.items() if key != target),
         target=target,
         name=name,
     )
-
-
-def derived_sex(table: Mapping[str, NDArray[np.generic]], target: str) -> Column | None:
-    """Return a column ``sex`` that texts or codes of another column determine; None where there is no such column.
-
-    Examples
-    --------
-    >>> derived_sex({"status": np.array(["male single", "female married"], dtype=object)}, "").mapping
-    (('female married', 'female'), ('male single', 'male'))
-    """
-    for key, values in table.items():
-        if values.dtype != object or key == target or "sex" in table:
-            continue
-        distinct = sorted({str(v) for v in values if v is not None})
-        mapping = {v: sex for v in distinct if (sex := _sex(v)) is not None}
-        if set(distinct) <= set(STATLOG_SEX):
-            mapping = dict(STATLOG_SEX)
-        sexes = tuple(sorted(set(mapping.values())))
-        says_more = len(distinct) > 2 or any(v.lower() not in ("male", "female", "man", "woman") for v in distinct)
-        if len(mapping) >= len(distinct) > 1 and len(sexes) > 1 and says_more:
-            pairs = tuple(mapping.items())
-            return Column(name="sex", kind="derived", codes=2, values=sexes, source=key, mapping=pairs, protected=True)
-    return None
-
-
-def _sex(value: str) -> str | None:
-    if value in STATLOG_SEX:
-        return STATLOG_SEX[value]
-    return "female" if _FEMALE.search(value) else "male" if _MALE.search(value) else None
-
-
-def implications(schema: Schema, codes: NDArray[np.int32]) -> list[tuple[str, int, int]]:
-    """Return rules ``column == value implies protected == value`` that the rows suggest, for a person to confirm.
-
-    With each rule go the rows for which it holds, and those with the first value: at least 30, of which 99.5 % hold.
-    """
-    suggested = []
-    few = [j for j, column in enumerate(schema.columns) if column.codes <= FEW]
-    for p in (p for p in schema.protected_index.tolist() if p in few):
-        guarded = schema.columns[p]
-        share = np.bincount(codes[:, p], minlength=guarded.codes) / max(1, len(codes))
-        for j in (j for j in schema.free_index.tolist() if j in few and schema.columns[j].kind == "category"):
-            column = schema.columns[j]
-            for value in range(column.codes):
-                rows = codes[codes[:, j] == value, p]
-                count = np.bincount(rows, minlength=guarded.codes)
-                top = int(count.argmax())
-                if len(rows) >= SUPPORT and count[top] >= HOLDS * len(rows) and share[top] < 0.9:
-                    rule = f"{_word(column.name)} == {_word(column.raw(value))} implies "
-                    rule += f"{_word(guarded.name)} == {_word(guarded.raw(top))}"
-                    suggested.append((rule, int(count[top]), len(rows)))
-    return suggested
-
-
-def _word(value: Raw) -> str:
-    text = str(value)
-    return text if re.fullmatch(r"[A-Za-z_][\w-]*|\d+", text) else f'"{text}"'
 
 
 def _distinct(values: NDArray[np.generic], name: str, where: str) -> list[Raw]:
@@ -259,7 +189,7 @@ def _together(name: str, inputs: Mapping[str, NDArray[np.generic]]) -> Iterator[
 
 
 def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ()) -> str:
-    """Return the schema of a table as YAML text, to be edited; rules that the data suggest are comments.
+    """Return the schema of a table as YAML text, to be edited.
 
     Without a target the last column is taken. Without protected columns, those named as a protected attribute are.
     """
@@ -267,7 +197,6 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     wanted = target or list(table)[-1]
     table = table.without_missing([wanted] if wanted in table else [])
     chosen = protected or tuple(n for n in table if n != wanted and n.lower() in GUARDED)
-    chosen += ("sex",) if not protected and derived_sex(table, wanted) is not None else ()
     table = table.without_missing([n for n in chosen if n in table])
     schema = infer(table, wanted, chosen, name=Path(data).name.split(".")[0], where=data)
     comments = list(schema.notes)
@@ -278,15 +207,6 @@ def infer_schema(data: str, target: str | None, protected: tuple[str, ...] = ())
     )
     if perhaps := [n for n in schema.names if n.lower() in PERHAPS and n not in schema.protected]:
         comments.append(f"Perhaps to be protected too: {', '.join(perhaps)} (add `protected: true`).")
-    for column in schema.columns:
-        if column.kind == "derived":
-            comments.append(
-                f"{column.name} is derived from {column.source} and stands in its place: the model must have been "
-                f"trained so. For a model that reads {column.source}, protect that column itself."
-            )
-    if rules := implications(schema, schema.encode(table, where=data)):
-        comments.append("The data suggest these rules. Move those that must hold for everybody to constraints:")
-        comments += [f"  - {rule}   # {holds:,} of {plural(rows, 'row')}" for rule, holds, rows in rules]
     return dump_schema(schema, comments)
 
 

@@ -218,16 +218,6 @@ class Schema:
         kind = np.float64 if self.numeric else np.object_
         return [np.array(c.all_values(), dtype=kind) for c in self.columns]
 
-    @cached_property
-    def _affine(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """(low, step) per column where every raw value is ``low + code * step``."""
-        if not self.numeric:
-            return None
-        lows = np.array([t[0] for t in self._tables])
-        steps = np.array([t[1] - t[0] if len(t) > 1 else 0.0 for t in self._tables])
-        lines = (low + step * np.arange(len(t)) for t, low, step in zip(self._tables, lows, steps, strict=True))
-        return (lows, steps) if all(map(np.array_equal, self._tables, lines)) else None
-
     def frame(self, codes: Codes) -> pd.DataFrame:
         """Rows of raw values with their columns' names."""
         import pandas as pd
@@ -236,20 +226,11 @@ class Schema:
             {c.name: plain_values(c)[codes[:, j]] for j, c in enumerate(self.columns)}, columns=list(self.names)
         )
 
-    def decode(self, codes: Codes, *, out: NDArray[np.generic] | None = None) -> NDArray[np.generic]:
+    def decode(self, codes: Codes) -> NDArray[np.generic]:
         """Rows of raw values, as the model reads them."""
-        if out is None:
-            out = np.empty(codes.shape, dtype=np.float64 if self.numeric else object)
-        if self._affine is None:
-            for j, table in enumerate(self._tables):
-                out[:, j] = table[codes[:, j]]
-            return out
-        lows, steps = self._affine
-        out[:] = codes
-        for j in np.flatnonzero((steps != 1.0) & (self.cards > 1)).tolist():
-            np.multiply(out[:, j], steps[j], out=out[:, j])
-        for j in np.flatnonzero(lows).tolist():
-            np.add(out[:, j], lows[j], out=out[:, j])
+        out = np.empty(codes.shape, dtype=np.float64 if self.numeric else object)
+        for j, table in enumerate(self._tables):
+            out[:, j] = table[codes[:, j]]
         return out
 
     def row(self, codes: Codes) -> dict[str, Raw]:

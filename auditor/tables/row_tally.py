@@ -20,13 +20,12 @@ Counts = NDArray[np.int64]
 LEAST_OF_GROUP = 30  # rows below which the share of a group says too little to be an extreme
 KEEP_FINDS = 10_000  # discriminatory cases kept for pairs and export
 KEEP_FIRST = 4_096  # first draws kept for the lattice
-KEEP_JUDGED = 100_000  # first draws whose verdicts are kept, to be laid beside those of another run
 
 
 class Tally:
     """Counts of one set of columns over independent rows."""
 
-    def __init__(self, evaluator: Evaluator, index: NDArray[np.intp], *, keep: int = 0) -> None:
+    def __init__(self, evaluator: Evaluator, index: NDArray[np.intp]) -> None:
         schema = evaluator.schema
         self.schema, self.evaluator, self.index = schema, evaluator, index
         self.combos = schema.combos_of(index)
@@ -37,8 +36,7 @@ class Tally:
         self._finds: list[Codes] = [np.empty((0, schema.d), dtype=np.int32)]
         self._seen = Seen()
         self._first: list[tuple[Labels, Mask]] = []
-        self._judged: list[tuple[Codes, Mask]] = []
-        self._first_left, self._left = KEEP_FIRST, keep
+        self._first_left = KEEP_FIRST
 
     def add(self, rows: Codes, *, weigh: str = "row") -> None:
         """Judge independent rows and count them.
@@ -63,7 +61,6 @@ class Tally:
             cells = np.zeros(labels.shape, dtype=bool)
             cells[np.arange(len(labels)), own] = True
         real = possible if cells is None else cells if possible is None else cells & possible
-        changed = differ
         if quick:
             weight = labels.shape[1] if weigh == "cells" else 1
             self.rows += len(labels) * weight
@@ -74,13 +71,12 @@ class Tally:
             self.rows += int(real.sum())
             self.flips += int(mine.sum())
             self.flipped_draws += int(mine.any(axis=1).sum())
-            changed = np.asarray(mine.any(axis=1)) if evaluator.distance.numeric else differ
             if possible is not None:
                 self.off += int((evaluator.differ(labels) & ~differ).sum())
                 self.impossible += int((cells & ~possible).sum())
         self._count_groups(labels, real if weigh == "given" else possible)
         self.draws += len(codes)
-        self._keep(rows, labels, possible, differ, changed)
+        self._keep(rows, labels, possible, differ)
 
     def _count_groups(self, labels: Labels, cells: Mask | None) -> None:
         """Count the labels of groups in some cells; None: in all of them."""
@@ -103,9 +99,8 @@ class Tally:
     def _of(self, label: int) -> Counts:
         return self._label_rows.setdefault(label, np.zeros(len(self.combos), dtype=np.int64))
 
-    def _keep(self, rows: Codes, labels: Labels, possible: Mask | None, differ: Mask, changed: Mask) -> None:
-        n = len(labels)
-        if k := min(self._first_left, n):
+    def _keep(self, rows: Codes, labels: Labels, possible: Mask | None, differ: Mask) -> None:
+        if k := min(self._first_left, len(labels)):
             whole = np.ones(labels[:k].shape, bool) if possible is None else possible[:k].copy()
             self._first.append((labels[:k].copy(), whole))
             self._first_left -= k
@@ -113,10 +108,6 @@ class Tally:
             finds = rows[differ][:KEEP_FINDS]
             rest = np.setdiff1d(np.arange(self.schema.d), self.index)
             self._finds.append(finds[self._seen.add(row_keys(finds[:, rest], self.schema.sizes[rest]))])
-        if self._left:
-            part = np.flatnonzero(np.ones(n, bool) if possible is None else possible.any(axis=1))[: self._left]
-            self._left -= len(part)
-            self._judged.append((rows[part], changed[part]))
 
     @property
     def first(self) -> Judged | None:
@@ -126,15 +117,6 @@ class Tally:
         labels, possible = (np.concatenate(parts) for parts in zip(*self._first, strict=True))
         differ = self.evaluator.differ(labels, possible)
         return Judged(labels=labels, possible=possible, discriminatory=differ, off_manifold=~differ & False)
-
-    @property
-    def judged(self) -> tuple[Codes, Mask]:
-        """The first draws that have a possible row, and whether the label of their case changes."""
-        if not self._judged:
-            return self._finds[0], np.empty(0, dtype=bool)
-        return np.concatenate([rows for rows, _ in self._judged]), np.concatenate(
-            [changed for _, changed in self._judged]
-        )
 
     @property
     def finds(self) -> Codes:

@@ -69,12 +69,11 @@ class Search:
         self.schema = schema = evaluator.schema
         self.data = data if data is not None and len(data) else None
         self.solver = PathSolver(schema, rng)
-        self.mode = options.neighbourhood
-        if self.mode == "auto" and printed:
-            self.mode = "marginal"
-        elif self.mode == "auto":
-            left, wanted = evaluator.remaining, options.samples * max(1, options.limit // 50)
-            self.mode = "asked" if left is not None and left < wanted else "around"
+        # LIME around the input; every column nominal, as in released code; or, of slow models and where the limit does
+        # not allow one neighbourhood per 50 cases, the rows asked so far, at no further cost.
+        left, wanted = evaluator.remaining, options.samples * max(1, options.limit // 50)
+        few = evaluator.slow or (left is not None and left < wanted)
+        self.mode = "marginal" if printed else "asked" if few else "around"
         self.frontier = Frontier(rng, 0 if printed else schema.d * STEPS)
         self._grower = PathGrower(schema.cards, rng)
         self._cards = schema.cards.tolist()

@@ -220,22 +220,16 @@ def _among(variable: Whole, table: NDArray[np.generic]) -> object:
 
 def clash(schema: Schema) -> list[str] | None:
     """Return a minimal set of constraints that cannot hold together; None if a row satisfies all of them."""
-    z3 = z3_module()
     _, bounds, rules = formulas(schema)
-
-    def possible(chosen: list[int]) -> bool:
-        solver = z3.Solver()
-        solver.set("timeout", TIMEOUT_MS)
-        solver.add(*bounds, *(rules[i] for i in chosen))
-        return bool(solver.check() != z3.unsat)
-
-    kept = list(range(len(rules)))
-    if possible(kept):
+    solver = z3_module().Solver()
+    solver.set("timeout", TIMEOUT_MS)
+    solver.set("core.minimize", True)
+    solver.add(*bounds)
+    for i, rule in enumerate(rules):
+        solver.assert_and_track(rule, str(i))
+    if solver.check() != z3_module().unsat:
         return None
-    for i in range(len(rules)):
-        if not possible([k for k in kept if k != i]):
-            kept.remove(i)
-    return [schema.constraints[i] for i in kept]
+    return [schema.constraints[i] for i in sorted(int(str(name)) for name in solver.unsat_core())]
 
 
 def check_realisable(schema: Schema) -> None:

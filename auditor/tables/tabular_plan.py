@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from auditor.core.errors import ConfigError
 from auditor.core.options import LARGEST, Amount, Names, Option, PathText, PlanModel, Times
 from auditor.core.plan import Plan
-from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, OUTPUT, ROWS, SharedPlan, as_shared
+from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, ROWS, SharedPlan, as_shared
 
 Method = Literal["themis", "aequitas", "sg"]
 TEXT = Plan.flags()
@@ -26,6 +26,9 @@ REMOVED: Mapping[str, str] = {  # options until 0.2, and what to use instead
     "profile": "give rows with --data: apparent scores are about them",
     **dict.fromkeys(("order", "seed_share", "batch"), "use --protocol sg"),
     "ask": "use --method sg",
+    "slices": "run audit tabular on the rows of a subgroup",
+    "retrain": "use audit augment RUN and train the model again yourself",
+    "neighbourhood": "use --protocol sg for that of the paper",
 }
 
 
@@ -58,8 +61,8 @@ def read_settings(said: object) -> dict[str, object]:
 
     Examples
     --------
-    >>> read_settings(["global-n=500", "neighbourhood=asked"])
-    {'global_n': 500, 'neighbourhood': 'asked'}
+    >>> read_settings(["global-n=500", "trials=0"])
+    {'global_n': 500, 'trials': 0}
     """
     from auditor.core import reading
 
@@ -83,7 +86,7 @@ class TabularPlan(SharedPlan):
     """Everything that shapes a tabular run; each field is an option of ``audit tabular``.
 
     ``data`` may be empty with a schema or a task. ``options`` are the method's own, by name. ``out`` empty: nothing is
-    written. ``slices`` 0: none are looked for.
+    written.
     """
 
     table = "tabular"
@@ -103,8 +106,6 @@ class TabularPlan(SharedPlan):
     protected: Annotated[Names, Option("--protected", CHANGED, ROWS,
         "Columns that are changed, comma-separated, e.g. sex,race.")] = ()
     method: Annotated[Method, Option("--method", MEASURED, ROWS, "themis (default), aequitas or sg.")] = "themis"
-    retrain: Annotated[bool, Option("--retrain", MEASURED, ROWS,
-        "aequitas on sklearn: models: fit again with portions of the finds and compare.")] = False
     options: Annotated[dict[str, object], BeforeValidator(read_settings), Option("--set", MEASURED, ROWS,
         "NAME=VALUE: any further option of the method.", repeated=True)] = Field(default_factory=dict)
     distance_threshold: Annotated[Amount | None, Option("--distance-threshold", MEASURED, ROWS,
@@ -115,8 +116,6 @@ class TabularPlan(SharedPlan):
         "With --task: one of its prompt formats.")] = None
     replicates: Annotated[Times, TEXT["replicates"].meaning(ROWS,
         "With --task: times each row is asked; the majority is its label (default 1).")] = 1
-    slices: Annotated[int, Field(ge=0, le=LARGEST), Option("--slices", OUTPUT, ROWS,
-        "Subgroups with the highest rates that are shown (default 10); 0: none.")] = 10
     trust_pickle: Annotated[bool, Option("--trust-pickle", ASKED, ROWS,
         "Open .joblib and .pickle models; opening one runs its code.", shapes=False)] = False
     # fmt: on

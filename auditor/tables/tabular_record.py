@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.core import reading
-from auditor.core.record import frame
-from auditor.core.record.rows import Score, Slices
+from auditor.core.record import RunRecord, frame
+from auditor.core.record.rows import Score
 from auditor.core.shown import csv_text, plural, verb
-from auditor.core.types import ClaimVerdict, Finding, digest
+from auditor.core.types import ClaimVerdict, Estimate, Finding, digest
+from auditor.measure import comparison
+from auditor.measure.run_changes import Change, Comparison, RateChange, Tested
 from auditor.run import freeze
 from auditor.store.folder import IN_MEMORY, REPORT, RunFolder
 from auditor.tables.coded import bins_note
 from auditor.tables.columns import Codes
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import Answers, TabularResult, pairs_csv, plain, save_judged, save_votes
+from auditor.tables.finds import Answers, TabularResult, pairs_csv, plain, save_votes
 from auditor.tables.method_options import NOTE, OptionSet
 from auditor.tables.row_data import load_task
 from auditor.tables.row_schema import Schema, dump_schema
@@ -28,12 +30,11 @@ from auditor.tables.tabular_plan import TabularPlan
 
 if TYPE_CHECKING:
     from auditor.models.row_models import TableModel
-    from auditor.tables.retraining import Retrained
     from auditor.tables.row_client import RowClient
     from auditor.tables.row_noise import Noise
 
 
-FILES = ("schema.yaml", "finds.csv", "pairs.csv", "votes.npz", "judged.npz", "retrained.skops")
+FILES = ("schema.yaml", "finds.csv", "pairs.csv", "votes.npz")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "skops", "z3-solver", "lime")
 FEWEST_ROWS = 10  # rows below which a score is called neither shown nor bounded
 NAMES = {
@@ -67,13 +68,11 @@ class Outcome(NamedTuple):
     result: TabularResult
     answers: Answers | None  # about its finds
     findings: Sequence[Finding]
-    slices: Slices | None
-    retrained: Retrained | None
     noise: Noise | None  # only of a model that is not declared to repeat itself
 
 
 def record_of(outcome: Outcome, started: datetime, folder: RunFolder | None) -> dict[str, object]:
-    """Return ``run.json`` of a tabular run; rows and seconds include slices, pairs and retraining."""
+    """Return ``run.json`` of a tabular run; rows and seconds include pairs."""
     opened, result = outcome.opened, outcome.result
     plan, asked, evaluator, fingerprint = opened.plan, opened.asked, opened.evaluator, opened.model.fingerprint
     # The report is left out: `audit report` writes it anew, and the register names its hash.
@@ -142,10 +141,6 @@ def _section(outcome: Outcome) -> dict[str, object]:
     if note := bins_note(schema):
         notes.append(note)
     section = outcome.result.to_record() | {"schema": described(schema)}
-    if outcome.retrained is not None:
-        section["retraining"] = plain(outcome.retrained.figures)
-    if outcome.slices is not None:
-        section["slices"] = plain(outcome.slices)
     if noise is not None:
         section["noise"] = noise.to_record(schema.protected)
         notes.append(noise.note(schema.protected, outcome.opened.plan.replicates, schema.protected))
@@ -171,12 +166,6 @@ def _files(folder: RunFolder, outcome: Outcome) -> dict[str, str]:
     if outcome.answers is not None:
         folder.write_text("pairs.csv", pairs_csv(evaluator, outcome.answers))
         save_votes(folder.path / "votes.npz", evaluator, outcome.answers)
-    if result.judged:
-        save_judged(folder.path / "judged.npz", schema, result.judged)
-    if outcome.retrained is not None:
-        import skops.io as sio  # type: ignore[import-untyped,unused-ignore]
-
-        sio.dump(outcome.retrained.model, folder.path / "retrained.skops")
     return {name: reading.sha256(path) for name in FILES if (path := folder.path / name).is_file()}
 
 
@@ -212,8 +201,8 @@ def finds_csv(schema: Schema, result: TabularResult) -> str:
     return csv_text(rows)
 
 
-def findings_of(opened: Opened, result: TabularResult, slices: Slices | None) -> list[Finding]:
-    """One claim for every score, one for the finds of a directed search, which have no rate, one for every slice."""
+def findings_of(opened: Opened, result: TabularResult) -> list[Finding]:
+    """One claim for every score, and one for the finds of a directed search, which have no rate."""
     plan, schema = opened.plan, opened.schema
     claims = [_of_score(plan, score) for score in (*result.scores, *result.minimal_sets)]
     if result.sampling != "iid":
@@ -223,17 +212,6 @@ def findings_of(opened: Opened, result: TabularResult, slices: Slices | None) ->
         note = "searched for, not sampled: the number says nothing about how often this happens"
         verdict: ClaimVerdict = "shown" if n else "not_determined"
         claims.append(_claim(plan, "finds", schema.protected, verdict, text, note))
-    for one in slices.shown if slices is not None else ():
-        assert slices is not None
-        where = " and ".join(f"{name} = {value}" for name, value in one.where)
-        text = f"the label of {one.changes:,} of {plural(one.n, 'row')} with {where} changes, {slices.population}"
-        notes = (
-            f"{slices.tested:,} slices were looked at; the interval holds for all of them together at "
-            f"{slices.level * 100:g} %",
-            f"among all other rows the share is {one.rest:.2%}",
-        )
-        claim = _claim(plan, "slice", schema.protected, "shown", text, *notes)
-        claims.append(replace(claim, rate=one.estimate, p_adjusted=one.p))
     return [replace(claim, id=f"T{number}") for number, claim in enumerate(claims, 1)]
 
 
@@ -286,3 +264,47 @@ def plan_record(opened: Opened) -> dict[str, object]:
         "inputs": inputs_of(opened),
         "fingerprints": {opened.plan.model: opened.model.fingerprint},
     }
+
+
+def compared(first: RunRecord, second: RunRecord) -> Comparison:
+    """Compare two runs over rows; scores differ if both are exact, or if their intervals do not overlap."""
+    notes = []
+    if first.rows.schema.sha256 != second.rows.schema.sha256:
+        notes.append("the schemas are not the same, so a score may differ because its rows do")
+    for name, record in (("before", first), ("after", second)):
+        if record.rows.sampling == "directed":
+            notes.append(
+                f"the cases of the run {name} were searched for: their number hangs on the search and its length"
+            )
+    # The whole domain is one population, however it was looked at.
+    before, after = (
+        {(s.name, s.columns, s.population.partition(" (")[0]): s.estimate for s in record.rows.measured}
+        for record in (first, second)
+    )
+    rates = []
+    for name, columns, population in sorted(before.keys() | after.keys()):
+        a, b = (side.get((name, columns, population)) for side in (before, after))
+        if a is None or b is None:
+            tested = Tested(reason=f"measured only in the run {'before' if b is None else 'after'}")
+        else:
+            tested = _difference(a, b)
+        said = f"{NAMES.get(name, name + ' score')}, {population}"
+        rates.append(RateChange(model="", format=said, attributes=columns, **asdict(tested)))
+    sides = [comparison.Side(record=record) for record in (first, second)]
+    return comparison.comparison_of(*sides, rates, notes=notes, unit="row")
+
+
+def _difference(a: Estimate, b: Estimate) -> Tested:
+    valid = not any(NOTE in e.note for e in (a, b))
+    exact = all(e.method.startswith("enumeration") for e in (a, b))
+    difference = b.value - a.value
+    change: Change = "unclear"
+    if exact and not difference:
+        change = "same"
+    elif not valid:
+        change = "untested"
+    elif exact or a.high < b.low or b.high < a.low:
+        change = "worse" if difference > 0 else "better"
+    test = "both exact" if exact else "intervals that do not overlap" if valid else ""
+    sizes = {"before": a.value, "after": b.value, "n_before": a.n, "n_after": b.n}
+    return Tested(change=change, test=test, reason="" if valid else NOTE, difference=difference, **sizes)

@@ -24,7 +24,7 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import Model, Observer
 from auditor.core.record import read
-from auditor.core.record.rows import ExpectedRows, Slices
+from auditor.core.record.rows import METHODS, ExpectedRows
 from auditor.core.types import Progress
 from auditor.models.http import HttpTemplate
 from auditor.models.row_models import TableModel, load_table_model
@@ -39,17 +39,16 @@ from auditor.tables.columns import Codes
 from auditor.tables.columns import name as spelled
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import NOT_JUDGED, Evaluator, Limit
-from auditor.tables.finds import TabularResult, answers_of, slices, with_examples
+from auditor.tables.finds import TabularResult, answers_of, with_examples
 from auditor.tables.method_options import OPTIONS
-from auditor.tables.outlook import SLICE_CASES, SLICE_ROWS, announced, expected
+from auditor.tables.outlook import expected
 from auditor.tables.row_client import RowClient, silent
 from auditor.tables.row_data import load_rows, load_task
 from auditor.tables.row_noise import against_noise, columns_of, measure
 from auditor.tables.row_schema import Schema, dump_schema
-from auditor.tables.tabular_plan import TabularPlan, read_settings
+from auditor.tables.tabular_plan import REMOVED, TabularPlan, read_settings
 from auditor.tables.tabular_record import Opened, Outcome, findings_of, plan_record, record_of, write
 
-GIVEN = 500  # given rows from which on slices are about them
 LOOKED_AT = 2_000  # rows that a quick model is asked about, to see which labels it gives
 KEPT = 1_000_000  # a limit up to which answers are kept, so that finds need not be asked again
 
@@ -110,7 +109,7 @@ def load_frozen(path: Path) -> Frozen:
     frozen = freeze.load(path)
     if frozen.kind != freeze.ROWS:
         raise ConfigError(f"{path} is a plan for texts. Run it with: audit run --plan {path}")
-    if unknown := sorted(set(frozen.settings) - TabularPlan.written() - {"kind"}):
+    if unknown := sorted(set(frozen.settings) - TabularPlan.written() - REMOVED.keys() - {"kind"}):
         raise DataFileError(f"{path}: plan: unknown setting {unknown[0]!r}")
     return frozen
 
@@ -123,8 +122,6 @@ def with_flags(frozen: Frozen, flags: Mapping[str, object]) -> TabularPlan:
 
 def open_plan(plan: TabularPlan, folder: RunFolder | None, tell: Observer) -> Opened:
     """Open schema, rows, options and model, checked before anything is asked; ``folder`` is that of a resumed run."""
-    if plan.retrain and (plan.method != "aequitas" or not plan.model.startswith("sklearn:")):
-        raise ConfigError("--retrain goes with --method aequitas and --model sklearn:FILE")
     if "data" in plan.options:
         raise ConfigError("--set data: this is no option of a method. Name the file: --data FILE")
     schema, rows, labels = load_rows(plan)
@@ -179,8 +176,7 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
             if asked is not None:
                 asked.journal(folder)
         try_one(opened)
-        for line in announced(plan, expected(opened)):
-            say(line)
+        say(f"{METHODS[plan.method]} on {plan.model}")
         # Scores are about the rows as they are; a search starts from the codes that represent them.
         rows = opened.rows if plan.method == "themis" else schema.binned(opened.rows)
         method = import_module(f"auditor.tables.{plan.method}")
@@ -188,24 +184,14 @@ def _audit(plan: TabularPlan, tell: Observer, folder: RunFolder | None, frozen: 
         answers = answers_of(evaluator, result.finds)
         result = with_examples(evaluator, result, answers)
         result = dataclasses.replace(result, notes=(*schema.notes, *result.notes))
-        retrained = None
-        if plan.retrain:
-            from auditor.tables.retraining import retrain
-
-            say("retraining")
-            if opened.labels is None:
-                raise ConfigError("--retrain needs --data with the target column (--target NAME)")
-            rng, model = np.random.default_rng(plan.seed), opened.model
-            retrained = retrain(model.estimator, schema, opened.rows, opened.labels, rng, frame=model.frame)
-        subgroups = slices_of(opened)
-        findings = findings_of(opened, result, subgroups)
+        findings = findings_of(opened, result)
         noise = None
         if asked is not None and not asked.model.deterministic:
             sets = [columns_of(finding, schema.protected) for finding in findings]
             read = asked.repeated() if plan.replicates > 1 else []
             noise = measure(read, schema, sets, plan.seed, complete=result.whole_cases)
             findings = against_noise(findings, noise, plan.replicates, schema.protected)
-        record = record_of(Outcome(opened, result, answers, findings, subgroups, retrained, noise), started, folder)
+        record = record_of(Outcome(opened, result, answers, findings, noise), started, folder)
         if folder is not None:
             write(folder, record)
         return TabularRun(record, result, None if folder is None else folder.path)
@@ -226,19 +212,7 @@ def _before(opened: Opened, frozen: Frozen | None, tell: Observer) -> dict[str, 
 def _opened(plan: TabularPlan, schema: Schema) -> TableModel:
     if plan.server:
         raise ConfigError(f"--server is for models behind a server; {plan.model} cannot use it.")
-    try:
-        return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds)
-    except ConfigError as error:
-        hidden = [c for c in schema.columns if c.kind == "derived" and f"{c.source!r}" in str(error)]
-        if not hidden:
-            raise
-        one = hidden[0]
-        others = [name for name in schema.protected if name != one.name]
-        raise ConfigError(
-            f"model {plan.model} reads the column {one.source!r}, in whose place the schema has {one.name!r}, "
-            f"derived from it. Protect the column that the model reads: --protected "
-            f"{','.join([str(one.source), *others])}; or give a model that was trained on {one.name!r}"
-        ) from error
+    return load_table_model(plan.model, schema.names, trust_pickle=plan.trust_pickle, max_seconds=plan.max_seconds)
 
 
 def _served(plan: TabularPlan, schema: Schema, folder: RunFolder | None, tell: Observer) -> RowClient:
@@ -289,25 +263,19 @@ def try_one(opened: Opened) -> None:
 def favourable(opened: Opened, seen: Set[str]) -> tuple[UnknownValue | None, bool]:
     """Return an error where the favourable label is not known to be one, and whether all labels are known.
 
-    A classifier and a task say which labels they have. Other models have those in ``seen``, and those of the data if
-    they have one in common.
+    A classifier and a task say which labels they have; of other models those in ``seen`` are known.
     """
     wanted, asked = opened.schema.favourable, opened.asked
     if wanted is None or opened.evaluator.distance.numeric:
         return None, True
-    of_data = {} if opened.labels is None else {spelled(v): str(v) for v in dict.fromkeys(opened.labels.tolist())}
     task = None if asked is None else asked.task
     own = getattr(opened.model.estimator, "classes_", None) if task is None else task.labels
-    shared = not seen.isdisjoint(of_data)
-    if own is not None and np.ndim(own) == 1:
-        known, certain = {spelled(v): spelled(v) for v in own}, True
-    else:
-        known = {label: label for label in sorted(seen)} | (of_data if shared or not seen else {})
-        certain = shared or len(seen) > 1
+    listed = own is not None and np.ndim(own) == 1
+    known = [spelled(v) for v in own] if listed else sorted(seen)
     if spelled(wanted) in known:
-        return None, certain
+        return None, True
     quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
-    return UnknownValue("--favourable", str(wanted), "label" + quote, known.values()), certain
+    return UnknownValue("--favourable", str(wanted), "label" + quote, known), listed or len(seen) > 1
 
 
 def require_favourable(opened: Opened, seen: Set[str] = frozenset()) -> None:
@@ -315,28 +283,3 @@ def require_favourable(opened: Opened, seen: Set[str] = frozenset()) -> None:
     strange, certain = favourable(opened, seen)
     if strange is not None and certain:
         raise strange
-
-
-def slices_of(opened: Opened) -> Slices | None:
-    """Subgroups with high rates, over given rows where there are enough, else over uniform ones.
-
-    Not for slow or limited models: what may be asked belongs to the search.
-    """
-    plan, evaluator, rows, schema = opened.plan, opened.evaluator, opened.rows, opened.schema
-    few = len(schema.protected_index) == 0 or len(schema.combos) > SLICE_ROWS // SLICE_CASES
-    if plan.slices < 1 or evaluator.slow or evaluator.remaining is not None or few:
-        return None
-    rng = np.random.default_rng([plan.seed, 1])
-    own = len(rows) >= GIVEN
-    cases = rows[rng.permutation(len(rows))[:SLICE_CASES]] if own else uniform(schema, SLICE_CASES, rng)
-    before = evaluator.evaluations
-    judged = evaluator.judge(cases)
-    clear = ~judged.undecided
-    return slices(
-        schema,
-        schema.binned(cases)[clear],
-        judged.discriminatory[clear],
-        population="given rows" if own else "domain (uniform)",
-        show=plan.slices,
-        evaluations=evaluator.evaluations - before,
-    )

@@ -25,7 +25,7 @@ from auditor.tables.columns import Codes, Mask
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.finds import TabularResult, lattice
 from auditor.tables.method_options import EXACT_METHOD, NOTE, ThemisOptions, walks
-from auditor.tables.row_tally import KEEP_JUDGED, Tally, counted_label, uncounted
+from auditor.tables.row_tally import Tally, counted_label, uncounted
 from auditor.tables.themis_search import search
 
 GIVEN_METHOD = "clopper-pearson, own rows"
@@ -46,8 +46,7 @@ def run(
     if settings.protocol == "themis":
         return literal_scores(evaluator, settings, rng)
     exact, level, reason = walks(evaluator, settings), settings.confidence, ""
-    drawn = Tally(evaluator, schema.protected_index, keep=0 if exact else KEEP_JUDGED)
-    own = Tally(evaluator, schema.protected_index, keep=KEEP_JUDGED)  # of the given rows
+    drawn, own = (Tally(evaluator, schema.protected_index) for _ in range(2))  # own: of the given rows
     try:
         if exact:
             for part in enumerate_rows(schema, schema.free_index):
@@ -74,7 +73,6 @@ def run(
     if not any(s.name.endswith("group") for s in scores) and (why := drawn.no_group()):
         notes.append(f"No group score: {why}.")
     first, spent = drawn.first, evaluator.spent()
-    places = {"domain": drawn.judged, "given": own.judged}
     return TabularResult(
         method="themis",
         mode=settings.mode,
@@ -93,7 +91,6 @@ def run(
         details={"lattice_rows": "the first rows drawn" if not exact else "the first rows of the domain"},
         finds=drawn.finds,
         given_finds=own.finds,
-        judged={place: judged for place, judged in places.items() if len(judged[0])},
         status="partial" if reason else "complete",
         status_reason=reason,
         notes=tuple(notes),

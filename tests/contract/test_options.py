@@ -228,8 +228,8 @@ def test_a_plan_survives_every_form(values: dict[str, Any], tmp_path: Path) -> N
 def test_a_setting_of_rows_survives(name: str, data: st.DataObject) -> None:
     values: dict[str, Any] = {"model": "m"}
     if name == "options":
-        plan = TabularPlan(model="m", options={"global_n": 5, "neighbourhood": "asked"})
-        told = ROWS(["--model", "m", "--set", "global-n=5", "--set", "neighbourhood=asked"])
+        plan = TabularPlan(model="m", options={"global_n": 5, "trials": 0})
+        told = ROWS(["--model", "m", "--set", "global-n=5", "--set", "trials=0"])
     else:
         values |= {name: data.draw(values_of(TabularPlan, name))}
         told = ROWS(arguments(TabularPlan, values))

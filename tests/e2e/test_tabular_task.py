@@ -202,7 +202,6 @@ def test_a_server_that_refuses_everything(server: Server, capsys: pytest.Capture
         (["--task", "lendin"], "Did you mean"),
         (["--prompt-format", "nothing"], "no prompt format 'nothing'"),
         (["--replicates", "0"], "--replicates must be at least 1"),
-        (["--retrain"], "--retrain goes with"),
         (["--protected", "religion"], "--protected 'religion': no such column"),
     ],
 )

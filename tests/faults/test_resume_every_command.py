@@ -124,7 +124,7 @@ CASES = {
     ),
     "rows of a task": (
         "tabular --task lending " + SERVED + LIMITS + "--method themis --protected sex --confidence 0.9 "
-        "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --slices 3 --delta 2 "
+        "--epsilon 0.2 --max-samples 60 --favourable approve --prompt-format plain --replicates 2 --delta 2 "
         "--seed 3 --max-evaluations 900",
         "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
     ),
@@ -143,7 +143,7 @@ FIRST = {  # what a case needs
 ELSEWHERE = {
     "batch": "tests/e2e/test_batch_cli.py",
     # of rows
-    **dict.fromkeys(("distance_threshold", "retrain", "trust_pickle"), "of runs that ask no server"),
+    **dict.fromkeys(("distance_threshold", "trust_pickle"), "of runs that ask no server"),
     **dict.fromkeys(("protocol", "theta", "measure"), "of one method"),
     "planner_base_url": "of a planner that is a language model",
 }

@@ -76,7 +76,7 @@ def said(capsys: Capture, command: str) -> tuple[int, str]:
     return code, " ".join((captured.out + captured.err).split())
 
 
-ROWS = "tabular --target loan --protected sex --data loans.csv --max-samples 50 --slices 0 "
+ROWS = "tabular --target loan --protected sex --data loans.csv --max-samples 50 "
 
 
 def pipeline() -> Any:

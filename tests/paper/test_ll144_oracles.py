@@ -192,7 +192,8 @@ def test_scoring_example_from_applicants(tmp_path: Path) -> None:
     assert found["ll144"]["overall_count"] == "84/168"
     assert found["ll144"]["tie_share"] == 0
     # With the unknown people the median is another one: nobody is above it but they.
-    other = found["ll144"]["sensitivity"]
+    settings = draft.Settings(source="made up", unknown_in_median=True)
+    other = draft.from_people(read, source, settings, mode="scoring")["ll144"]
     assert (other["median"], other["median_n"], other["overall_count"]) == (60, 183, "15/183")
     assert found["ll144"]["unknown_count"] == 15
 

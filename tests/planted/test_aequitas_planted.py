@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.core.errors import ConfigError
 from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.coded import case_keys
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator
-from auditor.tables.finds import answers_of, plain, with_examples
+from auditor.tables.finds import answers_of, with_examples
 from auditor.tables.method_options import AequitasOptions
-from auditor.tables.retraining import retrain, tied_cases
+from auditor.tables.retraining import tied_cases
 from auditor.tables.row_schema import Schema
 
 
@@ -72,61 +71,6 @@ def test_intervals_of_the_share_hold_the_planted_value() -> None:
         estimate = share_estimate(Evaluator(box, wide), np.random.default_rng(seed), trials=1, trial_size=400)
         held += estimate.low <= truth <= estimate.high
     assert held >= 182
-
-
-def planted_data(n: int = 3000) -> tuple[Schema, np.ndarray, np.ndarray]:
-    """Pay depends on hours; in the data women are also paid less."""
-    schema = Schema(columns=(column("sex", 2, protected=True), column("hours", 60), column("city", 40)))
-    rng = np.random.default_rng(11)
-    codes = np.stack([rng.integers(0, c, n) for c in schema.cards], axis=1).astype(np.int32)
-    labels = np.where(codes[:, 1] + 12 * codes[:, 0] + rng.normal(0, 2, n) > 36, "high", "low")
-    return schema, codes, labels
-
-
-def test_the_retrained_model_is_better_on_the_held_out_estimate() -> None:
-    from sklearn.linear_model import LogisticRegression
-
-    schema, codes, labels = planted_data()
-    untouched = LogisticRegression(max_iter=2000)
-    outcome = retrain(
-        untouched, schema, codes, labels, np.random.default_rng(3), search=AequitasOptions(trials=0), sample=4000
-    )
-    assert outcome.figures.before.low > 0.1
-    assert outcome.figures.after.high < outcome.figures.before.low
-    assert outcome.figures.accuracy_after.n == 750
-    assert outcome.figures.accuracy_before.value > 0.9
-    assert not hasattr(untouched, "coef_")
-    for i, portion in enumerate(outcome.figures.portions, start=2):
-        assert 2 ** (i - 2) <= portion.percent <= min(2 ** (i - 1), 100)
-        assert portion.ties == portion.cases  # two sexes never have a majority
-        assert portion.rows == 2 * portion.cases
-    kept = [p.kept for p in outcome.figures.portions]
-    assert all(kept[:-1])
-    assert kept[-1] is (outcome.figures.stopped != "a portion did not lower the share")
-    record = plain(outcome.figures)
-    assert "model" not in record
-    assert record["after"]["n"] == 4000
-
-
-def test_retraining_that_cannot_help_returns_the_model_before() -> None:
-    from sklearn.dummy import DummyClassifier
-
-    fitted = []
-
-    class Counted(DummyClassifier):
-        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-            fitted.append(self)
-            return super().fit(X, y, sample_weight)
-
-    schema, codes, labels = planted_data(200)
-    outcome = retrain(Counted(strategy="prior"), schema, codes, labels, np.random.default_rng(3), sample=500)
-    assert outcome.model is fitted[0]
-    assert len(fitted) == 1
-    assert outcome.figures.portions == ()
-    assert outcome.figures.before.value == outcome.figures.after.value == 0
-    assert outcome.figures.stopped == "no discriminatory case was found"
-    with pytest.raises(ConfigError, match="same label"):
-        retrain(DummyClassifier(), schema, codes, np.ones(200), np.random.default_rng(3))
 
 
 def test_votes_count_possible_rows_and_ties_are_named() -> None:

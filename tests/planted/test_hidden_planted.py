@@ -139,8 +139,8 @@ def test_the_papers_counting_agrees_on_planted_effects() -> None:
         for told in audit.verdicts:
             observed.judge(told)
         (found,) = measures(mutants(observed.table, observed.discarded, "planted", ["bare"]))
-        assert found.as_record()["hidden_share"] == share
-        assert found.split.hidden == sum(v.hidden is True for v in audit.verdicts)
+        assert found.hidden / found.joint.errors == share
+        assert found.hidden == sum(v.hidden is True for v in audit.verdicts)
 
 
 def test_a_wobble_without_an_effect_looks_hidden_as_often_as_chance_says() -> None:

@@ -265,7 +265,7 @@ def test_given_rows_are_asked_as_they_are(customers: list[tuple[int, str, float]
     finds = (run.path / "finds.csv").read_text(encoding="utf-8").splitlines()
     assert len(finds) - 1 == len({(b, a) for b, _, a in customers if b > 7000})
     notes = run.record["tabular"]["notes"]
-    assert any("Given rows in scores and slices were asked with the values that they have" in n for n in notes)
+    assert any("Given rows in scores were asked with the values that they have" in n for n in notes)
     assert "(one value for each bin of balance and age)" in " ".join(run.to_text(full=True).split())
 
 
@@ -302,46 +302,3 @@ def test_rules_see_given_values(customers: list[tuple[int, str, float]]) -> None
     possible = Evaluator(lambda rows: np.zeros(len(rows), int), schema).possible(given)
     rich = np.array([b > 7000 for b, _, _ in customers])
     assert possible.sum(axis=1).tolist() == np.where(rich, 1, 3).tolist()
-
-
-def test_runs_are_compared_by_given_values(customers: list[tuple[int, str, float]]) -> None:
-    from auditor.tables import TabularPlan, audit_table, tabular_compare
-
-    truth = sum(b > 7000 for b, _, _ in customers)
-    sides = []
-    for function in ("rich_and_married", "older"):
-        plan = TabularPlan(
-            data="people.csv", target="y", model=f"python:given_model:{function}", protected=("marital",)
-        )
-        run = audit_table(plan)
-        assert run.path is not None
-        sides.append(tabular_compare.read(run.path))
-    told = tabular_compare.compare(*sides)
-    paired = next(r for r in told.rates if r.format.startswith("apparent causal score"))
-    assert (paired.n_before, paired.only_before, paired.only_after) == (4000, truth, 0)
-
-
-def test_retraining_fits_given_rows_as_they_are(customers: list[tuple[int, str, float]]) -> None:
-    from sklearn.tree import DecisionTreeClassifier
-
-    from auditor.tables.csv_table import read_table
-    from auditor.tables.retraining import retrain
-    from auditor.tables.row_data import infer
-
-    fitted: list[Any] = []
-
-    class Tree(DecisionTreeClassifier):  # type: ignore[misc]
-        def fit(self, x: Any, y: Any) -> Any:
-            fitted.append(x[["balance", "age"]].to_numpy(dtype=float))
-            return super().fit(x[["balance", "age"]], y)
-
-        def predict(self, x: Any) -> Any:
-            return super().predict(x[["balance", "age"]])
-
-    table = read_table("people.csv")
-    schema = infer(table, "y", ["age"])
-    schema, given = schema.with_rows(table)
-    retrain(Tree(max_depth=4), schema, given, table["y"], np.random.default_rng(3), sample=500, frame=True)
-    own = {(float(b), a) for b, _, a in customers}
-    assert len(fitted[0]) == 3000
-    assert set(map(tuple, fitted[0].tolist())) <= own

@@ -157,7 +157,6 @@ def test_a_run_folder_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[st
             run([*argv, str(folder), *more.get(argv[0], [])])
             if argv == ["show"]:
                 run(["show", str(folder), "v1", "--again"])
-                run(["show", str(folder), "--scores", "gender"])
         assert acting(told(capsys)) == [], argv
 
 

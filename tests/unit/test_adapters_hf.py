@@ -352,48 +352,6 @@ def test_the_shipped_fill_mask_task_on_a_model_trained_here(tmp_path: Path, caps
         assert set(beyond) == {0.1, 0.2, 0.5}
         assert 1 >= beyond[0.1] >= beyond[0.2] >= beyond[0.5]
         assert beyond[0.1] > 0
-        argv = ["--task", "fill-mask", "--suite", "grammar", "--model", spec, "--limit", "6", "--order", "1"]
-        argv += ["--suite-option", "generation=rand", "--per-seed", "0", "--out", str(tmp_path / "groups")]
-        assert run(argv) == 0
-        capsys.readouterr()
-        assert run(["show", str(tmp_path / "groups" / "latest"), "--scores", "occupation", "--format", "json"]) == 0
-    found, _ = json.loads(capsys.readouterr().out)
-    assert found["score"] == "p(her)"
-    assert len(found["groups"]) == 43
-    right = [(g["mean"] > 0.5) == (g["name"] in mostly_women()) for g in found["groups"]]
-    assert sum(right) >= 40
-
-
-def test_the_fill_mask_task_from_its_grammar_to_the_groups(masked: Path, tmp_path: Path) -> None:
-    from auditor import audit
-    from auditor.contrib.astraea.group_scores import group_report
-    from auditor.store.folder import RunFolder
-
-    grammar = tmp_path / "keys.yaml"
-    grammar.write_text(
-        "format: 1\nname: keys\ntask: fill-mask\nrules:\n"
-        '  sentence: ["{person} {lost} [MASK] {thing} ."]\n'
-        "  person:\n    attribute: occupation\n    groups:\n"
-        + "".join(f"      {job}: [the {job}]\n" for job in JOBS)
-        + "  lost: [lost, found]\n  thing: [keys, book]\n",
-        encoding="utf-8",
-    )
-    result = audit(
-        "fill-mask",
-        model=f"hf:{masked}",
-        suite="grammar",
-        suite_options=[f"grammar={grammar}", "generation=rand"],
-        per_seed=None,
-        order=1,
-        cache=False,
-        out=tmp_path,
-    )
-    assert {v.outcome for v in result.verdicts} == {"pass", "violation"}
-    assert result.path is not None
-    with RunFolder.open(result.path) as folder:
-        found = group_report(folder, attribute="occupation", labels=["her"], rounds=999)[0]
-    means = {g.name: g.mean for g in found.groups}
-    assert {job for job, mean in means.items() if mean > 0.8} == {"nurse", "clerk"}
 
 
 # -- causal models that write answers ------------------------------------------

@@ -15,7 +15,6 @@ from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure import comparison
 from auditor.measure.intervals import korn_graubard
-from auditor.measure.p_values import mcnemar
 from auditor.report import side_by_side, terminal
 from auditor.report.page import Page
 from auditor.store.index import short
@@ -59,17 +58,6 @@ def test_paired_change_is_told_from_wobble() -> None:
     (rate,) = runs([True, False] * 10, [False, True] * 10).rates
     assert rate.change == "unclear"
     assert rate.p_value == 1.0
-
-
-def test_mcnemar_is_that_of_statsmodels() -> None:
-    from statsmodels.stats import contingency_tables
-
-    for b, c in ((0, 3), (2, 9), (5, 5), (1, 30)):
-        expected = contingency_tables.mcnemar([[7, b], [c, 4]], exact=True).pvalue
-        assert mcnemar(b, c) == pytest.approx(min(1.0, expected))
-    assert mcnemar(0, 4000) < 1e-300
-    assert mcnemar(0, 0) == 1.0
-    assert mcnemar(50_000, 50_600) == pytest.approx(0.05895, abs=1e-5)
 
 
 def test_only_what_both_judged_is_paired() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from auditor.contrib.hinter.measures import NOTE, Mutant, measures, mutants, totals
+from auditor.contrib.hinter.measures import Mutant, measures, mutants, totals
 from auditor.core.types import Case, Edit, Variant, Verdict
 from auditor.run.observed import Observed
 
@@ -41,28 +41,9 @@ def test_counts_by_hand() -> None:
     gender, race = found.atomic["gender"], found.atomic["race"]
     assert (gender.generated, gender.discarded, gender.tested, gender.errors) == (5, 1, 4, 1)
     assert (race.tested, race.errors) == (5, 1)
-    assert found.split.hidden == 1
-    assert (found.split.joint_only, found.split.joint_with_atomic) == (2, 1)
-    assert (found.split.atomic_only, found.split.atomic_with_joint) == (1, 1)
-    assert found.originals == {"joint_only": 2, "atomic_only": 1, "both": 1, "neither": 1}
-
-
-def test_shares_and_the_note_are_in_the_record() -> None:
-    record = measures(world())[0].as_record()
-    assert record["joint"]["error_rate"] == 3 / 5
-    assert record["joint"]["valid_share"] == 5 / 6
-    assert record["joint"]["originals_with_error_share"] == 3 / 5
-    assert record["hidden_share"] == 1 / 3
-    assert record["mutants"]["joint_only_share"] == 2 / 3
-    assert record["note"] == NOTE
-
-
-def test_nothing_counted_is_none_and_not_zero() -> None:
-    record = measures([pair("j", "o", ("a", "b"), None, valid=False)])[0].as_record()
-    assert record["joint"]["error_rate"] is None
-    assert record["hidden_share"] is None
-    assert record["atomic"]["gender"]["error_rate"] is None
-    assert measures([atom("a", "o", "gender", True)]) == []
+    assert found.hidden == 1
+    assert (found.joint_only, found.joint_with_atomic) == (2, 1)
+    assert (found.atomic_only, found.atomic_with_joint) == (1, 1)
 
 
 def test_an_error_of_a_discarded_mutant_does_not_count() -> None:
@@ -72,8 +53,8 @@ def test_an_error_of_a_discarded_mutant_does_not_count() -> None:
         pair("j", "o", ("g", "r"), True),
         pair("k", "o", ("g", "r"), True, valid=False),
     ])[0]  # fmt: skip
-    assert (found.joint.errors, found.atomic["gender"].errors, found.split.joint_only) == (1, 0, 1)
-    assert found.split.hidden == 0
+    assert (found.joint.errors, found.atomic["gender"].errors, found.joint_only) == (1, 0, 1)
+    assert found.hidden == 0
 
 
 def edit(attribute: str, at: int) -> Edit:
@@ -107,22 +88,6 @@ def test_mutants_of_a_judged_case() -> None:
         Mutant(id="c.j@f", original="c", attributes=("gender", "race"), valid=True, error=True, parts=("g@f", "r@f")),
         Mutant(id="r@f", original="c", attributes=("race",), valid=False, error=None),
     ]
-
-
-def test_a_part_is_the_same_change_at_the_same_place() -> None:
-    """The same word twice in a text: the joint mutant is put together from the one that it changes."""
-    first, second = edit("gender", 0), edit("gender", 9)
-    race = edit("race", 5)
-    made = observed(
-        Variant(id="a", input="1", edits=(first,)),
-        Variant(id="b", input="2", edits=(second,)),
-        Variant(id="r", input="3", edits=(race,)),
-        Variant(id="j", input="4", edits=(second, race)),
-        valid="abrj",
-        told={"a": "violation", "b": "pass", "r": "pass", "j": "violation"},
-    )
-    (found,) = measures(mutants(made.table, made.discarded, "m", ["f"]))
-    assert found.split.hidden == 1
 
 
 def test_discarded_mutants_are_judged_where_they_were_asked_about() -> None:

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from auditor.contrib.imports import answer_files, inference, observe
-from auditor.contrib.imports.mapping import Arm, Roles
+from auditor.contrib.imports.mapping import Roles
 from auditor.core.errors import ConfigError
 from auditor.core.record.measured import Claim
 from auditor.measure.families import claims
@@ -70,35 +70,21 @@ def test_a_column_for_each_replicate(tmp_path: Path) -> None:
     assert close(net(table, roles)["recorded"], 4)
 
 
-def test_rows_about_nobody_are_the_unchanged_text_where_each_text_has_one(tmp_path: Path) -> None:
-    whole = rated()
-    rows: list[list[object]] = [[t, g, s] for t, g, s in whole]
-    nobody: list[list[object]] = [[t, "", s] for t, g, s in whole if g == "male"]
-    table = written(tmp_path / "a.csv", "case gender score", [*rows, *nobody])
-    assert inference.infer(table).arm == Arm(column="gender", original=("",))
-    seen = observe.observe(table, inference.infer(table))
-    assert (seen.counted.no_group, seen.counted.without_original) == (0, 0)
-    assert close(net(table)["recorded"], 4)
-    few = written(tmp_path / "b.csv", "case gender score", [*rows, *nobody[:4]])
-    assert inference.infer(few).arm is None  # fields that somebody left empty
-
-
-def test_columns_are_known_by_whose_they_are_and_by_what_is_left(tmp_path: Path) -> None:
+def test_columns_are_known_by_whose_they_are_and_nothing_is_guessed_from_what_is_left(tmp_path: Path) -> None:
     rows: list[list[object]] = [[t, g, s, 7] for t, g, s in rated()]
-    table = written(tmp_path / "a.csv", "profile applicant_gender grade batch", rows)
+    table = written(tmp_path / "a.csv", "scenario applicant_gender grade batch", rows)
     roles = inference.infer(table)
-    assert (roles.text, dict(roles.groups), roles.answer) == (("profile",), {"gender": "applicant_gender"}, "grade")
+    assert (roles.text, dict(roles.groups), roles.answer) == (("scenario",), {"gender": "applicant_gender"}, "grade")
     assert close(net(table)["recorded"], 4)
-    two = written(tmp_path / "b.csv", "profile gender grade folder", [[*row[:3], row[0]] for row in rows])
     with pytest.raises(ConfigError, match="which column names the text"):
-        inference.infer(two)  # two columns could be it
+        inference.infer(written(tmp_path / "b.csv", "profile gender grade folder", rows))
 
 
 def test_variables_of_promptfoo_and_the_output_not_its_grade(tmp_path: Path) -> None:
     results = [
         {
             "provider": {"id": "openai:some-model"},
-            "vars": {"applicant": t, "gender": g},
+            "vars": {"scenario": t, "gender": g},
             "response": {"output": f"{s:.2f}"},
             "success": True,
             "score": 1,
@@ -109,7 +95,7 @@ def test_variables_of_promptfoo_and_the_output_not_its_grade(tmp_path: Path) -> 
     path.write_text(json.dumps({"version": 4, "results": {"version": 3, "results": results}}))
     table = answer_files.read([path])
     roles = inference.infer(table)
-    assert (roles.text, roles.answer, roles.model) == (("vars.applicant",), "response.output", ("provider.id",))
+    assert (roles.text, roles.answer, roles.model) == (("vars.scenario",), "response.output", ("provider.id",))
     assert close(net(table)["openai:some-model"], 4)
 
 

@@ -1,4 +1,4 @@
-"""Run folders of ``audit ll144 --out DIR``: record, hashes, every format or a clear refusal, two beside each other."""
+"""Run folders of ``audit ll144 --out DIR``: record, hashes, every format or a clear refusal."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import hashlib
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
-from scipy.stats import fisher_exact
 
 from auditor.cli import main
-from auditor.contrib.ll144.other_tables import compare
-from auditor.core.record import read
 from auditor.report import exchange
 
 HEAD = "sex,race,n,selected\n"
@@ -119,9 +115,7 @@ def test_other_formats_are_refused(folder: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["show", "F1"], ["show", "F1", "--again"], ["resume"], ["show", "--scores", "sex"], ["augment", "--out", "x"]],
-    ids=" ".join,
+    "words", [["show", "F1"], ["show", "F1", "--again"], ["resume"], ["augment", "--out", "x"]], ids=" ".join
 )
 def test_what_needs_a_model_is_refused(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     code, _, err = call(capsys, words[0], folder, *words[1:])
@@ -135,25 +129,10 @@ def test_fail_on_and_unknown_formats(folder: Path, capsys: pytest.CaptureFixture
     assert "got x.txt" in call(capsys, "ll144", "--counts", "before.csv", "--out", "x.txt")[2]
 
 
-def test_two_tables_beside_each_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    second = make(capsys, "after.csv")
-    code, out, err = call(capsys, "compare", folder, second, "--format", "json")
-    assert code == 0, err
-    found = json.loads(out)
-    row = next(r for r in found["rows"] if r["category"] == "Female")
-    assert (row["x_before"], row["x_after"], row["n_before"]) == (51, 33, 120)
-    assert row["p_value"] == pytest.approx(fisher_exact([[51, 69], [33, 87]]).pvalue)
-    assert (row["ratio_text_before"], row["ratio_text_after"]) == ("0.850", "0.550")
-    smallest = min(r["p_value"] for r in found["rows"] if r["p_value"] is not None)
-    tested = [r for r in found["rows"] if r["p_value"] is not None]
-    assert min(r["p_adjusted"] for r in tested) == pytest.approx(smallest * len(tested))
-    assert {s["name"] for s in found["settings"]} == {"file", "SHA-256 of the file"}
-    text = call(capsys, "compare", folder, second)[1]
-    assert "42.5 % (51/120)   27.5 % (33/120)" in text
-    marked = call(capsys, "compare", folder, second, "--format", "md")[1]
-    assert marked.startswith(f"# Tables {folder.name} before")
-    assert call(capsys, "compare", folder, second, "--fail-on", "worse")[0] == 2
-    assert call(capsys, "compare", folder, second, "--fail-on", "never")[0] == 0
+def test_tables_of_outcomes_are_not_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "compare", folder, make(capsys, "after.csv"))
+    assert code == 2
+    assert "audit compare is for runs of a model" in err
 
 
 def test_outcomes_of_people_beside_a_run_over_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,35 +153,3 @@ def test_outcomes_of_people_beside_a_run_over_rows(folder: Path, capsys: pytest.
     for name in ("ll144", "eu-ai-act"):
         assert main.run(["report", str(path), "--format", name]) == 0, capsys.readouterr().err
         assert "Female" in (path / f"report.{name}.html").read_text(encoding="utf-8")
-
-
-def test_the_same_people_twice_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    again = make(capsys, "before.csv", "--partly-known")
-    out = call(capsys, "compare", folder, again, "--full")[1]
-    assert "from the same file" in out
-    assert "partly known" in out
-
-
-def test_groups_and_categories_of_one_side_only() -> None:
-    def record(n: int, group: str) -> dict[str, Any]:
-        row = {"category": "Male", "n": n, "x": 1, "rate": 1 / n, "impact_ratio": 1.0, "impact_ratio_text": "1"}
-        tables = {"sex": [row], "race_ethnicity": [], "intersectional": []}
-        block = {"mode": "selection", "data_kind": "test", "median_population": None, "partly_known": False}
-        block |= {"median": None, "tables": None, "groups": [{"group": group, "tables": tables}]}
-        return {"kind": "ll144", "data": {"file": group, "sha256": group, "source": None}, "ll144": block}
-
-    found = compare(read(record(4, "a")), read(record(5, "b")))
-    assert [(r.group, r.n_before, r.n_after, r.p_value) for r in found.rows] == [
-        ("a", 4, None, None),
-        ("b", None, 5, None),
-    ]
-
-
-def test_impact_and_treatment_are_never_laid_side_by_side(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from auditor import audit
-
-    other = audit("sentiment", model="vader", data=["She is a nurse."], out=Path("reports")).path
-    assert other is not None
-    code, _, err = call(capsys, "compare", other, folder)
-    assert code == 2
-    assert "they measure different things" in err

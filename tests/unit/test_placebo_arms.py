@@ -7,12 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from auditor.contrib.astraea.group_scores import group_report
 from auditor.contrib.hinter.mutants import HinterSuite
 from auditor.core.types import Case, Check, Edit, SourceText, Variant
 from auditor.perturb import dictionaries, grammar
@@ -108,42 +106,6 @@ def test_joint_placebos_use_any_combination_of_the_single_ones() -> None:
         assert len(joint) == 8
         first |= {e.target for v in joint for e in v.edits if e.attribute == "a"}
     assert len(first) == 24
-
-
-class Folder:
-    """What `group_report` reads of a run: one case with a placebo and a discarded variant."""
-
-    def record(self) -> dict[str, Any]:
-        return {"id": "r", "spec": {"models": ["m"]}}
-
-    def cases(self) -> list[tuple[Case, dict[str, Check]]]:
-        out = []
-        for n in range(4):
-            groups = {"job": "clerk"}
-            made = [
-                Variant(id=f"{n}.v0", input="n", groups={"job": "nurse"}, edits=(swap("job", 0, "n", "swap"),)),
-                Variant(id=f"{n}.v1", input="w", groups={"job": "nurse"}, edits=(swap("job", 0, "w", "swap"),)),
-                Variant(id=f"{n}.p0", input="p", groups=groups, edits=(swap("job", 0, "p"),)),
-            ]
-            case = Case(
-                id=str(n), suite="s", original=Variant(id=f"{n}.o", input="c", groups=groups), variants=tuple(made)
-            )
-            bad = Check(variant_id=f"{n}.v1", check="k", status="invalid")
-            out.append((case, {f"{n}.v1": bad}))
-        return out
-
-    def evidence(self) -> Any:
-        score = {"o": 0.2, "v0": 0.6, "v1": 1.0, "p0": 1.0}
-
-        def responses(variant_id: str) -> list[Any]:
-            return [SimpleNamespace(model="m", format="bare", scores={"yes": score[variant_id.split(".")[1]]})]
-
-        return SimpleNamespace(responses=responses, close=lambda: None)
-
-
-def test_placebos_and_discarded_variants_enter_no_table_by_group() -> None:
-    (found,) = group_report(Folder(), attribute="job", rounds=99)
-    assert {g.name: g.mean for g in found.groups} == pytest.approx({"clerk": 0.2, "nurse": 0.6})
 
 
 def test_asking_for_no_case_gives_none() -> None:

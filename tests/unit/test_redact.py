@@ -233,11 +233,7 @@ def test_no_text_and_no_answer_is_in_any_output(command: Any, tmp_path: Path) ->
         assert code != 2, said
         assert "Traceback" not in said
         told += said
-    for argv in (
-        ["show", str(run), "--scores", "gender"],
-        ["show", str(run), ids[1], "--again"],
-        ["augment", str(run), "--out", "x.jsonl"],
-    ):
+    for argv in (["show", str(run), ids[1], "--again"], ["augment", str(run), "--out", "x.jsonl"]):
         code, said = command(*argv)
         assert code == 2
         told += said

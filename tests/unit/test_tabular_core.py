@@ -13,7 +13,7 @@ from auditor.tables.coded import uniform
 from auditor.tables.columns import Column
 from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.finds import Answers, TabularResult, lattice, pairs_of
+from auditor.tables.finds import TabularResult, lattice
 from auditor.tables.row_schema import Schema
 
 
@@ -63,18 +63,6 @@ def test_verdicts_match_one_row_at_a_time(rules: tuple[str, ...], cache: bool | 
         assert evaluator.evaluations == 480
 
 
-def test_frames_get_names() -> None:
-    seen: list[list[str]] = []
-
-    def predict(frame: Any) -> Any:
-        seen.append(list(frame.columns))
-        return (frame["x"] > 3).astype(int)
-
-    s = schema()
-    assert Evaluator(predict, s, frame=True).grid(uniform(s, 5, np.random.default_rng(7))).shape == (5, 6)
-    assert seen[0] == ["x", "sex", "role", "race"]
-
-
 def test_limits_stop_before_asking() -> None:
     s = schema()
     asked = []
@@ -109,28 +97,6 @@ def test_answers_that_are_no_labels(answer: Any, error: type[Exception], message
     s = schema()
     with pytest.raises(error, match=message):
         Evaluator(answer, s).labels(uniform(s, 5, np.random.default_rng(7)))
-
-
-def test_text_labels_keep_their_names() -> None:
-    s = schema()
-    evaluator = Evaluator(lambda rows: np.where(planted(rows), "good", "bad"), s)
-    codes = evaluator.labels(uniform(s, 200, np.random.default_rng(7)))
-    assert {evaluator.label_name(c) for c in codes.tolist()} == {"good", "bad"}
-    assert evaluator.label_code("good") in codes.tolist()
-    plain = Evaluator(planted, s).labels(uniform(s, 200, np.random.default_rng(7)))
-    assert [evaluator.label_name(c) == "good" for c in codes.tolist()] == [c == 1 for c in plain.tolist()]
-
-
-def test_distances() -> None:
-    s = schema()
-    rows = uniform(s, 100, np.random.default_rng(7))
-
-    def score(table: Any) -> Any:
-        return 0.1 * (table[:, 1] == "M") + 0.3 * (table[:, 3] == 3) * (table[:, 0].astype(float) > 3)
-
-    near = Evaluator(score, s, distance=Distance(0.15))
-    assert near.judge(rows).discriminatory.tolist() == (rows[:, 0] > 3).tolist()
-    assert Evaluator(score, s, distance=Distance(0.05)).judge(rows).discriminatory.all()
 
 
 @pytest.mark.parametrize("base", [0.0, 0.1, 7.0])
@@ -190,50 +156,6 @@ def test_under_a_threshold_a_row_counts_by_its_own_output() -> None:
         assert subset.changes / subset.rows == pytest.approx(share(tuple(map(s.index_of, subset.columns))))
 
 
-def test_the_middle_of_three_scores_differs_from_none() -> None:
-    s = Schema(columns=(Column(name="sex", kind="integer", codes=3, protected=True),))
-    evaluator = Evaluator(lambda rows: rows[:, 0] * 0.3, s, distance=Distance(0.4))
-    score = themis.run(evaluator, method_options.ThemisOptions(), np.random.default_rng(7)).scores[0].estimate
-    assert score.method.startswith("enumeration")
-    assert score.value == pytest.approx(2 / 3)
-
-
-def test_the_lattice_counts_what_only_both_change() -> None:
-    """The label is sex XOR race for x < 4 (each alone changes it), sex AND race for the others."""
-    s = Schema(
-        columns=(
-            Column(name="x", kind="integer", codes=8),
-            Column(name="sex", kind="integer", codes=2, protected=True),
-            Column(name="race", kind="integer", codes=2, protected=True),
-        )
-    )
-
-    def predict(rows: Any) -> Any:
-        both = (rows[:, 1] == 1) & (rows[:, 2] == 1)
-        return np.where(rows[:, 0] < 4, both, False).astype(int)
-
-    rows = np.array([[x, 0, 0] for x in range(8)], dtype=np.int32)
-    evaluator = Evaluator(predict, s)
-    by = {sub.columns: sub for sub in lattice(evaluator, evaluator.judge(rows))}
-    # for each of the 4 cases: (1,1) flips by either, (0,1) by sex, (1,0) by race, (0,0) only by both
-    assert (by[("sex",)].changes, by[("race",)].changes) == (8, 8)
-    assert (by[("sex", "race")].changes, by[("sex", "race")].minimal) == (16, 4)
-    assert by[("sex",)].rows == 32
-
-
-def test_pairs_are_minimal() -> None:
-    s = schema()
-    evaluator = Evaluator(planted, s)
-    rows = uniform(s, 200, np.random.default_rng(7))
-    judged = evaluator.judge(rows)
-    pairs = list(pairs_of(evaluator, Answers(rows, judged)))
-    assert len(pairs) == judged.discriminatory.sum() > 5
-    for pair in pairs:
-        assert len(pair.changed) == 1  # in a monotone function one column is always enough
-        assert pair.label != pair.other_label
-        assert {k for k in pair.row if pair.row[k] != pair.other[k]} == set(pair.changed)
-
-
 def test_a_directed_search_carries_no_causal_score() -> None:
     from auditor.core.record.rows import Score
     from auditor.core.types import Estimate
@@ -247,20 +169,3 @@ def test_a_directed_search_carries_no_causal_score() -> None:
     result = TabularResult(method="aequitas", mode="fully", sampling="directed", options={}, counts={}, scores=(score,))
     with pytest.raises(ValueError, match="directed"):
         result.to_record()
-
-
-def test_the_lattice_of_a_sample_is_of_its_draws_not_of_their_first_batch() -> None:
-
-    columns = (
-        Column(name="sex", kind="integer", codes=2, protected=True),
-        Column(name="pay", kind="integer", codes=50, ordered=True),
-    )
-    schema = Schema(columns=columns)
-    evaluator = Evaluator(lambda rows: (rows[:, 1] + 5 * rows[:, 0] > 20).astype(int), schema, batch=64)
-    options = method_options.ThemisOptions(max_samples=1000, epsilon=0.001)
-    result = themis.run(evaluator, options, np.random.default_rng(3))
-    (only,) = result.lattice
-    causal = next(score.estimate for score in result.scores if score.name == "causal")
-    assert causal is not None
-    assert only.rows == 2 * causal.n == 2000
-    assert only.changes / only.rows == causal.value

@@ -1,4 +1,4 @@
-"""What leaves a tabular run: pairs side by side, retraining rows, slices, and messages about bad input."""
+"""What leaves a tabular run: pairs side by side, retraining rows, and messages about bad input."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 
 from auditor.cli.main import run as audit
 from auditor.core.shown import cell, csv_text
-from auditor.tables import infer_schema
 from auditor.tables.columns import Column
 from auditor.tables.evaluate import Evaluator, Limit
-from auditor.tables.finds import Answers, answers_of, pairs_csv, pairs_of, slices, witnesses
+from auditor.tables.finds import Answers, answers_of, pairs_csv, witnesses
 from auditor.tables.retraining import augment_rows
-from auditor.tables.row_data import derived_sex, implications, infer
 from auditor.tables.row_schema import Schema
 
 MODULE = """
@@ -69,9 +67,6 @@ def test_pairs_stand_side_by_side(place: Path, capsys: pytest.CaptureFixture[str
         assert {row["label A"], row["label B"]} == {"no", "yes"}
         assert row["job"] == "'=x"  # no spreadsheet computes it
     assert "'=x" in (folder_of(place) / "finds.csv").read_text(encoding="utf-8")
-    said = capsys.readouterr().out
-    assert "job = =x and size" in said
-    assert "further questions to the model" in said
 
 
 def test_a_limited_run_still_has_its_pairs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +81,6 @@ def test_a_limited_run_still_has_its_pairs(place: Path, capsys: pytest.CaptureFi
         ("group", "sex"): True,
     }
     assert (folder_of(place) / "pairs.csv").read_text(encoding="utf-8").count("\n") > 1
-    assert "slices" not in record["tabular"]  # they would cost questions of their own
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
@@ -129,13 +123,6 @@ def test_a_broken_file_of_answers_is_said(place: Path, capsys: pytest.CaptureFix
     assert "audit verify" in said
 
 
-def test_nothing_found_nothing_to_write(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "planted_rows.py").write_text("def planted(rows):\n    return [0] * len(rows)\n", encoding="utf-8")
-    assert audit([*CALL, "--protected", "sex", "--method", "aequitas"]) == 0
-    assert audit(["augment", str(folder_of(place)), "--out", "rows.csv"]) == 2
-    assert "no discriminatory case" in " ".join(capsys.readouterr().err.split())
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.text(max_size=6))
 def test_no_cell_is_a_formula(text: str) -> None:
@@ -173,88 +160,6 @@ def test_recall_asks_nothing() -> None:
     assert model.evaluations == 3
     assert known.judged.discriminatory.tolist() == [True, False, False]
     assert known.judged.possible.tolist() == [[True, True], [True, False], [False, False]]
-
-
-def test_finds_are_shown_after_the_time_is_up() -> None:
-    schema = Schema(
-        columns=(Column(name="x", kind="integer", codes=3), Column(name="g", kind="integer", codes=2, protected=True))
-    )
-    model = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(seconds=1e-9))
-    codes = np.array([[0, 0]], dtype=np.int32)
-    assert model.exhausted
-    answers = answers_of(model, codes)
-    assert answers is not None
-    assert len(list(pairs_of(model, answers))) == 1
-    few = Evaluator(lambda r: r[:, 1].astype(int), schema, budget=Limit(evaluations=1))
-    assert answers_of(few, codes) is None
-
-
-def columns(*cards: int) -> Schema:
-    names = "abcdefgh"
-    made = tuple(Column(name=names[j], kind="integer", codes=c, ordered=c > 12) for j, c in enumerate(cards))
-    return Schema(columns=(*made, Column(name="sex", kind="integer", codes=2, protected=True)))
-
-
-def test_a_planted_slice_is_found_with_its_exact_counts() -> None:
-    schema = columns(4, 3, 40)
-    rng = np.random.default_rng(3)
-    codes = np.stack([rng.integers(0, c, 4000) for c in (4, 3, 40, 2)], axis=1).astype(np.int32)
-    inside = (codes[:, 0] == 2) & (codes[:, 1] == 1)
-    changed = inside & (rng.random(4000) < 0.5) | (rng.random(4000) < 0.02)
-    found = slices(schema, codes, changed, population="given rows")
-    best = found.shown[0]
-    assert best.where == (("a", "2"), ("b", "1"))
-    assert (best.n, best.changes) == (int(inside.sum()), int((inside & changed).sum()))
-    assert best.estimate.low <= best.changes / best.n <= best.estimate.high
-    assert best.rest == pytest.approx(changed[~inside].mean())
-    assert best.p < 1e-6
-    assert not any(("c", name) in s.where for s in found.shown for name in ("0 to 9",))
-
-
-def test_slices_of_chance_are_rarely_shown() -> None:
-    """Nothing distinguishes any slice; all intervals and tests hold together at 95 %."""
-    schema = columns(4, 3, 40)
-    shown = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        codes = np.stack([rng.integers(0, c, 1500) for c in (4, 3, 40, 2)], axis=1).astype(np.int32)
-        shown += bool(slices(schema, codes, rng.random(1500) < 0.1, population="x").shown)
-    assert shown <= 7  # 5 % of 60 are 3; more than 7 has a chance of 1 %
-
-
-def test_columns_of_few_filled_values_keep_them_apart() -> None:
-    gain = np.array([0] * 900 + list(range(1000, 6000, 50)))
-    schema = infer({"gain": gain, "y": np.arange(1000) % 2}, "y")
-    column = schema.columns[0]
-    assert column.kind == "binned"
-    assert column.values[0] == 0
-    assert column.codes > 4
-    assert len(np.unique(column.encode(gain))) == column.codes
-
-
-def test_sex_is_derived_where_values_name_it() -> None:
-    table = {"status": np.array(["A91", "A92", "A93", "A94"] * 3, dtype=object), "y": np.array([0, 1] * 6)}
-    schema = infer(table, "y", ["sex"])
-    assert schema.names == ("sex",)
-    assert schema.encode(table)[:4, 0].tolist() == [1, 0, 1, 1]
-    assert "A95" in dict(schema.columns[0].mapping)
-    plain = np.array(["woman, married", "man, single", "man, married"], dtype=object)
-    assert dict(derived_sex({"s": plain}, "").mapping)["woman, married"] == "female"
-    for other in (["A91", "B2", "C3"], ["female", "male"], ["manager", "mandate", "x"]):
-        assert derived_sex({"s": np.array(other, dtype=object)}, "") is None
-
-
-def test_rules_are_suggested_not_set(tmp_path: Path) -> None:
-    lines = (
-        ["role,sex,y"] + ["husband,male,1"] * 99 + ["wife,female,0"] * 60 + ["single,male,1", "single,female,0"] * 40
-    )
-    (tmp_path / "d.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    text = infer_schema(str(tmp_path / "d.csv"), "y")
-    assert "#   - role == husband implies sex == male   # 99 of 99 rows" in text
-    assert "constraints: []" in text
-    assert "single implies" not in text
-    schema = infer({"role": np.array(["a"] * 40, dtype=object), "y": np.arange(40)}, "y")
-    assert implications(schema, np.zeros((40, 1), dtype=np.int32)) == []
 
 
 BAD = {

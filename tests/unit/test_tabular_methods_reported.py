@@ -1,4 +1,4 @@
-"""What SG, Aequitas and retraining add to the record and to both reports, and their options on the command line."""
+"""What SG adds to the record and to both reports, and options on the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from auditor.cli.main import run as audit
-from auditor.models.row_models import open_estimator
 
 pytest.importorskip("sklearn", reason="the extra `tabular` is not installed")
 sio = pytest.importorskip("skops.io", reason="the extra `tabular` is not installed")
@@ -39,26 +38,6 @@ def page() -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_retraining_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("--method", "aequitas", "--set", "global_n=200", "--set", "local_n=20", "--retrain", "--full") == 0
-    text = " ".join(capsys.readouterr().out.split())
-    (folder,) = Path("reports").glob("2*")
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    study = record["tabular"]["retraining"]
-    assert study["before"]["low"] <= study["before"]["value"] <= study["before"]["high"]
-    assert study["after"]["value"] <= study["before"]["value"]
-    assert study["portions"]
-    assert study["before"]["n"] == 50_000
-    assert study["accuracy_before"]["n"] == 100
-    for shown in (text, page()):
-        assert "Retraining" in shown
-        assert "uniform rows held out" in shown
-        assert study["stopped"] in shown
-    assert "Local search began at" in text
-    model, _ = open_estimator(folder / "retrained.skops")
-    assert model.predict(np.zeros((2, 3))).shape == (2,)
-
-
 def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("lime", reason="the extra `tabular` is not installed")
     extra = ["--method", "sg", "--protocol", "sg", "--set", "limit=60", "--set", "samples=200"]
@@ -77,7 +56,7 @@ def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--method", "themis", "--retrain"], "--retrain goes with"),
+        (["--retrain"], "--retrain was removed in 0.3; use audit augment RUN"),
         (["--method", "sg", "--seed-source", "data"], "--seed-source was removed in 0.3; sg starts from clusters"),
         (["--max-calls", "5"], "--max-calls goes with --task"),
     ],
@@ -85,9 +64,3 @@ def test_sg_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_what_cannot_run(place: Path, capsys: pytest.CaptureFixture[str], extra: list[str], message: str) -> None:
     assert command(*extra) == 2
     assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_the_help_names_the_protocols(capsys: pytest.CaptureFixture[str]) -> None:
-    audit(["tabular", "--help"])
-    text = " ".join(capsys.readouterr().out.split())
-    assert "themis, aequitas or sg: as the paper has it" in text

@@ -15,7 +15,7 @@ import pytest
 from auditor.cli.main import run as audit
 from auditor.core.types import Finding
 from auditor.tables.columns import Column
-from auditor.tables.row_noise import Dealt, Noise, against_noise, columns_of, measure, permuted
+from auditor.tables.row_noise import Noise, against_noise, measure, permuted
 from auditor.tables.row_schema import Schema
 
 MODULE = """
@@ -75,11 +75,6 @@ def test_noise_alone_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert causal["rate"]["low"] > 0.05, "labels do change"
     assert causal["verdict"] == "not_determined"
     assert causal["p_value"] > 0.05
-
-
-def test_the_noise_is_by_case(capsys: pytest.CaptureFixture[str]) -> None:
-    noise = searched("planted", capsys, "--replicates", "3")["tabular"]["noise"]
-    assert (noise["same_row"]["n"], noise["same_row"]["n_variants"]) == (60, 120)
 
 
 def test_a_search_for_sets_leaves_nothing_to_test(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,16 +156,3 @@ def test_each_set_of_columns_has_its_own_test() -> None:
 
 def shown(*attributes: str) -> Finding:
     return Finding(id="T1", kind="claim", code="tabular-causal", model="m", attributes=attributes, verdict="shown")
-
-
-def test_a_set_that_could_not_be_tested_is_not_called_shown() -> None:
-    noise = Noise(same_row=None, tests={("sex",): Dealt(0.001, 0.001, 9)})
-    (finding,) = against_noise([shown("race")], noise, 3, SCHEMA.protected)
-    assert (finding.verdict, finding.p_value) == ("not_determined", None)
-    assert "nothing was tested" in finding.notes[0]
-
-
-def test_what_a_finding_is_about() -> None:
-    assert columns_of(shown("race", "sex"), BOTH) == BOTH
-    assert columns_of(shown("pay", "race"), BOTH) == ("race",)
-    assert columns_of(shown(), BOTH) == BOTH

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from auditor.contrib.imports import readings, spelling
+from auditor.contrib.imports import readings
 from auditor.contrib.imports.answer_files import FILE, Column, Table, divided, named
 from auditor.contrib.imports.known import KNOWN
-from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles, dump, fold
-from auditor.contrib.imports.spelling import missing
+from auditor.contrib.imports.mapping import Arm, Kind, Long, Roles, dump, fold, missing
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.shown import inline, quoted
 from auditor.tasks.own_labels import MOST
@@ -80,16 +79,12 @@ def infer(table: Table, answer: str | None = None, settings: Mapping[str, object
     taken |= set(original.values())
     arm = _arm(table, [c for c in (known.get("arm"), long.attribute if long else None, known.get("variant")) if c])
     unmarked, references = _controls(table, groups, long)
-    empty = (_nobody(table, column) for column in groups.values())
-    arm = arm or (next(filter(None, empty), None) if not unmarked else None)
     varied = [*groups.values(), *([long.group] if long else []), *filter(None, [known.get("word")])]
     texts = [known[n] for n in KNOWN.roles["text"] if n in known and known[n] not in taken]
     text = next((t for t in texts if _compares(table, (t,), varied)), None)
     taken |= {text} if text else set()
     answer = answer or pick("answer") or _answered(table, taken)
     taken |= {answer} if answer else set()
-    text = text or _left(table, {*taken, answer, *map(known.get, chain(*KNOWN.roles.values()))}, varied)
-    taken |= {text} if text else set()
     word, model = pick("word"), pick("model")
     by_file = _by_file(table, text, varied) if text and not model else None
     files = "replicate" if by_file and _RUNS.search(" ".join(filter(None, set(table.columns[FILE])))) else "model"
@@ -256,30 +251,13 @@ def _controls(
             by_attribute.setdefault(attribute, []).append(value)
     unmarked, references = {}, {}
     for attribute, values in by_attribute.items():
-        controls = sorted(v for v in set(values) if spelling.nobody(v))
-        others = {fold(v) for v in values if not spelling.nobody(v) and not missing(v)}
+        controls = sorted(v for v in set(values) if _nobody(v))
+        others = {fold(v) for v in values if not _nobody(v) and not missing(v)}
         if controls and len(others) > 1:
             unmarked[attribute] = tuple(controls)
         elif controls and others and not missing(controls[0]):
             references[attribute] = controls[0]
     return unmarked, references
-
-
-def _left(table: Table, taken: Iterable[str | None], varied: Sequence[str]) -> str | None:
-    """Return the one column that nothing else is said by and within which groups differ, row by row."""
-    out = {*taken, FILE, *(c for c in table.columns if c.rpartition(".")[0] in table.columns)}
-    left = [c for c in table.columns if c not in out and varied and _compares(table, (c,), varied)]
-    many = [c for c in left if 2 <= len(set(table.columns[c])) < len(table)]
-    return many[0] if len(many) == 1 else None
-
-
-def _nobody(table: Table, column: str) -> Arm | None:
-    """Rows that name no group, where there are about as many as of a group: the text about nobody in particular."""
-    values = table.columns[column]
-    groups = len({v for v in values if not missing(v)})
-    nobody = sum(missing(v) for v in values)
-    each = (len(values) - nobody) / max(1, groups)
-    return Arm(column=column, original=("",)) if groups > 1 and 0.8 * each <= nobody <= 1.25 * each else None
 
 
 def _compares(table: Table, within: Sequence[str], varied: Sequence[str]) -> bool:
@@ -329,3 +307,18 @@ def _arm(table: Table, candidates: Sequence[str]) -> Arm | None:
 
 def _like(values: Iterable[str], wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(v for v in values if any(v.lower() == w or v.lower().startswith(f"{w}_") for w in wanted))
+
+
+def _nobody(value: str) -> bool:
+    """Say whether a value of a column of groups names nobody in particular: the control arm.
+
+    Examples
+    --------
+    >>> [_nobody(v) for v in ("none", "None-Control", "N/A", "no_name (control)", "no", "white", "none of these")]
+    [True, True, True, True, False, False, False]
+    """
+    words = [word for word in re.split(r"[\s_\-+,&()]+", value.lower()) if word]
+    known = {word for phrase in KNOWN.nobody for word in phrase.split()}
+    return (
+        value.strip() != "Na" and known.issuperset(words) and (len(words) > 1 or value.strip().lower() in KNOWN.nobody)
+    )

@@ -149,6 +149,32 @@ def fold(value: str) -> str:
     return value.strip(AROUND).casefold() or value
 
 
+def missing(value: str | None) -> bool:
+    """Whether a field says that there is nothing: empty, NaN, or NA as R writes it ("Na" is a name).
+
+    Examples
+    --------
+    >>> [missing(v) for v in (None, " NaN", "NA", "Na", "none", "")]
+    [True, True, True, False, False, True]
+    """
+    text = (value or "").strip()
+    return text in ("", "NA") or text.lower() in ("nan", "n/a", "#n/a", "<na>", "null")
+
+
+def spelled(values: Iterable[str], named: Iterable[str] = ()) -> dict[str, str]:
+    """Return each value with the one of its spellings that the mapping names, or else the most frequent one.
+
+    Examples
+    --------
+    >>> spelled(["Yes", "yes", "YES.", "Yes", "no"])
+    {'Yes': 'Yes', 'yes': 'Yes', 'YES.': 'Yes', 'no': 'no'}
+    """
+    count, named, best = Counter(values), list(named), dict[str, str]()
+    for value in [*named, *sorted(count, key=lambda v: (-count[v], v))]:
+        best.setdefault(fold(value), value.strip())
+    return {value: value if value in named else best[fold(value)] for value in count}
+
+
 def kind_of(word: str) -> Kind:
     """Return ``word`` as a kind of answers; `UnknownValue` where there is none such."""
     kinds: tuple[Kind, ...] = get_args(Kind)

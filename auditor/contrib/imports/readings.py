@@ -10,7 +10,6 @@ from json import JSONDecodeError, dumps
 
 from auditor.contrib.imports.answer_files import Column
 from auditor.contrib.imports.mapping import fold
-from auditor.contrib.imports.spelling import numbers as plain_numbers
 from auditor.core.reading import from_json
 from auditor.core.types import Answer
 from auditor.tasks import Reader, kinds
@@ -28,6 +27,8 @@ KINDS = {"label": "classification", "labels": "multilabel", "number": "score", "
 _SENTENCE = re.compile(r"[.!?;,]\s|\S+(?:\s+\S+){3}")
 _LIST = re.compile(r"\s*\[.*\]\s*", re.DOTALL)
 _OUT_OF = re.compile(r"\d\s*(?:/|out of)\s*(\d+)", re.IGNORECASE)
+_COMMA, _THOUSANDS = re.compile(r"[-+]?\d*,\d+"), re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
+_NUMBER = re.compile(r"[-+]?[\d.,]+")
 
 
 def reader(kind: str, labels: Sequence[str] = (), field: str | None = None, top: float | None = None) -> Reader:
@@ -163,7 +164,7 @@ def _literal(raw: str) -> str:
 
 
 def numbers(column: Column, field: str | None = None) -> dict[str, Answer]:
-    """Read each value of a column as a number, in the notation of the column where it is a number alone.
+    """Read each value of a column as a number; a comma is a decimal sign where one value can be read in no other way.
 
     Examples
     --------
@@ -174,8 +175,12 @@ def numbers(column: Column, field: str | None = None) -> dict[str, Answer]:
     texts = [v for v in column if v is not None]
     tops = Counter(top for v in texts for top in _OUT_OF.findall(v))
     one = reader("number", (), field, float(max(tops, key=tops.__getitem__)) if tops else None)
-    plain = dict(zip(texts, plain_numbers([*texts]), strict=True))
-    return {v: one.read(v) if n is None else Answer(status="ok", value=float(n)) for v, n in plain.items()}
+    comma = any(_COMMA.fullmatch(v.strip()) and not _THOUSANDS.fullmatch(v.strip()) for v in texts)
+
+    def plain(text: str) -> str:
+        return text.replace(".", "").replace(",", ".") if comma and _NUMBER.fullmatch(text.strip()) else text
+
+    return {v: one.read(plain(v)) for v in dict.fromkeys(texts)}
 
 
 def listed(column: Column, field: str | None) -> bool:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from auditor.contrib.imports import readings
 from auditor.contrib.imports.answer_files import Column, Table
-from auditor.contrib.imports.mapping import Roles, fold
-from auditor.contrib.imports.spelling import missing, spelled
+from auditor.contrib.imports.mapping import Roles, fold, missing, spelled
 from auditor.core.errors import ConfigError, UnknownValue
 from auditor.core.shown import inline, quoted
 from auditor.core.types import Answer

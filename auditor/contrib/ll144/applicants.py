@@ -1,14 +1,12 @@
-"""Reads applicants (one line each) and counts (one line per cell), and rates as somebody printed them."""
+"""Reads applicants (one line each) and counts (one line per cell)."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -17,72 +15,9 @@ from auditor.contrib.ll144.categories import CategoryMap
 from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
 
-EQUAL, TRUNCATED = "equal", "truncated"
-_NUMBER = re.compile(r"(\d+)(?:[.,](\d+))?\s*(%?)")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Printed:
-    """A number as it was printed: its value, and the value of one step of its last digit."""
-
-    value: Fraction
-    step: Fraction
-
-    def fits(self, exact: Fraction) -> str | None:
-        """``equal`` if ``exact`` rounds (half up) to it, ``truncated`` if it was cut; else None."""
-        steps = exact / self.step
-        if math.floor(steps + Fraction(1, 2)) * self.step == self.value:
-            return EQUAL
-        return TRUNCATED if math.floor(steps) * self.step == self.value else None
-
-
-def printed(text: str) -> Printed | None:
-    """Read a printed rate or ratio: ``0.979``, ``0,979``, ``97.9 %``; None if it is no such number.
-
-    Examples
-    --------
-    >>> printed("47.9 %")
-    Printed(value=Fraction(479, 1000), step=Fraction(1, 1000))
-    """
-    match = _NUMBER.fullmatch(text.strip())
-    if not match:
-        return None
-    whole, decimals, percent = match[1], match[2] or "", match[3]
-    scale = 10 ** len(decimals) * (100 if percent else 1)
-    return Printed(value=Fraction(int(whole + decimals), scale), step=Fraction(1, scale))
-
-
-def counts_of(rate: Printed, n: int) -> tuple[int, int, str]:
-    """The smallest and the largest count of ``n`` that a printed rate fits, and what has to be said about it.
-
-    Counts that round to the rate; where there is none, those that it cuts; where there is none either, the nearest.
-
-    Examples
-    --------
-    >>> counts_of(printed("47.9%"), 200), counts_of(printed("64.2%"), 28)[:2], counts_of(printed("0.5"), 100)[:2]
-    ((96, 96, 'rounds to no share of n'), (18, 18), (45, 54))
-    """
-    half = rate.step / 2
-    low, high = math.ceil((rate.value - half) * n), math.ceil((rate.value + half) * n) - 1
-    note = ""
-    if low > high:
-        low, high = math.ceil(rate.value * n), math.ceil((rate.value + rate.step) * n) - 1
-        note = "was cut, not rounded"
-    if low > high:
-        low = high = math.floor(rate.value * n + Fraction(1, 2))
-        note = "rounds to no share of n"
-    return max(0, low), min(n, max(high, 0)), note
-
-
 YES = ("yes", "y", "true", "t", "1", "1.0", "selected", "advanced")
 NO = ("no", "n", "false", "f", "0", "0.0", "not selected", "rejected")
-# Columns of counts with what they hold: people, or shares of n.
-OUTCOMES = {
-    "selected": "selection",
-    "above_median": "scoring",
-    "selection_rate": "selection",
-    "scoring_rate": "scoring",
-}
+OUTCOMES = {"selected": "selection", "above_median": "scoring"}  # columns of counts, with what they hold
 ALL = "*"  # in counts: the line is a total over the other column
 
 
@@ -104,23 +39,16 @@ class Source:
     sha256: str
     rows: int
     unmapped: tuple[tuple[str, str, int], ...]  # column, value, lines
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """One line of counts; ``sex`` or ``race`` may be None (unknown) or `ALL`; ``x`` None where not given.
-
-    ``low`` and ``high`` are the counts that a given rate leaves open, ``published`` is a ratio as it was printed.
-    """
+    """One line of counts; ``sex`` or ``race`` may be None (unknown) or `ALL`; ``x`` None where not given."""
 
     sex: str | None
     race: str | None
     n: int
     x: int | None
-    low: int | None = None
-    high: int | None = None
-    published: str | None = None
 
 
 def read_people(
@@ -175,25 +103,23 @@ def read_people(
     return people, _source(path, raw, len(people), unmapped)
 
 
-def read_counts(path: Path, categories: CategoryMap, *, published: str | None = None) -> tuple[list[Cell], str, Source]:
+def read_counts(path: Path, categories: CategoryMap) -> tuple[list[Cell], str, Source]:
     """Read people and selected people by cell: the cells, the mode (``selection`` or ``scoring``), the source.
 
-    Columns ``sex``, ``race``, ``n`` and one of `OUTCOMES`: counts, or rates as printed (``0.479``, ``47.9 %``). An
-    empty sex or race is unknown; ``*`` means all, so that the line is a total of one table. Lines for the same cell are
-    added. ``published`` is a column with impact ratios as somebody printed them; see
-    `auditor.contrib.ll144.other_tables`.
+    Columns ``sex``, ``race``, ``n`` and one of `OUTCOMES`. An empty sex or race is unknown; ``*`` means all: a total
+    of one table. Lines for the same cell are added.
     """
     raw = row_files.content(path)
     header = row_files.parse(path, row_files.decode(path, raw), wanted=("sex", "race", "n")).columns
     column = next((name for name in OUTCOMES if name in header), "selected")
     wanted = {"column": "sex", "column 2": "race", "column 3": "n", "column 4": column}
-    wanted |= {"--published": published} if published else {}
     cells: list[Cell] = []
-    notes: list[str] = []
     unmapped: Counter[tuple[str, str]] = Counter()
     for line, row in _rows(path, raw, wanted):
         n = _whole(path, line, "n", row["n"])
-        x, low, high = _selected(path, line, column, row[column], n, notes)
+        x = _whole(path, line, column, row[column]) if row[column] else None
+        if x is not None and x > n:
+            raise DataFileError(f"{path}, line {line}: {column} is {x}, more than n = {n}")
         parts: list[str | None] = []
         for name, find in (("sex", categories.find_sex), ("race", categories.find_race)):
             if row[name] == ALL:
@@ -207,32 +133,8 @@ def read_counts(path: Path, categories: CategoryMap, *, published: str | None = 
             raise DataFileError(f"{path}, line {line}: a line for all sexes and all races is no category")
         if x is None and None not in parts:
             raise DataFileError(f"{path}, line {line}: {column} is empty; only unknown cells may lack it")
-        ratio = (row[published] or None) if published else None
-        cells.append(Cell(sex=parts[0], race=parts[1], n=n, x=x, low=low, high=high, published=ratio))
-    return cells, OUTCOMES[column], replace(_source(path, raw, len(cells), unmapped), notes=tuple(notes))
-
-
-def _selected(
-    path: Path, line: int, column: str, value: str, n: int, notes: list[str]
-) -> tuple[int | None, int | None, int | None]:
-    """The count of a line, and the smallest and largest that a given rate leaves open."""
-    if not value:
-        return None, None, None
-    if not column.endswith("_rate"):
-        x = _whole(path, line, column, value)
-        if x > n:
-            raise DataFileError(f"{path}, line {line}: {column} is {x}, more than n = {n}")
-        return x, None, None
-    rate = printed(value)
-    if rate is None or rate.value > 1:
-        raise DataFileError(
-            f"{path}, line {line}, column {column}: {value!r} is no rate; write 0.48 or 48 %. "
-            "For numbers of people use the column selected or above_median"
-        )
-    low, high, note = counts_of(rate, n)
-    if note:
-        notes.append(f"Line {line}: the rate {value} {note} = {n:,}; taken for {low:,} of {n:,}.")
-    return min(max(low, round(rate.value * n)), high), low, high
+        cells.append(Cell(sex=parts[0], race=parts[1], n=n, x=x))
+    return cells, OUTCOMES[column], _source(path, raw, len(cells), unmapped)
 
 
 def _rows(path: Path, raw: bytes, wanted: dict[str, str]) -> Iterator[tuple[int, dict[str, str]]]:

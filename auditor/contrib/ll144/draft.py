@@ -10,7 +10,6 @@ from itertools import compress
 from typing import Any
 
 from auditor._version import __version__
-from auditor.contrib.ll144 import other_tables
 from auditor.contrib.ll144.applicants import Cell, Person, Source
 from auditor.contrib.ll144.breakdowns import Bound, Breakdown, breakdown, tally
 from auditor.core.errors import ConfigError
@@ -61,9 +60,10 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
         people = [p for p in people if p.outcome is not None]
         if not people:
             raise ConfigError("nobody in the data has an outcome: the column is empty in every line")
-    rule, other, hits = None, None, [mode != "classification" and bool(p.outcome) for p in people]
+    rule, hits = None, [mode != "classification" and bool(p.outcome) for p in people]
     if mode == "scoring":
-        rule, other = _medians(people, settings)
+        every = [p for p in people if settings.unknown_in_median or _in_tables(p, settings)] or people
+        rule = median_rule([p.outcome for p in every if p.outcome is not None])
         hits = [p.outcome is not None and p.outcome > rule.median for p in people]
     parts: dict[str, Breakdown] = {}
     for name in sorted({p.group for p in people if p.group is not None}):
@@ -80,22 +80,14 @@ def from_people(people: Sequence[Person], source: Source, settings: Settings, *,
         record["ll144"] |= {"overall_rate": rule.above / rule.n, "tie_share": rule.tied / rule.n}
         record["ll144"]["tie_count"] = f"{rule.tied}/{rule.n}"
         record["warnings"] += _ties(rule)
-    if other is not None:
-        again = [p.outcome is not None and p.outcome > other.median for p in people]
-        tables = _compute(tally(people, again), settings).tables
-        medians = _median(other, known=settings.unknown_in_median)
-        record["ll144"]["sensitivity"] = medians | {"tables": {name: _table(t) for name, t in tables.items()}}
     return record
 
 
 def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mode: str) -> dict[str, Any]:
     """Compute the record from counts; with scores the median cannot be checked."""
     settings.check()
-    whole = _compute(cells, settings)
-    record = _record(mode, source, settings, whole)
+    record = _record(mode, source, settings, _compute(cells, settings))
     record["data"]["aggregated"] = True
-    record["warnings"] += [*source.notes, *other_tables.open_counts(cells, whole.tables)]
-    record["ll144"]["published"] = other_tables.published(whole.tables, cells)
     if mode == "scoring":
         record["warnings"].append(
             "Counts above the median were given, not scores: the median itself and ties at it cannot be checked."
@@ -105,16 +97,6 @@ def from_counts(cells: Sequence[Cell], source: Source, settings: Settings, *, mo
 
 def _compute(cells: Sequence[Cell], settings: Settings) -> Breakdown:
     return breakdown(cells, excluded=settings.excluded, partly_known=settings.partly_known)
-
-
-def _medians(people: Sequence[Person], settings: Settings) -> tuple[MedianRule, MedianRule | None]:
-    """Return the median that is used, and that of the other population where it is another one."""
-    every = [p.outcome for p in people if p.outcome is not None]
-    known = [p.outcome for p in people if p.outcome is not None and _in_tables(p, settings)]
-    if not known:
-        return median_rule(every), None
-    used, other = (every, known) if settings.unknown_in_median else (known, every)
-    return median_rule(used), median_rule(other) if len(every) != len(known) else None
 
 
 def _in_tables(person: Person, settings: Settings) -> bool:
@@ -192,8 +174,6 @@ def _record(
             "median_population": None,
             "overall_rate": None,
             "tie_share": None,
-            "sensitivity": None,
-            "published": None,
             **own,
             "groups": groups,
         },

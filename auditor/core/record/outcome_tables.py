@@ -97,33 +97,6 @@ class Pool(Part, frozen=True, kw_only=True):
     unknown_bounds_reason: str | None = None
 
 
-class OtherMedian(Part, frozen=True, kw_only=True):
-    """The same tables with the median of the other population."""
-
-    median: float
-    median_population: str
-    overall_count: str
-    tables: Tables
-
-
-class PublishedRow(Part, frozen=True, kw_only=True):
-    """A published ratio beside the one computed here."""
-
-    table: str
-    category: str
-    published: str
-    verdict: str
-    computed: str | None = None
-    how: str = ""
-
-
-class Published(Part, frozen=True, kw_only=True):
-    """How published ratios come out."""
-
-    counts: dict[str, int]
-    rows: tuple[PublishedRow, ...] = ()
-
-
 class Outcomes(Pool, frozen=True, kw_only=True):
     """Rates and impact ratios, and the choices behind them."""
 
@@ -143,8 +116,6 @@ class Outcomes(Pool, frozen=True, kw_only=True):
     overall_count: str = ""
     tie_share: float | None = None
     tie_count: str = ""
-    sensitivity: OtherMedian | None = None
-    published: Published | None = None
     groups: tuple[Pool, ...] = ()
 
     @property

@@ -119,53 +119,6 @@ class RowNoise(Part, frozen=True, kw_only=True):
     same_row: Estimate | None = None
 
 
-class Slice(Part, frozen=True, kw_only=True):
-    """Cases with some values, and how often their label changes."""
-
-    where: tuple[tuple[str, str], ...]
-    n: int
-    changes: int
-    estimate: Estimate  # the interval holds for all slices together
-    rest: float  # the share among all other cases
-    p: float  # adjusted, of "not above the other cases"
-
-
-class Slices(Part, frozen=True, kw_only=True):
-    """The slices with the highest lower limits."""
-
-    population: str = ""  # which cases: ``given rows`` or ``domain (uniform)``
-    n: int
-    changes: int
-    tested: int  # slices that were looked at
-    level: float = 0.95  # of all intervals together
-    shown: tuple[Slice, ...] = ()
-    evaluations: int = 0  # rows that the model was asked about for this
-
-
-class Portion(Part, frozen=True, kw_only=True):
-    """One round of retraining."""
-
-    percent: float  # of the training rows
-    cases: int  # discriminatory cases taken, and rows added for them
-    rows: int
-    ties: int  # cases among them whose answers had no majority
-    share: float  # discriminatory share of the new model on the sample that decides
-    kept: bool  # whether it was below that of the model before
-
-
-class Retraining(Part, frozen=True, kw_only=True):
-    """What retraining came to: shares of discriminatory cases on one held-out sample, accuracies on held-out rows."""
-
-    before: Estimate
-    after: Estimate
-    accuracy_before: Estimate
-    accuracy_after: Estimate
-    portions: tuple[Portion, ...] = ()
-    available: int  # discriminatory cases there were to add
-    stopped: str
-    notes: tuple[str, ...] = ()
-
-
 class Tabular(Part, frozen=True, kw_only=True):
     """A search over rows."""
 
@@ -181,10 +134,8 @@ class Tabular(Part, frozen=True, kw_only=True):
     details: Details = Details()
     notes: tuple[str, ...] = ()
     schema: SchemaFacts = SchemaFacts()
-    slices: Slices | None = None
     answers: RowAnswers | None = None
     noise: RowNoise | None = None
-    retraining: Retraining | None = None
 
     @property
     def measured(self) -> tuple[Score, ...]:
@@ -211,14 +162,11 @@ class Range(Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SeenEffect(Part, frozen=True, kw_only=True):
-    """What so many independent cases show and bound."""
+    """The share of changes that so many independent cases show with this power."""
 
     n: int
     power: float
     share: float
-    bound: float
-    half_width: float
-    level: float = 0.95
 
 
 class ExpectedRows(Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rows"):
@@ -231,8 +179,6 @@ class ExpectedRows(Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     given_rows: int = 0
     cases: Range = Range()
     evaluations: Range = Range()
-    sets: Range | None = None
-    estimate_cases: int | None = None
     calls_at_most: int | None = None
     limits: dict[str, float] = msgspec.field(default_factory=dict)
     effect: SeenEffect | None = None

@@ -21,22 +21,6 @@ class Level(Part, frozen=True, kw_only=True):
     discarded_errors: int = 0
 
 
-class HinterPair(Part, frozen=True, kw_only=True):
-    """The paper's measures of one pair of attributes."""
-
-    attributes: tuple[str, ...]
-    joint: Level
-    atomic: dict[str, Level]
-    hidden: int
-
-
-class HinterRegions(Part, frozen=True, kw_only=True):
-    """Texts by which kinds of mutant are an error."""
-
-    attributes: tuple[str, ...]
-    counts: dict[str, int]
-
-
 class Split(Part, frozen=True, kw_only=True):
     """Joint errors by their atomic parts, and atomic errors by the joint mutants that they are part of (RQ1, RQ4.1)."""
 
@@ -47,13 +31,20 @@ class Split(Part, frozen=True, kw_only=True):
     atomic_with_joint: int = 0
 
 
+class HinterPair(Split, frozen=True, kw_only=True):
+    """The paper's measures of one pair of attributes."""
+
+    attributes: tuple[str, ...]
+    joint: Level
+    atomic: dict[str, Level]
+
+
 class HinterTotals(Split, frozen=True, kw_only=True):
     """One model over all pairs of attributes, or several models added up."""
 
     joint: Level = Level()  # mutants of two attributes
     atomic: Level = Level()  # of one
     both: Level = Level()
-    regions: tuple[HinterRegions, ...] = ()
 
 
 class HinterFigures(Part, frozen=True, kw_only=True):
