@@ -290,8 +290,8 @@ def compared(first: RunRecord, second: RunRecord) -> Comparison:
             tested = _difference(a, b)
         said = f"{NAMES.get(name, name + ' score')}, {population}"
         rates.append(RateChange(model="", format=said, attributes=columns, **asdict(tested)))
-    sides = [comparison.Side(record=record) for record in (first, second)]
-    return comparison.comparison_of(*sides, rates, notes=notes, unit="row")
+    before_side, after_side = (comparison.Side(record=record) for record in (first, second))
+    return comparison.comparison_of(before_side, after_side, rates, notes=notes, unit="row")
 
 
 def _difference(a: Estimate, b: Estimate) -> Tested:
@@ -306,5 +306,13 @@ def _difference(a: Estimate, b: Estimate) -> Tested:
     elif exact or a.high < b.low or b.high < a.low:
         change = "worse" if difference > 0 else "better"
     test = "both exact" if exact else "intervals that do not overlap" if valid else ""
-    sizes = {"before": a.value, "after": b.value, "n_before": a.n, "n_after": b.n}
-    return Tested(change=change, test=test, reason="" if valid else NOTE, difference=difference, **sizes)
+    return Tested(
+        change=change,
+        test=test,
+        before=a.value,
+        after=b.value,
+        difference=difference,
+        n_before=a.n,
+        n_after=b.n,
+        reason="" if valid else NOTE,
+    )

@@ -271,7 +271,7 @@ def favourable(opened: Opened, seen: Set[str]) -> tuple[UnknownValue | None, boo
     task = None if asked is None else asked.task
     own = getattr(opened.model.estimator, "classes_", None) if task is None else task.labels
     listed = own is not None and np.ndim(own) == 1
-    known = [spelled(v) for v in own] if listed else sorted(seen)
+    known = sorted(seen) if own is None or not listed else [spelled(v) for v in own]
     if spelled(wanted) in known:
         return None, True
     quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
