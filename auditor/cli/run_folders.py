@@ -169,11 +169,10 @@ class Named:
     @classmethod
     def of(cls, plan: Mapping[str, object], *more: str | None, servers: Iterable[str | None] = ()) -> Self:
         """Of the plan of a run or a session; ``more`` are further models, ``servers`` further addresses."""
-        from auditor.core.plan import as_now
         from auditor.core.record import part
         from auditor.models import may_cost
 
-        stored = part(as_now(plan), _Stored)
+        stored = part(plan, _Stored)
         specs = list(dict.fromkeys(m for m in (*stored.models, stored.model, *stored.judge, *more) if m))
         addresses = dict.fromkeys(a for a in (stored.base_url, *servers) if a)
         headers = dict.fromkeys(header for one in stored.server.values() for header in one.headers)

@@ -10,13 +10,13 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from auditor.core.errors import AuditError, ConfigError
-from auditor.core.fail_on import RuleError, parse
+from auditor.core.fail_on import parse
 from auditor.core.options import (
     FILE,
     LARGEST,
@@ -43,7 +43,6 @@ from auditor.core.shared_plan import (
     RUN,
     TEXTS,
     SharedPlan,
-    as_shared,
 )
 
 SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.stages`
@@ -58,56 +57,6 @@ GENERATIONS = ("prob", "rand")
 ENCODER = "encoder:"
 DEFAULT_REPLICATES = 3
 CONFIRM_REPLICATES = 5
-GONE: Mapping[str, object] = {
-    "insertions": False,
-    "scope": "text",
-    "strategy": "exhaustive",
-}  # settings until 0.2, with their defaults
-MOVED = (
-    *("text_column", "label_column", "id_column", "source_column", "messages", "answer_path"),
-    *("grammar", "generation", "epsilon", "embedding", "engine", "repeat"),
-)  # settings until 0.2 that others hold now
-
-
-def as_now(stored: Mapping[str, object]) -> dict[str, Any]:
-    """Read a plan of an older version: settings under their names of today, without those that are gone.
-
-    A setting that is gone is left out where it was at its default, and so is a rule of the old ``--fail-on``.
-    """
-    plan = as_shared({n: v for n, v in stored.items() if n != "journal" and (n not in GONE or v != GONE[n])})
-    try:
-        parse(str(plan.get("fail_on") or "shown"))
-    except RuleError:
-        del plan["fail_on"]
-    old: dict[str, Any] = {name: plan.pop(name, None) for name in MOVED}
-    columns = {name: old[f"{name}_column"] for name in ("text", "label", "id", "source")}
-    columns |= {"messages": ",".join(map(str, old["messages"] or ())), "answer": old["answer_path"]}
-    if columns := {name: column for name, column in columns.items() if column}:
-        plan["columns"] = columns
-    said = [f"grammar={old['grammar']}"] if old["grammar"] else []
-    if said := [*said, *(["generation=rand"] if old["generation"] == "rand" else [])]:
-        plan["suite_options"] = said
-    if old["epsilon"]:
-        plan["tolerance"] = old["epsilon"]
-    judges = [plan["judge"]] if isinstance(plan.get("judge"), str) else plan.get("judge") or []
-    if judges := [*judges, *([f"{ENCODER}{old['embedding']}"] if old["embedding"] else [])]:
-        plan["judge"] = judges
-    elif "judge" in plan:
-        del plan["judge"]
-    if old["engine"] == "ray":
-        plan["jobs"] = f"ray:{plan.get('jobs', 1)}"
-    if "repeat" in stored and plan.get("replicates") is None and asks_few(plan):
-        if old["repeat"] is None:
-            plan["replicates"] = DEFAULT_REPLICATES
-        elif old["repeat"] != HOSTED_REPEAT:
-            plan["repeat"] = old["repeat"]  # a plan that cannot go on
-    return plan
-
-
-def asks_few(plan: Mapping[str, Any]) -> bool:
-    """Whether few calls are asked where the plan does not say how many: every one may cost money."""
-    lines = (plan.get("suite", "mutation"), plan.get("protocol", "default")) == ("mutation", "default")
-    return lines and any(hosted(spec, plan.get("base_url")) for spec in plan.get("models") or ())
 
 
 def _all(n: object) -> object:
@@ -375,13 +324,18 @@ class Plan(SharedPlan):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Self:
-        """The plan that `as_dict` wrote, also of versions that had one gate, or more options."""
-        return cls.model_validate({"gate": "dependency", **as_now(stored)})
+        """The plan that `as_dict` wrote; `ConfigError` where it has settings of another version."""
+        if others := sorted(stored.keys() - cls.settings().keys() - {"journal"}):
+            raise ConfigError(
+                f"This plan is of another version; it has the settings {', '.join(others)[:200]}. Its run can be "
+                "reported and verified. To go on, start a new one."
+            )
+        return cls.model_validate({"gate": "dependency", **{n: v for n, v in stored.items() if n != "journal"}})
 
     @property
     def small(self) -> bool:
         """Whether few calls are asked where the plan does not say how many: every one may cost money."""
-        return asks_few(dict(self))
+        return self.lines and any(hosted(spec, self.base_url) for spec in self.models)
 
     def left_out(self) -> str | None:
         """What the small plan of a hosted model leaves out, and how to ask for it, in one line."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.core.errors import DataFileError
+from auditor.core.shown import quoted
 
 if TYPE_CHECKING:
     import yaml
@@ -194,23 +195,40 @@ def read_yaml(path: Path, *, largest: int, missing: str = "") -> tuple[object, d
 
 
 def read_text(path: Path | str, largest: int = SETTINGS, *, missing: str = "") -> str:
-    """The text of a file that a person wrote, of at most ``largest`` bytes.
+    """The text of a file that a person wrote, of at most ``largest`` bytes; `DataFileError` as of `read_bytes`."""
+    return decoded(path, read_bytes(path, largest, missing=missing))
+
+
+def read_bytes(path: Path | str, largest: int = LARGEST, *, missing: str = "", folder: str = ", not a file") -> bytes:
+    """The bytes of a file of at most ``largest`` bytes.
 
     Raises `DataFileError` where it is missing (near misses are named, else ``missing`` is said), no regular file, too
-    large or not UTF-8.
+    large or unreadable; ``folder`` goes on with what is said of a folder.
     """
     try:
-        return text(path, largest=largest)
+        return content(path, largest=largest)
     except (FileNotFoundError, NotADirectoryError):
         raise DataFileError(f"{path}: there is no such file.{near_files(Path(path)) or missing}") from None
     except IsADirectoryError:
-        raise DataFileError(f"{path}: this is a folder, not a file") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise DataFileError(f"{path}, line {line}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+        raise DataFileError(f"{path}: this is a folder{folder}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataFileError(f"{path}: cannot be read: {reason}") from None
+
+
+def decoded(path: Path | str, raw: bytes) -> str:
+    """Return ``raw``, the content of ``path``, as text; `DataFileError` with line and byte where it is not UTF-8."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        start, name = error.start, Path(path).name
+        line, column = raw.count(b"\n", 0, start) + 1, start - raw.rfind(b"\n", 0, start)
+        encoding = "UTF-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "WINDOWS-1252"
+        raise DataFileError(
+            f"{path}, line {line}: byte {start} is not UTF-8 (0x{raw[start]:02x}, byte {column} of the line). Unpack a "
+            "compressed file; convert a text in another encoding.",
+            below=f"Run: iconv -f {encoding} -t UTF-8 {quoted(name)} > {quoted('utf8' + Path(name).suffix)}",
+        ) from None
 
 
 def compose_yaml(path: Path | str, text: str) -> yaml.Node | None:

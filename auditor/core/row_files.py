@@ -19,16 +19,13 @@ from typing import Any
 from auditor.core import reading
 from auditor.core.errors import DataFileError, MissingDependency
 from auditor.core.reading import from_json
-from auditor.core.shown import plural, quoted
+from auditor.core.shown import plural
 
 DELIMITERS = (",", ";", "\t")
 SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".txt")  # of files of texts
 Row = tuple[str, Mapping[str, object]]  # where it stands ("line 3"), its fields
 Table = tuple[list[str] | None, Iterable[Row]]  # columns, where rows have the same; the rows
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
-_GZIP = b"\x1f\x8b"
-_COMPRESSED = {_GZIP: "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,40 +41,16 @@ class CsvTable:
 
 
 def content(path: Path, *, what: str = "one CSV file", missing: str = "") -> bytes:
-    """The bytes of a file that is not empty; ``what`` and ``missing`` are said where it is a folder, or not there.
-
-    Raises `DataFileError` where it is missing (near misses are named), a folder, unreadable or empty.
-    """
-    try:
-        if path.is_dir():
-            raise DataFileError(f"{path}: this is a folder; name {what}{_inside(path)}")
-        raw = reading.content(path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise DataFileError(f"{path}: no such file.{reading.near_files(path) or missing}") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise DataFileError(f"{path}: cannot be read: {reason}") from None
+    """The bytes of a file that is not empty, as `reading.read_bytes`; a folder: ``what`` is to be named."""
+    raw = reading.read_bytes(path, missing=missing, folder=f"; name {what}")
     if not raw.strip():
         raise DataFileError(f"{path}: the file is empty")
     return raw
 
 
-def _inside(folder: Path) -> str:
-    """Files of a folder that could have been meant."""
-    try:
-        names = sorted(e.name for e in folder.iterdir() if e.name.endswith((".csv", ".csv.gz", ".tsv")))
-    except OSError:
-        return ""
-    more = f" and {len(names) - 6:,} more" if len(names) > 6 else ""
-    return f", such as {', '.join(str(folder / name) for name in names[:6])}{more}" if names else ""
-
-
 def decode(path: Path, raw: bytes) -> str:
-    """The text of a file in UTF-8; one that ends in ``.gz`` is unpacked first.
-
-    Raises `DataFileError` where it is in another encoding or compressed otherwise; line and byte are named.
-    """
-    if path.suffix.lower() == ".gz" and raw.startswith(_GZIP):
+    """The text of a file in UTF-8; one that ends in ``.gz`` is unpacked first."""
+    if path.suffix.lower() == ".gz" and raw.startswith(b"\x1f\x8b"):
         try:
             with gzip.open(io.BytesIO(raw)) as file:
                 raw = file.read(reading.LARGEST + 1)
@@ -85,30 +58,11 @@ def decode(path: Path, raw: bytes) -> str:
             raise DataFileError(f"{path}: damaged gzip file: {error}") from None
         if len(raw) > reading.LARGEST:
             raise reading.too_large(f"{path}, unpacked", reading.LARGEST)
-    if raw.startswith(_UTF16):
-        raise DataFileError(f"{path}: the file is UTF-16, not UTF-8; convert it.", below=_convert("UTF-16", path))
-    for magic, kind in _COMPRESSED.items():
-        if raw.startswith(magic):
-            raise DataFileError(f"{path}: the file is compressed ({kind}); unpack it first")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        column = error.start - raw.rfind(b"\n", 0, error.start)
-        raise DataFileError(
-            f"{path}, line {line}: byte 0x{raw[error.start]:02x} (byte {column} of the line, offset "
-            f"{error.start}) is not UTF-8. If the file is in a Western Windows encoding, convert it.",
-            below=_convert("WINDOWS-1252", path),
-        ) from None
-    at = text.find("\0")
-    if at >= 0:
+    text = reading.decoded(path, raw)
+    if (at := text.find("\0")) >= 0:
         line = text.count("\n", 0, at) + 1
         raise DataFileError(f"{path}, line {line}: a zero byte; a binary file, or UTF-16 without its mark?")
     return text
-
-
-def _convert(encoding: str, path: Path) -> str:
-    return f"Run: iconv -f {encoding} -t UTF-8 {quoted(path.name)} > {quoted('utf8' + path.suffix)}"
 
 
 def lines(text: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypedDict
+from typing import Annotated, ClassVar, Literal, TypedDict
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
 
@@ -184,17 +184,3 @@ class SharedPlan(PlanModel):
     def as_dict(self) -> dict[str, object]:
         """Plain data, tuples as lists; the address of a server without what is secret in it."""
         return self.model_dump(mode="json", by_alias=True)
-
-
-def as_shared(stored: Mapping[str, object]) -> dict[str, Any]:
-    """Read settings that both kinds of plan had under other names until 0.2: prices, and how servers are asked."""
-    plan = dict(stored)
-    old = {name: plan.pop(name, None) for name in (*ServerSettings.model_fields, "per_model", "price_in", "price_out")}
-    by_model = {EVERY: {n: v for n, v in old.items() if n in ServerSettings.model_fields and v not in (None, [], ())}}
-    if isinstance(old["per_model"], Mapping):
-        by_model |= old["per_model"]
-    if server := {spec: values for spec, values in by_model.items() if values}:
-        plan["server"] = server
-    if old["price_in"] is not None:
-        plan["price"] = [old["price_in"], old["price_out"]]
-    return plan

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from auditor.core.plan import as_now
-
 Change = Literal["better", "worse", "same", "unclear", "untested"]
 Fate = Literal["new", "gone", "kept"]
 Unit = Literal["text", "row"]
@@ -89,7 +87,7 @@ def plan_differences(first: Mapping[str, object], second: Mapping[str, object]) 
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    spec = {k: v for k, v in as_now(record.get("spec", {})).items() if k not in IGNORED}
+    spec = {k: v for k, v in record.get("spec", {}).items() if k not in IGNORED}
     inputs = record.get("provenance", {})
     for name in ("task_sha256", "seeds", "rows", "schema", "profile", "parser", "grammar", "dictionaries"):
         value = inputs.get(name)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from auditor.core.errors import UnknownPlugin, UserError
-from auditor.core.plan import CONFIRM_REPLICATES
+from auditor.core.plan import CONFIRM_REPLICATES, Plan
 from auditor.core.protocols import Oracle
 from auditor.core.types import Answer, Case, Progress, Request, Variant
 from auditor.models.attempts import unanswered
-from auditor.run.preparation import plan_of, prepare, prompt_of
+from auditor.run.preparation import prepare, prompt_of
 from auditor.run.state import State, Tally
 from auditor.store.folder import RunFolder
 
@@ -64,7 +64,7 @@ async def confirm(loop: State) -> dict[tuple[str, str, str], dict[str, object]]:
 async def replay(folder: RunFolder, wanted: str, replicates: int) -> dict[str, Any]:
     """Ask the cells of one finding or variant again, past every cache; see `auditor.run.result.replay`."""
     record, evidence = folder.run(), folder.evidence()
-    plan, findings = plan_of(record.raw["spec"]), record.findings
+    plan, findings = Plan.from_dict(folder.plan["plan"]), record.findings
     if plan.redact:
         folder.require_texts("asking its prompts again")
     finding = next((f for f in findings if f.id == wanted), None)

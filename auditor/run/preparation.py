@@ -381,5 +381,5 @@ def prompt_of(task: Task, text: object, style: str, format: str | None = None) -
 
 
 def plan_of(spec: Mapping[str, object]) -> Plan:
-    """The plan in the ``spec`` of a run record."""
-    return Plan.from_dict({name: spec[name] for name in Plan.settings() if name in spec})
+    """The plan in the ``spec`` of a run record, as far as this version knows its settings."""
+    return Plan.from_dict({name: spec[name] for name in Plan.settings() if name in spec and name != "fail_on"})

@@ -10,7 +10,6 @@ import numpy as np
 
 from auditor.contrib.imports.observe import observe
 from auditor.core.errors import RunFolderError
-from auditor.core.plan import as_now
 from auditor.core.reading import from_json
 from auditor.core.shown import plural
 from auditor.core.types import digest
@@ -91,7 +90,7 @@ def _runs(paths: Iterable[Path]) -> tuple[list[Result], dict[str, str]]:
 
 def _asked(result: Result) -> str:
     """The settings that shape a run, and its texts."""
-    fixed = {n: v for n, v in as_now(result.record["spec"]).items() if n not in freeze.OPERATIONAL}
+    fixed = {n: v for n, v in result.record["spec"].items() if n not in freeze.OPERATIONAL}
     return digest([fixed, result.record["provenance"].get("seeds", {}).get("sha256")])
 
 

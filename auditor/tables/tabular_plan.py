@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from auditor.core.errors import ConfigError
 from auditor.core.options import LARGEST, Amount, Names, Option, PathText, PlanModel, Times
 from auditor.core.plan import Plan
-from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, ROWS, SharedPlan, as_shared
+from auditor.core.shared_plan import ASKED, CHANGED, LIMITS, MEASURED, ROWS, SharedPlan
 
 Method = Literal["themis", "aequitas", "sg"]
 TEXT = Plan.flags()
@@ -137,4 +137,4 @@ class TabularPlan(SharedPlan):
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
         """The plan that `as_dict` wrote; other entries are left out."""
-        return cls.model_validate({name: value for name, value in as_shared(values).items() if name in cls.written()})
+        return cls.model_validate({name: value for name, value in values.items() if name in cls.written()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -133,15 +133,6 @@ class LabelOracle(ReplicateOracle[Label]):
     *Inconclusive* is a side where no label has more than half of the answers that parse. Labels of multi-label tasks
     compare as sets. ``distance`` is the total variation distance of the two label distributions, in [0, 1]. With one
     replicate this is the oracle of HInter (Algorithm 1, line 22).
-
-    Examples
-    --------
-    >>> from auditor.core.types import Variant
-    >>> case = Case(id="c", suite="s", original=Variant(id="c.o", input="a"),
-    ...             variants=(Variant(id="c.v0", input="b"),))
-    >>> answers = {"c.o": [Answer(status="ok", value="yes")], "c.v0": [Answer(status="ok", value="no")]}
-    >>> [verdict.outcome for verdict in LabelOracle().judge(case, answers)]
-    ['violation']
     """
 
     name = "label.v1"
@@ -184,17 +175,6 @@ class LabelSetOracle(ReplicateOracle[Names]):
     set may be one that no single answer gave. *Inconclusive* is a side where exactly half of the answers hold some
     label. An empty set is an answer like others. ``distance`` is the Jaccard distance of the two sets, in [0, 1]. The
     reason of a violation names the labels that the variant gained and lost: ``gained: A | B; lost: C``.
-
-    Examples
-    --------
-    >>> from auditor.core.types import Variant
-    >>> case = Case(id="c", suite="s", original=Variant(id="c.o", input="a"),
-    ...             variants=(Variant(id="c.v0", input="b"),))
-    >>> answers = {"c.o": [Answer(status="ok", value=("Article 3", "Article 5"))],
-    ...            "c.v0": [Answer(status="ok", value=("Article 3", "Article 8"))]}
-    >>> verdict = LabelSetOracle().judge(case, answers)[0]
-    >>> verdict.outcome, verdict.reason, round(verdict.distance, 2)
-    ('violation', 'gained: Article 8; lost: Article 5', 0.67)
     """
 
     name = "labelset.v1"
@@ -206,49 +186,21 @@ class LabelSetOracle(ReplicateOracle[Names]):
         return value if value is None or isinstance(value, tuple) else (str(value),)
 
     def _sum_up(self, said: Sequence[Names]) -> tuple[Names | None, str]:
-        labels = majority_set(said)
-        if labels is None:
-            counts = Counter(label for one in said for label in set(one))
-            tied = sorted(label for label, count in counts.items() if 2 * count == len(said))
+        counts = Counter(label for one in said for label in set(one))
+        if tied := sorted(label for label, count in counts.items() if 2 * count == len(said)):
             return None, f"half of {len(said)} answers hold {SEPARATOR.join(tied)}"
-        return tuple(sorted(labels)), ""
+        return tuple(sorted(label for label, count in counts.items() if 2 * count > len(said))), ""
 
     def _distance(self, original: Side[Names], variant: Side[Names]) -> float | None:
-        before, after = original.value, variant.value
-        return None if before is None or after is None else jaccard_distance(before, after)
+        if original.value is None or variant.value is None:
+            return None
+        before, after = set(original.value), set(variant.value)
+        return len(before ^ after) / len(before | after) if before | after else 0.0
 
     def _change(self, original: Names, variant: Names) -> str:
         before, after = set(original), set(variant)
         named = (("gained", sorted(after - before)), ("lost", sorted(before - after)))
         return "; ".join(f"{word}: {SEPARATOR.join(names)}" for word, names in named if names)
-
-
-def jaccard_distance(a: Collection[str], b: Collection[str]) -> float:
-    """One minus the share of common labels among all labels of two sets, in [0, 1]; 0 for two empty sets.
-
-    Examples
-    --------
-    >>> jaccard_distance({"a", "b"}, {"b", "c", "d"})
-    0.75
-    """
-    first, second = set(a), set(b)
-    return len(first ^ second) / len(first | second) if first | second else 0.0
-
-
-def majority_set(answers: Sequence[Collection[str]]) -> frozenset[str] | None:
-    """Labels that more than half of ``answers`` hold; None where exactly half hold one, or there is no answer.
-
-    Examples
-    --------
-    >>> sorted(majority_set([("a", "b"), ("a",), ("b",)]) or ())
-    ['a', 'b']
-    >>> majority_set([("a",), ()]) is None
-    True
-    """
-    counts = Counter(label for one in answers for label in set(one))
-    if not answers or any(2 * count == len(answers) for count in counts.values()):
-        return None
-    return frozenset(label for label, count in counts.items() if 2 * count > len(answers))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -271,16 +223,6 @@ class ScoreOracle(ReplicateOracle[Amount]):
     in `auditor.measure.contrasts`, which takes the mean differences of all seeds and needs no tolerance.
 
     ``distance`` is the absolute difference of the means, in the task's unit, as is ``tolerance``.
-
-    Examples
-    --------
-    >>> from auditor.core.types import Variant
-    >>> case = Case(id="c", suite="s", original=Variant(id="c.o", input="a"),
-    ...             variants=(Variant(id="c.v0", input="b"),))
-    >>> def scores(*values): return [Answer(status="ok", value=float(v)) for v in values]
-    >>> verdict = ScoreOracle().judge(case, {"c.o": scores(80, 82, 81), "c.v0": scores(85, 86, 84)})[0]
-    >>> verdict.outcome, verdict.distance
-    ('violation', 4.0)
     """
 
     name = "score.v1"

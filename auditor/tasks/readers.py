@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -108,8 +107,8 @@ def rows(data: Any) -> Iterator[Mapping[str, Any]]:
 def from_object(data: Any, wanted: tuple[str, ...]) -> Table:
     """Columns and rows of lists, data frames and data sets; of rows with fields only ``wanted`` are read.
 
-    Taken are a list, tuple, generator or column of texts, of dicts or of `SourceText`, a data frame (pandas,
-    polars, or anything that speaks the Arrow or the data frame interchange protocol), and a ``datasets.Dataset``.
+    Taken are a list, tuple, generator or column of texts, of dicts or of `SourceText`, a data frame (pandas, polars,
+    Arrow), and a ``datasets.Dataset``.
     All else is a `WrongType`: what ``str()`` makes of an unknown object would be sent to a model as if it were a text.
     The first of ``wanted`` is where a text alone stands.
     """
@@ -123,12 +122,9 @@ def from_object(data: Any, wanted: tuple[str, ...]) -> Table:
         return tidy(columns, _numbered(frame.iter_rows(named=True)))
     if hasattr(data, "features") and hasattr(data, "column_names"):  # datasets
         return from_dataset(data)
-    column = hasattr(data, "dtype")  # one column of a frame, or an array: its cells are texts
-    if not column and (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__dataframe__")):
-        table = _arrow(data)
-        names = list(table.column_names)
-        chosen = [i for i, name in enumerate(names) if name.strip() in wanted]
-        rows = (row for batch in table.select(chosen).to_batches() for row in batch.to_pylist())
+    if callable(getattr(data, "to_pylist", None)) and hasattr(data, "schema"):  # Arrow
+        names = list(data.schema.names)
+        rows = data.select([i for i, name in enumerate(names) if name.strip() in wanted]).to_pylist()
         return tidy(names, _numbered(rows))
     if isinstance(data, Mapping):
         splits = [name for name, value in data.items() if hasattr(value, "column_names")]
@@ -180,13 +176,6 @@ def _plain(value: object) -> object:
         return None
     tolist: Callable[[], object] | None = getattr(value, "tolist", None)  # numbers and arrays of numpy
     return value if tolist is None else tolist()
-
-
-def _arrow(data: object) -> Any:
-    pyarrow = package("pyarrow", f"Reading {_called(data)}")
-    if hasattr(data, "__arrow_c_stream__"):
-        return pyarrow.table(data)
-    return importlib.import_module("pyarrow.interchange").from_dataframe(data)
 
 
 def _refused(kind: str) -> WrongType:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,23 +58,12 @@ class HubData:
         return iter(self.rows)
 
 
-class Interchange:
-    """A frame that speaks only the data frame interchange protocol."""
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-
-    def __dataframe__(self, **options: Any) -> Any:
-        return self._frame.__dataframe__(**options)
-
-
 def of_pandas() -> Any:
     return pytest.importorskip("pandas").DataFrame(COLUMNS)
 
 
-def of_arrow(subject: Callable[[Any], Any] = list) -> Any:
-    cells = [None if value is None else subject(value) for value in COLUMNS["subject"]]
-    return pytest.importorskip("pyarrow").table(COLUMNS | {"subject": cells})
+def of_arrow() -> Any:
+    return pytest.importorskip("pyarrow").table(COLUMNS)
 
 
 KINDS = {
@@ -91,25 +79,19 @@ KINDS = {
     "a record batch": lambda: of_arrow().to_batches()[0],
     "datasets, by its methods": lambda: HubData(ROWS),
     "datasets": lambda: pytest.importorskip("datasets").Dataset.from_list(ROWS),
-    "the interchange protocol": lambda: Interchange(of_arrow(subject=json.dumps)),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_the_same_seeds(kind: str) -> None:
     assert list(read_given(KINDS[kind]())) == SEEDS
+    if "seeds" not in kind:  # a SourceText says itself what its text is
+        named = {"text": "secret", "label": "text", "id": "label"}
+        (only,) = read_given(KINDS[kind](), columns=named)  # one text three times is one seed
+        assert only == SourceText(id="gold-1", text="not-for-models", label=ROWS[0]["text"], subject=SUBJECTS[0])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_columns_are_those_that_are_named(kind: str) -> None:
-    options = {"columns": {"text": "secret", "label": "text", "id": "label"}}
-    if "seeds" in kind:
-        pytest.skip("a SourceText says itself what its text is")
-    (only,) = read_given(KINDS[kind](), **options)  # one text three times is one seed
-    assert only == SourceText(id="gold-1", text="not-for-models", label=ROWS[0]["text"], subject=SUBJECTS[0])
-
-
-@pytest.mark.parametrize("kind", ["dicts", "pandas", "polars, by its methods", "arrow", "datasets, by its methods"])
+@pytest.mark.parametrize("kind", ["dicts", "pandas"])
 def test_a_model_sees_the_text_and_nothing_else(kind: str) -> None:
     seen: list[str] = []
 
@@ -146,24 +128,13 @@ def test_cells_of_pandas_are_plain_values() -> None:
     assert [s.text for s in read_given(numpy.array(["One.", "Two."]))] == ["One.", "Two."]
 
 
-def test_class_labels_of_a_data_set_have_their_names() -> None:
-    data = HubData([{"text": "One.", "label": 1}, {"text": "Two.", "label": 0}])
-    assert [s.label for s in read_given(data)] == ["pos", "neg"]
-
-
 REFUSED = [
     ([("She came.", "positive")], "a tuple as item 1"),
     (["She came.", 7], "an int as item 2"),
-    ([["She came."]], "a list as item 1"),
-    ([b"She came."], "a bytes as item 1"),
-    ([None], "a NoneType as item 1"),
     ({"text": ["She came."]}, "a dict of columns"),
-    ({}, "an empty dict"),
     ({"She came."}, "a set"),
     (b"She came.", "a bytes"),
     (SourceText(id="a", text="She came."), "a SourceText"),
-    (7, "an int"),
-    (object(), "an object"),
     (HubData, "the class HubData"),
     ({"train": HubData(ROWS)}, r"data\['train'\]"),
 ]
@@ -183,8 +154,6 @@ def test_wrong_columns_are_named_as_the_call_names_them() -> None:
         read_given(rows)
     with pytest.raises(DataFileError, match='"label": …'):
         read_given(rows, columns={"text": "review", "label": "gold"})
-    with pytest.raises(DataFileError, match='"id": …'):
-        read_given(rows, columns={"text": "review", "id": "key"})
     with pytest.raises(DataFileError, match=r"holds a number \(5\), not a text; name the column .* columns="):
         read_given(rows, columns={"text": "stars"})
     with pytest.raises(DataFileError, match="no rows"):
@@ -217,9 +186,5 @@ def test_names_may_be_a_list_or_one_text() -> None:
         assert Plan(attributes=given).attributes == wanted  # type: ignore[arg-type]
     assert Plan(attributes="gender", groups="gender:female").groups == ("gender:female",)  # type: ignore[arg-type]
     assert Plan(formats="plain", models="vader, reviews").models == ("vader", "reviews")  # type: ignore[arg-type]
-    both = [
-        audit("sentiment", model="vader", data=ROWS, attributes=a).record["estimates"] for a in ("gender", ["gender"])
-    ]
-    assert both[0] == both[1]
     assert_invariant("vader", [row["text"] for row in ROWS], attributes="gender")
     assert_invariant("vader", of_pandas(), attributes=["gender"])

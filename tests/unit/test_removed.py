@@ -78,39 +78,7 @@ def test_a_keyword_that_was_removed_is_answered_so_too() -> None:
         audit("sentiment", model="vader", label_column="stars")
 
 
-def test_a_plan_of_0_2_is_read_under_the_names_of_today() -> None:
-    stored = {
-        **Plan(models=("openai:m",)).as_dict(),
-        "text_column": "review",
-        "messages": [],
-        "answer_path": None,
-        "price_in": 1.0,
-        "price_out": 2.0,
-        "max_tokens": 9,
-        "temperature": "none",
-        "timeout_s": None,
-        "headers": ["X=V"],
-        "logprobs": False,
-        "per_model": {"openai:m": {"max_tokens": 99}},
-        "engine": "ray",
-        "jobs": 3,
-        "epsilon": [0.1],
-        "oracle": "probability",
-        "judge": "openai:j",
-        "embedding": "hf:e",
-        "repeat": None,
-        "generation": "prob",
-    }
-    for name in ("columns", "price", "server", "tolerance"):
-        del stored[name]
-    assert Plan.from_dict(stored) == Plan(
-        models=("openai:m",),
-        columns={"text": "review"},
-        price=(1.0, 2.0),
-        server=["max-tokens=9 temperature=none header=X=V logprobs=no", "openai:m max-tokens=99"],
-        jobs="ray:3",
-        tolerance=(0.1,),
-        oracle="probability",
-        judge=("openai:j", "encoder:hf:e"),
-        replicates=3,
-    )
+def test_a_plan_of_0_2_cannot_go_on() -> None:
+    stored = Plan(models=("openai:m",)).as_dict() | {"text_column": "review", "max_tokens": 9}
+    with pytest.raises(ConfigError, match=r"another version; it has the settings max_tokens, text_column\."):
+        Plan.from_dict(stored)

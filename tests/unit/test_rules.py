@@ -92,12 +92,6 @@ def test_a_rule_in_a_settings_file_is_checked(
     assert "lower is gone: write excess(ATTRIBUTE) > 2%" in capsys.readouterr().err
 
 
-def test_a_stored_plan_with_a_rule_of_an_older_version_is_read() -> None:
-    stored = Plan(models=("vader",)).as_dict() | {"fail_on": "lower(gender) > 2% or hidden"}
-    assert Plan.from_dict(stored).fail_on is None
-    assert Plan.from_dict(stored | {"fail_on": "shown"}).fail_on == "shown"
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.text(alphabet=st.sampled_from(list('shownet()>%0.5,+" ')) | st.characters(), max_size=25))
 def test_any_text_is_a_rule_or_a_clear_error(text: str) -> None:

@@ -29,22 +29,18 @@ def texts(path: Path, **options: Any) -> list[str]:
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    lines = '{"id": "a", "text": "One.", "label": "x"}\n\n{"id": 7, "text": "Two\\nlines."}\r\n{"text": "Three."}'
+    lines = '{"id": "a", "text": "One.", "label": "x"}\n\n{"id": 7, "text": "Two\\nlines.", "label": true}\r\n'
+    lines += '{"text": "Three.", "label": null}\n{"text": "  "}\n{"text": null}\n'
     path = write(tmp_path, "t.jsonl", lines)
     got = read_seeds(path)
     assert list(got) == [
         SourceText(id="a", text="One.", label="x"),
-        SourceText(id="7", text="Two\nlines."),
+        SourceText(id="7", text="Two\nlines.", label="true"),
         SourceText(id="row-3", text="Three."),
     ]
-    assert (got.rows, got.skipped, got.renamed) == (3, 0, 0)
+    assert (got.rows, got.skipped, got.renamed) == (5, 2, 0)
     assert got.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (len(got), got[0].id, [s.id for s in got[1:]]) == (3, "a", ["7", "row-3"])
-
-
-def test_line_separators_inside_a_text_are_no_line_ends(tmp_path: Path) -> None:
-    assert texts(write(tmp_path, "t.jsonl", '{"text": "a\u2028b\x85c"}\n')) == ["a\u2028b\x85c"]
-    assert texts(write(tmp_path, "t.txt", "a\u2028b\x0cc\nd")) == ["a\u2028b\x0cc", "d"]
 
 
 def test_plain_text(tmp_path: Path) -> None:
@@ -52,6 +48,7 @@ def test_plain_text(tmp_path: Path) -> None:
     assert [(s.id, s.text) for s in got] == [("row-1", "One, two."), ("row-4", "Three.")]
     assert (got.rows, got.skipped) == (4, 2)
     assert texts(write(tmp_path, "old.txt", "a\rb\r")) == ["a", "b"]
+    assert texts(write(tmp_path, "u.txt", "a\u2028b\x0cc\nd")) == ["a\u2028b\x0cc", "d"]  # no ends of lines
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -60,25 +57,9 @@ def test_csv_by_its_header(tmp_path: Path, delimiter: str) -> None:
     path = write(tmp_path, "t.csv", f'\ufefflabel{d} text \r\npos{d}"a{d} ""b""\nc"\r\nneg{d}x y|z\r\n')
     got = read_seeds(path)
     assert [(s.text, s.label) for s in got] == [(f'a{d} "b"\nc', "pos"), ("x y|z", "neg")]
-
-
-def test_a_comma_in_a_single_column_header(tmp_path: Path) -> None:
-    assert texts(write(tmp_path, "t.csv", "text\nOne.\n")) == ["One."]
-
-
-def test_tsv(tmp_path: Path) -> None:
-    assert texts(write(tmp_path, "t.tsv", "id\ttext\n1\ta, b; c\n")) == ["a, b; c"]
-
-
-def test_long_csv_fields(tmp_path: Path) -> None:
+    assert texts(write(tmp_path, "u.tsv", "text\nOne, two.\n")) == ["One, two."]
     long = "word " * 60_000
-    assert texts(write(tmp_path, "t.csv", f'text,label\n"{long}",x\n')) == [long]
-
-
-def test_named_columns(tmp_path: Path) -> None:
-    path = write(tmp_path, "t.csv", "review,stars,key\nGood.,5,k1\nBad.,1,k2\n")
-    got = read_seeds(path, columns={"text": "review", "label": "stars", "id": "key"})
-    assert list(got) == [SourceText(id="k1", text="Good.", label="5"), SourceText(id="k2", text="Bad.", label="1")]
+    assert texts(write(tmp_path, "v.csv", f'review,text\n"{long}",x\n'), columns={"text": "review"}) == [long]
 
 
 def test_what_texts_were_made_of_is_read_from_the_column_that_is_named(tmp_path: Path) -> None:
@@ -106,12 +87,6 @@ def test_one_text_is_one_seed_whatever_its_ids(tmp_path: Path) -> None:
     assert (got.rows, got.skipped, got.repeated, got.renamed) == (6, 1, 2, 0)
 
 
-def test_blank_and_missing_texts_are_counted(tmp_path: Path) -> None:
-    got = read_seeds(write(tmp_path, "t.jsonl", '{"text": "  "}\n{"text": null}\n{"text": "x"}\n{"text": ""}\n'))
-    assert [s.id for s in got] == ["row-3"]
-    assert (got.rows, got.skipped) == (4, 3)
-
-
 def test_limit_takes_the_first_rows(tmp_path: Path) -> None:
     path = write(tmp_path, "t.jsonl", '{"text": "a"}\n{"text": ""}\n{"text": "c"}\nbroken\n')
     got = read_seeds(path, limit=3)
@@ -120,13 +95,6 @@ def test_limit_takes_the_first_rows(tmp_path: Path) -> None:
     assert len(read_seeds(write(tmp_path, "u.txt", "a\nb\n"), limit=99)) == 2
     with pytest.raises(ConfigError, match="at least 1"):
         read_seeds(path, limit=0)
-
-
-@pytest.mark.parametrize(
-    ("label", "value"), [("1", "1"), ("true", "true"), ('"x "', "x"), ("null", None), ("0.5", "0.5"), ('""', None)]
-)
-def test_labels_become_text(tmp_path: Path, label: str, value: str | None) -> None:
-    assert read_seeds(write(tmp_path, "t.jsonl", f'{{"text": "a", "label": {label}}}'))[0].label == value
 
 
 BROKEN: list[tuple[str, str | bytes, str]] = [
@@ -140,9 +108,7 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.jsonl", '[{"text": "a"}]', "line 1: expected an object"),
     ("t.jsonl", '[\n{"text": "a"}\n]', "one JSON array is no JSON lines"),
     ("t.jsonl", '{\n"text": "a"\n}', "stand in one line"),
-    ("t.jsonl", '"a"\n', "expected an object"),
     ("t.jsonl", '{"text": 5}\n', "line 1: the column 'text' holds a number (5)"),
-    ("t.jsonl", '{"text": ["a"]}\n', "holds a list"),
     ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', "line 2: no column 'text'; columns: txt. Did you mean 'txt'?"),
     ("t.jsonl", '{"text": "a", "label": {"x": 1}}', "the column 'label' holds an object"),
     ("t.jsonl", '{"text": "a\\ud800"}', "half a character"),
@@ -151,14 +117,11 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.csv", "a,b\n1,2\n", "columns: a, b. Name it with --column text="),
     ("t.csv", "text,text\na,b\n", "stands there twice"),
     ("t.csv", "text,label\nOne, two,x\n", "line 2: 3 fields where the header has 2"),
-    ("t.csv", "text,label\nOne\n", "line 2: 1 field where"),
     ("t.csv", 'text,label\na,b\n"c\nd\n,x\ne,f\n', "line 3: a quotation mark in the record"),
     ("t.csv", 'text,label\n"a" b,c\n', "line 2: malformed CSV"),
-    ("t.csv", b"text,label\nok,x\ncaf\xe9,y\n", "line 3: byte 0xe9 (byte 4 of the line, offset 19) is not UTF-8"),
+    ("t.csv", b"text,label\nok,x\ncaf\xe9,y\n", "line 3: byte 19 is not UTF-8 (0xe9, byte 4 of the line)"),
     ("t.csv", "text\na\n".encode("utf-16"), "iconv -f UTF-16"),
     ("t.csv", "text\na\n".encode("utf-16-le"), "zero byte"),
-    ("t.txt", b"\x1f\x8b\x08\x00abc", "compressed (gzip)"),
-    ("t.txt", b"PK\x03\x04abc", "compressed (zip)"),
     ("t.parquet", "text\na\n", "no Parquet file"),
 ]
 
@@ -184,16 +147,6 @@ def test_missing_files(tmp_path: Path) -> None:
         read_seeds(str(tmp_path / "x" / "y.csv"))
 
 
-def test_missing_label_column(tmp_path: Path) -> None:
-    path = write(tmp_path, "t.csv", "text,stars\na,b\n")
-    assert read_seeds(path)[0].label is None
-    with pytest.raises(DataFileError, match=r"no column 'star'.*Did you mean 'stars'.*--column label="):
-        read_seeds(path, columns={"label": "star"})
-    lines = write(tmp_path, "t.jsonl", '{"text": "a"}\n')
-    with pytest.raises(DataFileError, match="no column 'gold'"):
-        read_seeds(lines, columns={"label": "gold"})
-
-
 def test_parquet(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -204,17 +157,9 @@ def test_parquet(tmp_path: Path) -> None:
     assert got.skipped == 1
     with pytest.raises(DataFileError, match="row 1: the column 'v' holds a list"):
         read_seeds(path, columns={"text": "v"})
-    with pytest.raises(DataFileError, match="Did you mean 'text'"):
-        read_seeds(path, columns={"text": "texts"})
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataFileError, match="no Parquet file"):
         read_seeds(path)
-
-
-def test_parquet_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[parquet\]"):
-        read_seeds(write(tmp_path, "t.parquet", "PAR1"))
 
 
 class FakeTable(list[dict[str, object]]):
@@ -252,8 +197,9 @@ def test_data_sets_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         read_seeds("hf:org/name")
     with pytest.raises(DataFileError, match="could not be loaded: Unknown split 'dev'"):
         read_seeds("hf:org/name@dev")
-    with pytest.raises(DataFileError, match="no column 'txt'"):
-        read_seeds("hf:org/name@test", columns={"text": "txt"})
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[datasets\]"):
+        read_seeds("hf:name")
 
 
 def test_lists_of_class_labels_and_of_paragraphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,30 +221,10 @@ def test_a_list_of_labels_becomes_json(tmp_path: Path) -> None:
         read_seeds(path)
 
 
-def test_the_only_split_needs_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_hub(monkeypatch, {"train": FakeTable([{"text": "a"}])})
-    assert len(read_seeds("hf:name")) == 1
-
-
-def test_data_sets_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingDependency, match=r"llm-bias-auditor\[datasets\]"):
-        read_seeds("hf:name")
-
-
 @pytest.mark.parametrize("spec", ["hf:", "hf:@test", "hf:a@", "hf:a:", "hf:a:@b"])
 def test_data_set_names(spec: str) -> None:
     with pytest.raises(ConfigError, match="hf:DATASET"):
         read_seeds(spec)
-
-
-def test_real_reviews() -> None:
-    path = Path(__file__).parents[3] / "shared" / "data" / "movie_reviews" / "imdb_sample.csv"
-    if not path.is_file():
-        pytest.skip("the shared review sample is not beside the project")
-    got = read_seeds(path)
-    assert (len(got), got.skipped) == (200, 0)
-    assert {s.label for s in got} <= {"0", "1", "pos", "neg", "positive", "negative"}
 
 
 SUBJECT = "She is late. Her boss waits for the nurse."
@@ -336,12 +262,8 @@ def test_the_person_a_text_is_about_comes_with_it(tmp_path: Path) -> None:
     ("subject", "said"),
     [
         ([[0, 3], [2, 6]], r"line 2: \[2, 6\] .* begins before \[0, 3\] has ended"),
-        ([[13, 16], [0, 3]], r"line 2: \[0, 3\] .* begins before \[13, 16\] has ended"),
         ([[0, 99]], r"line 2: \[0, 99\] .* is no part of the text, which has 42 characters"),
-        ([[-3, 3]], r"line 2: \[-3, 3\] .* is no part"),
-        ([[3, 3]], r"line 2: \[3, 3\] .* is no part"),
         ([[0, 3, 5]], r"line 2: .* takes a list of \[start, end\], got \[0, 3, 5\]"),
-        ([0, 3], "line 2: .* takes a list of .*, got 0"),
         ([[0, 3], "nurse"], "line 2: .* takes a list of .*, got 'nurse'"),
     ],
 )
