@@ -173,7 +173,7 @@ def test_mistakes_are_told(
         (b"", "the file is empty"),
         (b"\n \n", "the file is empty"),
         (b"sex,race,ok\n", "there is a header and no line below it"),
-        (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 0xe9 (byte 6 of the line"),
+        (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 17 is not UTF-8 (0xe9, byte 6 of the line)"),
         (b"sex,race,ok\nF,White\n", "line 2: 2 fields where the header has 3"),
         (b"sex,sex,race,ok\nF,F,White,1\n", "column 'sex' more than once"),
         (b'sex,race,ok\nF,"White,1\n', "line 2: a quotation mark in the record that begins here is never closed"),
