@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import frame
+from auditor.cli import benchmarks, frame
 from auditor.cli.frame import option
 from auditor.cli.run_folders import find_text_run, finish
 from auditor.cli.screen import Draw
@@ -62,6 +62,14 @@ def import_(
         ),
     ] = None,
     task: Annotated[str | None, typer.Option("--name", help="What the run is called.")] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option(
+            "--benchmark",
+            help="FILES are those of bbq, crows-pairs, stereoset or winobias with recorded answers (--answer names "
+            "their field); to ask a model: audit --task bbq --data FILE --model SPEC.",
+        ),
+    ] = None,
     out: Annotated[Path, option("out")] = Path("reports"),
     format: frame.Format = "terminal",
     full: frame.Full = False,
@@ -71,6 +79,8 @@ def import_(
     from auditor.contrib.imports import answer_files, import_run, inference, mapping
     from auditor.run.result import load, score
 
+    if benchmark is not None:
+        return benchmarks.recorded(benchmark, files, (answer or [None])[0], delta=delta, out=out, format=format)
     if generated is not None:
         others = (map, write_map, rows, answer, join, kind, labels, favourable, reference, delta, task)
         if len(files) != 1 or any(others):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from auditor.cli import frame, run_folders
+from auditor.cli import benchmarks, frame, run_folders
 from auditor.cli.frame import takes
 from auditor.cli.run_folders import find_run, finish, with_waivers
 from auditor.cli.screen import Draw, complain, fitted, say
+from auditor.contrib.benchmarks import NAMES as BENCHMARKS
 from auditor.core.options import Group
 from auditor.core.plan import SUITES, Plan, resolve
 from auditor.core.shown import inline, plural, quoted, verb
@@ -52,6 +53,8 @@ def run(
     if plan is not None:
         return run_frozen(plan, options, format=format, full=full, dry_run=dry_run, yes=yes)
     chosen = resolve(options, config)
+    if chosen.task in BENCHMARKS:
+        return benchmarks.ask(chosen, format, dry_run=dry_run, yes=yes)
     _spare_memory(chosen)
     if dry_run:
         return _outlook(chosen, format)
