@@ -19,7 +19,7 @@ LINES = {  # of Python, and what they shall become
     "tables": 5390,  # 4,400
     "perturb": 6180,  # 5,000
     "core": 5400,  # 3,400
-    "contrib": 3905,  # 3,400
+    "contrib": 4930,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3650,  # 2,600
     "cli": 3550,  # 2,000
     "agent": 2930,  # 1,800
@@ -27,7 +27,7 @@ LINES = {  # of Python, and what they shall become
     "text": 1645,  # 1,400
     "testing": 805,  # 600
 }
-MOST = 64_400  # in all; the target is 44,000
+MOST = 65_500  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
