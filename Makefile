@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 JOBS   ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 
-.PHONY: help audit install check test soak bench lint fmt types docs golden examples rooms clean
+.PHONY: help audit install check test soak bench real lint fmt types docs golden examples rooms clean
 
 help:
 	@echo "make audit    install, then audit --task sentiment on the embedded models, offline"
@@ -13,6 +13,7 @@ help:
 	@echo "make test     everything"
 	@echo "make soak     what takes hours"
 	@echo "make bench    measurements, to benchmarks/results/ (QUICK=1: smaller sizes)"
+	@echo "make real     audits of a real language model on this machine, to benchmarks/results/"
 	@echo "make docs     build the documentation"
 	@echo "make examples the reports and pictures of reports/examples"
 	@echo "make lint | fmt | types | golden | clean"
@@ -85,6 +86,9 @@ examples: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick)
+
+real: $(VENV)/.e2e
+	$(BIN)/python benchmarks/real.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python tools/check_docs.py
