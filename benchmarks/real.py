@@ -163,7 +163,7 @@ def door(name: str, folder: Path) -> Iterator[list[str] | None]:
 def audit(command: str, options: Sequence[str], out: Path) -> tuple[float, int, str, str]:
     """Run a command; returns seconds, exit code and both outputs."""
     began = time.monotonic()
-    argv = [sys.executable, "-m", "auditor", command, *options]
+    argv = [str(Path(sys.executable).parent / "audit"), command, *options]
     environment = {**os.environ, "OPENAI_API_KEY": "none"}
     made = subprocess.run(argv, cwd=out, capture_output=True, text=True, env=environment, check=False)
     return time.monotonic() - began, made.returncode, made.stdout, made.stderr

@@ -28,6 +28,7 @@ NEEDED = [
     for name in ("torch", "transformers", "gguf", "fastapi", "uvicorn", SMOLLM2[0])
     if importlib.util.find_spec(name) is None
 ]
+AUDIT = str(Path(sys.executable).parent / "audit")
 PLAN = ["--attributes", "gender", "--order", "1", "--per-seed", "1", "--yes", "--anyway", "--no-cache", "--out", "."]
 # The model as the spec `smollm2` loads it, unpacked once: reading the GGUF file takes most of a minute.
 UNPACK = """
@@ -75,7 +76,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 def audit(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OPENAI_API_KEY": "none", "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-m", "auditor", *argv],
+        [AUDIT, *argv],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
 
@@ -146,7 +147,7 @@ def test_a_server_is_asked_for_labels_free_text_and_a_conversation(served: tuple
 
 def test_a_run_that_was_killed_goes_on_and_asks_nothing_twice(served: tuple[str, Path], tmp_path: Path) -> None:
     argv = ["run", "--task", "sentiment", "--model", f"hf:{served[1]}", "--limit", "4", *PLAN]
-    process = subprocess.Popen([sys.executable, "-m", "auditor", *argv], cwd=tmp_path)
+    process = subprocess.Popen([AUDIT, *argv], cwd=tmp_path)
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline and process.poll() is None:
         written = [*tmp_path.glob("2*/responses.jsonl")]
