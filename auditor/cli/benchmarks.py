@@ -24,7 +24,7 @@ def recorded(
     benchmark: str, files: Sequence[Path], answer: str | None, *, delta: float | None, out: Path, format: str
 ) -> int:
     """Compute the scores of recorded answers."""
-    from auditor.contrib.benchmarks import items, result
+    from auditor.contrib.benchmarks import benchmarked, items
 
     read, sources = items.read(benchmark, files, answer)
     if all(item.chosen is None for item in read):
@@ -32,13 +32,13 @@ def recorded(
             f"no recorded answer was found in {', '.join(map(str, files))}: name their field with --answer, "
             f"or ask a model: audit --task {benchmark} --data {files[0]} --model SPEC"
         )
-    made = result.compute(benchmark, read, sources, answer or "recorded answers", recorded=True, delta=delta)
+    made = benchmarked.compute(benchmark, read, sources, answer or "recorded answers", recorded=True, delta=delta)
     return _show(made, read, out, format)
 
 
 def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
     """Ask the models of ``plan`` about the items of the benchmark that its task names."""
-    from auditor.contrib.benchmarks import asking, items, result
+    from auditor.contrib.benchmarks import asking, benchmarked, items
 
     if plan.data is None:
         raise ConfigError(f"--task {plan.task} takes the published file: --data FILE (nothing of it is shipped)")
@@ -54,7 +54,7 @@ def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
     codes = []
     for spec in plan.models:
         answered, counts, reason = asking.ask(drawn, spec, plan)
-        made = result.compute(
+        made = benchmarked.compute(
             plan.task, answered, sources, spec, recorded=False, answers=counts, reason=reason, delta=plan.delta
         )
         codes.append(_show(made, answered, Path(plan.out), format))
@@ -62,11 +62,11 @@ def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
 
 
 def _show(made: Benchmarked, items: Sequence[Item], out: Path, format: str) -> int:
-    from auditor.contrib.benchmarks import result
+    from auditor.contrib.benchmarks import benchmarked
     from auditor.report import terminal
     from auditor.report.page import Page
 
     text = made.to_json() if format == "json" else terminal.write(Page(**screen()), made.document(), full=True)
     sys.stdout.write(text)
-    say(f"Report: {result.write(made, items, out) / result.PAGE}", to=sys.stderr)
+    say(f"Report: {benchmarked.write(made, items, out) / benchmarked.PAGE}", to=sys.stderr)
     return INCOMPLETE if made.reason else COMPLETE

@@ -152,9 +152,9 @@ def _question(row: Mapping[str, object], answer: str | None) -> Item:
     assert isinstance(about, Mapping)
     category = str(row["category"])
     groups = {_group(name, category) for name in about["stereotyped_groups"]}
-    told = [[_group(part, category) for part in info[f"ans{i}"]] for i in range(3)]
-    people = [i for i in range(3) if UNKNOWN not in told[i]]
-    targets = [i for i in people if groups & set(told[i])]
+    names = [[_group(part, category) for part in info[f"ans{i}"]] for i in range(3)]
+    people = [i for i in range(3) if UNKNOWN not in names[i]]
+    targets = [i for i in people if groups & set(names[i])]
     stereotyped = other = None
     if len(targets) == 1 and len(people) == 2:
         (rest,) = set(people) - set(targets)
@@ -324,7 +324,7 @@ def _winobias(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
             plain = MARKED.sub(r"\1", sentence)
             options = tuple(sorted((own[0], partner[0]), key=lambda job: plain.casefold().find(job.casefold())))
             right = options.index(own[0])
-            told = said.get(_fold(plain))
+            heard = said.get(_fold(plain))
             yield Item(
                 id=f"{path.name}/{n + 1}",
                 category=type_,
@@ -335,7 +335,7 @@ def _winobias(files: Sequence[Path], answer: str | None) -> Iterator[Item]:
                 stereotyped=right if kinds[0] == PRO else 1 - right,
                 other=1 - right if kinds[0] == PRO else right,
                 right=right,
-                chosen=None if told is None else _named(told, options),
+                chosen=None if heard is None else _named(heard, options),
             )
 
 
