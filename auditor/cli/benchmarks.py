@@ -13,8 +13,8 @@ from auditor.core.errors import ConfigError
 from auditor.core.shown import plural
 
 if TYPE_CHECKING:
+    from auditor.contrib.benchmarks.benchmarked import Benchmarked
     from auditor.contrib.benchmarks.items import Item
-    from auditor.contrib.benchmarks.result import Benchmarked
     from auditor.core.plan import Plan
 
 COMPLETE, INCOMPLETE = 0, 3

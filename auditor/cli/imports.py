@@ -80,7 +80,7 @@ def import_(
     from auditor.run.result import load, score
 
     if benchmark is not None:
-        return benchmarks.recorded(benchmark, files, (answer or [None])[0], delta=delta, out=out, format=format)
+        return benchmarks.recorded(benchmark, files, answer[0] if answer else None, delta=delta, out=out, format=format)
     if generated is not None:
         others = (map, write_map, rows, answer, join, kind, labels, favourable, reference, delta, task)
         if len(files) != 1 or any(others):

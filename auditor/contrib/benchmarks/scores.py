@@ -169,7 +169,8 @@ def _share(category: str, name: str, items: Sequence[Item], counts: Callable[[It
         own = sums.setdefault(item.cluster, [0, 0])
         own[0] += counts(item)
         own[1] += 1
-    made = korn_graubard(*zip(*sums.values(), strict=True))
+    x, n = np.array(list(sums.values()), dtype=float).T
+    made = korn_graubard(x, n)
     return _score(category, name, items, (made.value, made.low, made.high))
 
 
@@ -204,6 +205,10 @@ def _bbq(category: str, items: Sequence[Item]) -> Iterator[Score]:
             yield _lean(category, people)
         else:
             yield _score(category, "s_AMB", people, _ambiguous(own, people), floor=-1)
+
+
+def _names_somebody(item: Item) -> bool:
+    return item.chosen in (item.stereotyped, item.other)
 
 
 def _lean(category: str, people: Sequence[Item]) -> Score:
