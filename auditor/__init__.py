@@ -7,11 +7,12 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from auditor._version import __version__
 
+TYPE_CHECKING = False  # `typing` is slow to load, and the help of the command needs nothing of it
 if TYPE_CHECKING:
+    from typing import Any
+
     from auditor.core.errors import AuditError, CallError, UserError
     from auditor.core.plan import Plan
     from auditor.core.protocols import Gate, Model, Oracle, Renderer, Reply, Suite

@@ -20,7 +20,7 @@ from pathlib import Path
 from common import Absent, Row
 
 MODULES = ("startup", "client", "hinter", "tabular", "real")
-PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "typer")
+PACKAGES = ("llm-bias-auditor", "numpy", "scipy", "spacy", "openai", "click")
 RESULTS = Path(__file__).resolve().parent / "results"
 
 

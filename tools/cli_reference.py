@@ -12,18 +12,13 @@ import os
 import re
 import sys
 
-from auditor.agent.settings import PlannerOptions
 from auditor.cli.frame import BRIEF
-from auditor.cli.main import COMMANDS, overview, run
-from auditor.cli.tool import LISTS
+from auditor.cli.main import COMMANDS, FURTHER, overview, run
 from auditor.core.options import PlanModel
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 WIDTH = 100
-# Commands that decide by their first word themselves, so their help does not list what follows.
-FURTHER = {"plan": ("freeze", "freeze tabular", "show"), "tabular": ("schema",), "list": tuple(LISTS)}
-LISTED = re.compile(r"^Commands:\n((?:  .*\n?)+)", re.MULTILINE)
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
@@ -46,22 +41,10 @@ def help_text(*words: str) -> str:
     return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
 
 
-def subcommands(name: str, text: str) -> list[str]:
-    """The words that may follow ``audit name``, in the order of its help."""
-    listed = LISTED.search(text + "\n")
-    found = re.findall(r"^  ([a-z][a-z0-9-]*)(?:  |$)", listed.group(1), re.MULTILINE) if listed else []
-    return [*found, *FURTHER.get(name, ())]
-
-
 def commands() -> dict[str, str]:
     """Every command ("run", "plan freeze", …) with its help text."""
-    found: dict[str, str] = {}
-    names = list(COMMANDS)
-    while names:
-        name = names.pop(0)
-        found[name] = help_text(*name.split())
-        names[:0] = [f"{name} {word}" for word in subcommands(name, found[name])]
-    return found
+    names = [n for name in COMMANDS for n in (name, *(f for f in FURTHER if f.startswith(f"{name} ")))]
+    return {name: help_text(*name.split()) for name in names}
 
 
 def options(text: str) -> set[str]:
@@ -100,8 +83,6 @@ def page() -> str:
         settings(Plan),
         "## Options of a plan of rows\n",
         settings(TabularPlan, MethodOptions),
-        "## Options of a planner\n",
-        settings(PlannerOptions),
     ]
     return "\n".join(parts)
 

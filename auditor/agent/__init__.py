@@ -1,4 +1,4 @@
-"""The agent: from a goal in plain words to runs, readings and a report with the reasons for each step.
+"""The agent: from a goal to runs, readings and a report with the reasons for each step.
 
 Examples
 --------
@@ -11,27 +11,27 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from auditor.agent import session_folder as sessions
+from auditor.agent import session as sessions
 from auditor.agent.goal import Goal, parse
-from auditor.agent.session import Session
-from auditor.agent.session_folder import TEXTS, Changed, Step
+from auditor.agent.goal import read as read_goal
+from auditor.agent.session import TEXTS, Changed, Session, Step
 from auditor.agent.settings import Settings
 from auditor.agent.values import Record, plain
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.protocols import Observer
 from auditor.core.shown import plural
-from auditor.core.types import Progress, SourceText
+from auditor.core.types import Progress
 
 if TYPE_CHECKING:
     from auditor.report.document import Document
 
-__all__ = ["AgentResult", "Goal", "load", "outline", "parse", "resume", "run", "serve"]
+__all__ = ["AgentResult", "Goal", "load", "outline", "parse", "read_goal", "resume", "run", "serve"]
 
 
 def _silent(event: Progress) -> None:
@@ -39,14 +39,14 @@ def _silent(event: Progress) -> None:
 
 
 class AgentResult:
-    """A finished (or cut-off) session: what ``session.json`` and ``steps.jsonl`` of the folder ``path`` hold."""
+    """A finished (or cut-off) session: the record of ``session.json`` and the steps of the folder ``path``."""
 
     def __init__(self, session: Record, steps: Sequence[Step], path: Path) -> None:
         self.session, self.steps, self.path = session, tuple(steps), path
 
     @property
     def record(self) -> dict[str, Any]:
-        """The session as plain data."""
+        """The session as plain data, with the figures of its runs."""
         return plain(self.session)
 
     @property
@@ -67,42 +67,41 @@ class AgentResult:
         return [load_run(self.path / str(entry.folder)) for entry in self.session.done]
 
     def to_json(self) -> str:
-        """Session and steps as one JSON text."""
+        """Return session and steps as one JSON text."""
         whole = self.record | {"steps": self.steps}
         return json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
     def document(self) -> Document:
-        """The report as typed parts, for a writer of any format."""
+        """Return the report as typed parts, for a writer of any format."""
         from auditor.agent import session_report
 
         return session_report.build(self.session, self.steps)
 
     def to_text(self, *, width: int = 100, encoding: str = "utf-8", color: bool = False, full: bool = False) -> str:
-        """The report for a terminal: one screen, with ``full`` all of it."""
+        """Return the report for a terminal: one screen, with ``full`` all of it."""
         from auditor.report.page import Page
         from auditor.report.terminal import write
 
         return write(Page(width=width, encoding=encoding, color=color), self.document(), full=full)
 
     def to_markdown(self) -> str:
-        """The report as Markdown."""
+        """Return the report as Markdown."""
         from auditor.report.markdown import write
 
         return write(self.document())
 
     def to_html(self) -> str:
-        """The self-contained HTML report."""
+        """Return the self-contained HTML report."""
         from auditor.report.html import write
 
         return write(self.document())
 
     def __repr__(self) -> str:
-        made = plural(len(self.session.runs), "run")
-        return f"<AgentResult {self.session.id}: {self.session.status}, {made}>"
+        return f"<AgentResult {self.session.id}: {self.session.status}, {plural(len(self.session.runs), 'run')}>"
 
 
 def load(path: str | Path) -> AgentResult:
-    """The session in a folder, also one that was cut off (its status is ``interrupted`` then).
+    """Return the session in a folder, also one that was cut off (its status is ``interrupted`` then).
 
     Raises
     ------
@@ -115,53 +114,27 @@ def load(path: str | Path) -> AgentResult:
     return AgentResult(record, sessions.steps(Path(path)), Path(path))
 
 
-def run(
-    goal: str,
-    *,
-    model: object = None,
-    task: str | None = None,
-    data: str | Path | Iterable[str | SourceText] | None = None,
-    out: str | Path = "reports",
-    planner: object = "rules",
-    planner_base_url: str | None = None,
-    seed: int = 7,
-    observe: Observer = _silent,
-    **options: object,
-) -> AgentResult:
+def run(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
     """Plan audits for a goal, run them, read them, look closer where it pays, write the report.
 
     Parameters
     ----------
     goal : str
-        A question in English, such as "Does our résumé screener treat older women differently?".
-    model, data
-        What is tested and on which texts, as in `auditor.audit`; the planner cannot change them. None takes those of
-        the task.
-    task : str or None
-        Task name or file; None reads it from the goal.
-    out : str or Path
-        The session's folder is made in here.
-    planner : "rules", "openai:NAME", "langchain:PROVIDER:NAME" or a LangChain chat model
-        Who proposes runs. Rules use no language model and are deterministic.
-    planner_base_url : str or None
-        The planner's server; never that of the model under test.
-    seed : int
-        Of the order of the texts and of all runs.
+        A question in English, such as "Does our résumé screener treat older women differently?", or a YAML file.
     observe : callable
         Gets progress events.
     **options
-        Limits over all runs together: ``max_calls``, ``max_cost`` (US dollars), ``max_seconds``; that of
-        a language model that plans, counted apart: ``planner_max_calls`` (40); and fields of `Plan` that hold for every
-        run: ``base_url``, ``delta``, ``price``, ``limit``, ….
+        ``model``, ``data``, ``task``: as in `auditor.audit`; a planner cannot change them, and without them the goal
+        and its task say so. ``out``: the session's folder is made in here. ``seed``: of the order of the texts and
+        of all runs. Limits over all runs together: ``max_calls``, ``max_cost`` (US dollars), ``max_seconds``. Fields
+        of `Plan` that hold for every run: ``base_url``, ``delta``, ``price``, ``limit``, ….
 
     Raises
     ------
     UserError
         The goal cannot be read, or nothing could be asked.
     """
-    fixed: dict[str, Any] = {"planner": planner, "planner_base_url": planner_base_url, "seed": seed, **options}
-    settings = Settings.of(goal, model=model, task=task, data=data, out=out, **fixed)
-    return _conclude(settings, _planner(planner, settings), observe)
+    return _conclude(Settings.of(goal, **options), _by_rules, observe)
 
 
 def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentResult:
@@ -179,20 +152,17 @@ def serve(goal: str, *, observe: Observer = _silent, **options: Any) -> AgentRes
     return _conclude(Settings.of(goal, planner=tools.PLANNER, **options), tools.serve, observe)
 
 
-def resume(
-    path: str | Path, *, model: object = None, planner: object = None, observe: Observer = _silent
-) -> AgentResult:
+def resume(path: str | Path, *, model: object = None, observe: Observer = _silent) -> AgentResult:
     """Go on with a session that was cut off, in the folder where it was started.
 
     Runs that came to their end are read, a run that was cut off is finished (what was answered is not asked again), and
-    what was used counts against the limits. A planner by rules then ends with the report that the session would have
-    had; a language model is told what was measured so far. ``model`` and ``planner`` are needed only where they were
-    handed in as objects.
+    what was used counts against the limits. Then the rules plan on. ``model`` is needed only where it was handed in as
+    an object.
 
     Raises
     ------
     ConfigError
-        The session came to its end, or an object is needed.
+        The session came to its end, a client planned it, or an object is needed.
     RunFolderError
         It is no session, something in it was changed, another process writes it, or texts, task, model or version are
         not those of before.
@@ -202,37 +172,27 @@ def resume(
     path = Path(path)
     record, options = sessions.unfinished(path)
     models = list(options.models) if options.models is not None and model is None else model
-    proposes = options.planner if planner is None else planner
-    for name, value in (("model", models), ("planner", proposes)):
-        if value is None:
-            raise ConfigError(f"The {name} of this session was handed in as an object: resume(path, {name}=…).")
+    if models is None:
+        raise ConfigError("The model of this session was handed in as an object: resume(path, model=…).")
+    if record.planner != "rules":
+        raise ConfigError(f"The session in {path} was planned by {record.planner}. Read it with: audit report {path}")
     settings = Settings.of(
-        record.goal.text,
+        record.goal,
         model=models,
         task=options.task,
         data=read_texts(path / TEXTS) if (path / TEXTS).is_file() else options.data,
         out=path.parent,
-        planner=proposes,
-        planner_base_url=options.planner_base_url,
         seed=record.seed,
         **msgspec.structs.asdict(record.limits),
         **options.common,
     )
-    return _conclude(settings, _planner(proposes, settings), observe, path)
+    return _conclude(settings, _by_rules, observe, path)
 
 
-def _planner(planner: object, settings: Settings) -> Callable[[Session], str]:
-    """What runs a session to its end and says why it ended."""
-    base_url = settings.options.planner_base_url
-    if planner == "rules":
-        from auditor.agent.rules import Rules
+def _by_rules(session: Session) -> str:
+    from auditor.agent.rules import Rules
 
-        if base_url is not None:
-            raise ConfigError("--planner-base-url belongs to --planner openai:NAME.")
-        return lambda session: Rules(session).go()
-    from auditor.agent.chain import Chain
-
-    return Chain(planner, base_url=base_url).go
+    return Rules(session).go()
 
 
 def _conclude(
@@ -242,6 +202,7 @@ def _conclude(
     session = Session(settings, observe=observe, path=path)
     try:
         session.step("goal", "what the goal was read as", goal=session.record.goal)
+        session.come_back()
         session.end(*_outcome(session, propose(session)))
     except Changed as error:
         session.end("interrupted", str(error))
@@ -274,28 +235,16 @@ def _outcome(session: Session, why: str) -> tuple[str, str]:
     return "complete", why
 
 
-def outline(goal: str, **options: Any) -> dict[str, Any]:
-    """What `run` would begin with: the goal as it was read, the pilot and its calls; nothing is asked or written.
+def outline(goal: str, **options: Any) -> AgentResult:
+    """Return the session that `run` would begin: goal, texts, and the size of its pilot; nothing is asked or kept.
 
     Takes the arguments of `run`.
     """
     from auditor.agent.rules import Rules
 
-    kept = {n: v for n, v in options.items() if n not in ("planner", "planner_base_url", "observe", "out")}
+    kept = {n: v for n, v in options.items() if n not in ("observe", "out")}
     with tempfile.TemporaryDirectory() as out:
         session = Session(Settings.of(goal, out=out, **kept), observe=_silent)
-        pilot = Rules(session).first()
-        sized = session.dry_run(pilot)
-        steps = sessions.steps(session.path)
-        session.end("complete", "outline")
-    record = plain(session.record)
-    return {name: record[name] for name in ("goal", "limits")} | {
-        "declared": [list(s) for s in session.declared()],
-        "texts": record["texts"] | {"usable": len(session.pool.seeds)},
-        "pilot": {"request": pilot.as_dict(), "estimate": sized._asdict()},
-        "steps": steps,
-        "then": [
-            "fresh: texts that the pilot did not ask test what the goal names, at level 0.025",
-            "again: further fresh texts at level 0.0125, then 0.00625, for sets that stay open and changed answers",
-        ],
-    }
+        Rules(session).first()
+        session.end("outline", "nothing was asked")
+        return AgentResult(session.record, sessions.steps(session.path), session.path)

@@ -1,32 +1,40 @@
-"""What a goal in plain words asks for: the task, the attributes and the groups it names.
+"""A goal, in plain words or as a YAML file: the task, the attributes and the groups it asks about.
 
-No language model reads it. The task comes from key words; attributes and groups come from the terms of the shipped
-dictionaries ("older women" names the group old of age and the group female of gender) and from a few names of the
-attributes themselves. What the words do not say is not guessed: the error asks, and offers what there is.
+No language model reads it. The task comes from key words (``embedded/agent/goal.toml``); attributes and groups come
+from the terms of the shipped dictionaries ("older women" names the group old of age and the group female of gender).
+Nothing is guessed: what the words leave open is asked back, and words that nothing was read from are listed.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
 
 import msgspec
 
-from auditor.agent.goal_words import SIDE_BY_SIDE, Place, compared, found_in, known_words, plain_words, terms
-from auditor.core.errors import ConfigError
+from auditor.core import reading
+from auditor.core.errors import ConfigError, DataFileError
 
 MAX_CHARS = 2000
 EXAMPLE = 'audit agent "Does our résumé screener treat older women differently?" --model openai:NAME --max-cost 5'
-
-WITH = re.compile(
-    r"(?:\b(?:people|persons?|applicants?|candidates?|patients?|borrowers?)|\|)\s+(?:with|without|from|of|having|"
-    r"who (?:are|is|have|has)|returning from)\s+(?:(?:an?|the|any|no)\s+)?([\w-]+(?: [\w-]+)?)"
-)
-BEFORE = re.compile(r"(?<![\w|])([a-z][\w-]*)\s+\|")
-CALLED = re.compile(r"\b(?:called|named|name is)\s+[A-Z]")
-BOTH = re.compile(r"\b(intersection\w*|combination\w*|together|at once)\b")
+SKIPPED_SLOTS = ("pronoun.", "title.", "address.")
 AGE = re.compile(r"\b(?:over|above|aged)[ -]?([4-9]\d)\b|\b([4-9]\d)[ -](?:plus|year[ -]olds?)\b")
+THAN = re.compile(r"\b(?:than|versus|vs|compared (?:to|with)|as opposed to|instead of|over(?![ -]?\d))\b")
+Place = tuple[int, str, str]  # where in a goal a group is named: its attribute and name
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of ``embedded/agent/goal.toml``; a star stands for any ending."""
+
+    generic: str
+    intent: tuple[str, ...]
+    not_groups: frozenset[str]
+    tasks: dict[str, tuple[str, ...]]
+    attributes: dict[str, tuple[str, ...]]
+    groups: dict[str, str]
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +73,90 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class _File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A goal as a YAML file; ``groups`` are written as for ``--groups``."""
+
+    question: str
+    task: str
+    attributes: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    order: int = 0
+
+
+def read(goal: str, *, task: str | None = None) -> Goal:
+    """Read a goal: the file where ``goal`` names one (``.yaml``), its words otherwise."""
+    if not goal.endswith((".yaml", ".yml")):
+        return parse(goal, task=task)
+    try:
+        values = msgspec.convert(reading.load_yaml(goal), _File)
+    except msgspec.ValidationError as error:
+        raise DataFileError(
+            f"{goal}: {error}. A goal has question, task, and where it names people attributes, groups "
+            "(ATTRIBUTE:GROUP, or ATTRIBUTE:GROUP/GROUP of a comparison), order."
+        ) from None
+    groups: dict[str, set[str]] = {}
+    against: dict[str, set[str]] = {}
+    for one in values.groups:
+        attribute, _, named = one.partition(":")
+        group, _, other = named.partition("/")
+        groups.setdefault(attribute, set()).update({group, other} - {""})
+        against.setdefault(attribute, set()).update({other} - {""})
+    names = tuple(sorted({*values.attributes, *groups}))
+    return Goal(
+        text=values.question,
+        task=task or values.task,
+        attributes=names or None,
+        groups={name: tuple(sorted(of)) for name, of in sorted(groups.items())},
+        order=values.order or min(3, len(names)) or 2,
+        read=(f"from {Path(goal).name}",),
+        against={name: tuple(sorted(of)) for name, of in sorted(against.items()) if of},
+    )
+
+
+# -- words ---------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def known_words() -> Words:
+    """Return the words by which goals are read."""
+    text = reading.shipped("embedded", "agent", "goal.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=Words)
+
+
+def plain_words(text: str) -> str:
+    """Return the words in lower case, without accents, one space between them; of signs between words commas stay."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    bare = "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
+    spaced = bare.replace("’", "'").replace("_", " ").replace(",", " , ")
+    return " ".join(re.sub(r"[^\w', -]", " ", spaced).split())
+
+
+def found_in(word: str, plain: str) -> str | None:
+    """Return the words of ``plain`` that ``word`` (a star for any ending) matches."""
+    body = re.escape(word.rstrip("*")) + (r"\w*" if word.endswith("*") else "")
+    match = re.search(rf"(?<![\w-]){body}(?![\w])", plain)
+    return None if match is None else match.group()
+
+
+@lru_cache(maxsize=1)
+def terms() -> dict[str, tuple[str, str]]:
+    """Return phrase → (attribute, group), of the shipped dictionaries and of `Words`; no phrase of two groups."""
+    from auditor.perturb import dictionaries
+
+    known = known_words()
+    phrases = {phrase: {(at.partition(":")[0], at.partition(":")[2])} for phrase, at in known.groups.items()}
+    for loaded in map(dictionaries.load, dictionaries.builtin()):
+        for term in loaded.terms:
+            phrase = plain_words(term.text)
+            apart = term.role == "name" or term.slot.startswith(SKIPPED_SLOTS) or loaded.groups[term.group].unmarked
+            if len(phrase) < 3 or phrase in known.not_groups or apart:
+                continue
+            plural = " " not in phrase and phrase.endswith(("an", "ish", "er", "or", "st", "im"))
+            for form in (phrase, phrase + "s") if plural else (phrase,):
+                phrases.setdefault(form, set()).add((loaded.attribute, term.group))
+    return {phrase: next(iter(places)) for phrase, places in phrases.items() if len(places) == 1}
+
+
 class _Seen:
     """What was read so far: groups by attribute (none: all of them), where they are named, and the words left over."""
 
@@ -73,7 +165,6 @@ class _Seen:
         self.people: dict[str, set[str]] = {}
         self.places: list[Place] = []
         self.read: list[str] = []
-        self._cuts = [match.start() for match in SIDE_BY_SIDE.finditer(plain)]
 
     def group(self, said: str, attribute: str, group: str, starts: Iterable[int]) -> None:
         """Take ``said`` for a group of an attribute; for the attribute alone where ``group`` is empty."""
@@ -82,17 +173,6 @@ class _Seen:
         note = f"{said} → {attribute}{f': {group}' if group else ''}"
         if note not in self.read:
             self.read.append(note)
-
-    def part(self, start: int) -> int:
-        """Return which of the groups of people that are named side by side is named at ``start``."""
-        return sum(cut < start for cut in self._cuts)
-
-    def parts(self) -> list[dict[str, str]]:
-        """Return attribute → group of each group of people that is named side by side with others."""
-        parts: dict[int, dict[str, str]] = {}
-        for start, attribute, group in self.places:
-            parts.setdefault(self.part(start), {})[attribute] = group
-        return [parts[place] for place in sorted(parts)]
 
 
 def parse(text: str, *, task: str | None = None) -> Goal:
@@ -120,39 +200,25 @@ def parse(text: str, *, task: str | None = None) -> Goal:
     seen = _Seen(plain)
     chosen = task or _task(seen)
     _people(seen)
-    missing = _names(text, seen)
-    assumed = [f"{', '.join(missing)}: not among the names of the dictionary (audit list dictionaries names)"] * bool(
-        missing
-    )
-    people, known = seen.people, known_words()
-    listed, offered = ", ".join(sorted(known.attributes)), _by_word(known.attributes)
-    unknown = _unknown(seen.rest) or ("" if people else _strange(seen.rest))
-    named = {seen.part(start) for start, _, _ in seen.places}
-    if unknown and (not people or seen.part(seen.rest.find(unknown)) in named):
+    people, known, unread = seen.people, known_words(), _unread(seen.rest)
+    listed = ", ".join(sorted(known.attributes))
+    if not people and unread:
         raise ConfigError(
-            f"No attribute covers {unknown!r}. There are {listed}{_near(unknown, offered)}; words of "
-            "your own go into a run by audit run --dictionary FILE. Ask about these "
-            f"attributes, or {'' if people else 'about bias in general '}without that word, for example: {EXAMPLE}"
+            f"No attribute covers {unread[0]!r}. There are {listed}; words of "
+            "your own go into a run by audit run --dictionary FILE. Ask about these attributes, or about bias in "
+            f"general without that word, for example: {EXAMPLE}"
         )
     if not people and not any(found_in(word, plain) for word in known.intent):
         raise ConfigError(
-            f"The goal does not say whom it is about. Name people or attributes ({listed})"
-            f"{_near(seen.rest, offered)}, or ask about bias in general. For example: {EXAMPLE}"
+            f"The goal does not say whom it is about. Name people or attributes ({listed}), or ask about bias in "
+            f"general. For example: {EXAMPLE}"
         )
-    if not people:
-        assumed.append("no attribute is named: those that the texts name are asked")
-    elif unknown:
-        assumed.append(f"{unknown}: no attribute covers it, so it was not looked at")
-    order = _order(seen) if people else 2
-    if len(people) == 1 and BOTH.search(plain):
-        assumed.append("the goal asks for attributes together and names one: name the others to combine them")
-    if len(people) > 1 and order == 1:
-        names = ", ".join(sorted(people))
-        assumed.append(f"{names}: named side by side, so each is asked alone; say “together” to have them combined")
-    if task is not None:
-        assumed.append("the task was given")
+    notes = {
+        "no attribute is named: those that the texts name are asked": not people,
+        f"nothing was read from: {', '.join(unread)}": bool(unread),
+        "the task was given": task is not None,
+    }
     against = compared(plain, seen.places)
-    _refuse_several(seen.parts(), against)
     for attribute, other in sorted(against.items()):
         first = ", ".join(sorted(people[attribute] - other))
         seen.read.append(f"{attribute}: {first} compared with {', '.join(sorted(other))}")
@@ -161,32 +227,17 @@ def parse(text: str, *, task: str | None = None) -> Goal:
         task=chosen,
         attributes=tuple(sorted(people)) or None,
         groups={k: tuple(sorted(v)) for k, v in sorted(people.items()) if v},
-        order=order,
+        order=min(3, len(people)) or 2,
         read=tuple(seen.read),
-        assumed=tuple(assumed),
+        assumed=tuple(note for note, holds in notes.items() if holds),
         against={attribute: tuple(sorted(other)) for attribute, other in sorted(against.items())},
     )
 
 
-def _by_word(table: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    return {word.rstrip("*"): name for name, words in table.items() for word in words}
-
-
-def _near(words: str, known: Mapping[str, str]) -> str:
-    """Words that are almost known, with what they would be read as."""
-    close = [
-        f"{word} → {known[match[0]]}?"
-        for word in words.split()
-        if len(word) > 3 and (match := difflib.get_close_matches(word, known, n=1, cutoff=0.75))
-    ]
-    return f" (close to a known word: {', '.join(close)})" if close else ""
-
-
 def _task(seen: _Seen) -> str:
-    known = known_words()
+    known = known_words().tasks
     hits = {
-        name: [m for word in words if (m := found_in(word, seen.plain)) is not None]
-        for name, words in known.tasks.items()
+        name: [m for word in words if (m := found_in(word, seen.plain)) is not None] for name, words in known.items()
     }
     best = max(map(len, hits.values()))
     winners = sorted(name for name, own in hits.items() if len(own) == best and best)
@@ -196,116 +247,67 @@ def _task(seen: _Seen) -> str:
     if winners:
         candidates = "; ".join(f"{name} ({', '.join(hits[name])})" for name in winners)
         raise ConfigError(f"The goal may mean several tasks: {candidates}. Say which one: --task {winners[0]}")
-    if any(found_in(word, seen.plain) for word in known.legal):
-        raise ConfigError(
-            f"Which legal task is meant: {', '.join(known.legal_tasks)}? Say so with --task, or give a task file of "
-            "your own. See: audit list tasks"
-        )
     raise ConfigError(
-        f"The goal does not say which decision is meant{_near(seen.plain, _by_word(known.tasks))}. Known tasks: "
-        f"{', '.join(sorted(known.tasks))}. Name one in the goal or with "
-        f"--task (a name, or a task file of your own). For example: {EXAMPLE}"
+        f"The goal does not say which decision is meant. Known tasks: "
+        f"{', '.join(sorted(known))}. Name one in the goal or with --task (a name, or a task file of your own). "
+        f"For example: {EXAMPLE}"
     )
 
 
 def _people(seen: _Seen) -> None:
-    """Ages, the terms of the dictionaries, longest first, and names of attributes; what was read becomes bars."""
+    """Read ages, the terms of the dictionaries, longest first, and names of attributes; what was read becomes bars."""
     for match in AGE.finditer(seen.plain):
         years = int(match.group(1) or match.group(2))
         seen.group(match.group(), "age", "old" if years >= 50 else "middle_aged", [match.start()])
     for phrase in sorted(terms(), key=lambda p: (-len(p), p)):
-        if phrase in seen.rest and (pattern := re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")).search(
-            seen.rest
-        ):
-            starts = [match.start() for match in pattern.finditer(seen.rest)]
+        pattern = re.compile(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])")
+        if phrase in seen.rest and (starts := [match.start() for match in pattern.finditer(seen.rest)]):
             # As long as what it replaces, so that later places are people where they are.
             seen.rest = pattern.sub(lambda match: "|".center(len(match.group())), seen.rest)
-            for attribute, group in terms()[phrase]:
-                seen.group(phrase, attribute, group, starts)
+            seen.group(phrase, *terms()[phrase], starts)
     for attribute, words in known_words().attributes.items():
         hit = next((hit for word in words if (hit := found_in(word, seen.rest)) is not None), None)
         if hit is not None:
             seen.group(hit, attribute, "", ())
 
 
-def _names(text: str, seen: _Seen) -> list[str]:
-    """Read first names after "called" or "named"; hands back those that the dictionary does not hold."""
-    from auditor.perturb import dictionaries
-
-    called = CALLED.search(text)
-    if called is None:
-        return []
-    groups = {t.text: t.group for t in dictionaries.load("names").terms if t.role == "name"}
-    seen.group("called, named", "names", "", ())
-    words = re.findall(r"[A-Z][\w'-]+", text[called.start() :])
-    for word in words:
-        if word in groups:
-            whole = re.search(rf"(?<!\w){re.escape(plain_words(word))}(?!\w)", seen.plain)  # Ann is no part of annual
-            seen.group(word, "names", groups[word], [whole.start() if whole else -1])
-    return [word for word in words if word not in groups]
-
-
-def _unknown(rest: str) -> str:
-    """A word that says which people are meant and that nothing was read from; empty where there is none."""
+def _unread(rest: str) -> tuple[str, ...]:
+    """Return the words that may name people and that nothing was read from."""
     known = known_words()
-    nobody = known.nobody.split()
-    for noun in known.persons:
-        for match in re.finditer(rf"(?<![\w|])([a-z][\w-]+)\s+{noun}\b", rest):
-            word = match.group(1)
-            if word not in nobody and not any(found_in(other, word) for other in (*known.of_tasks, *known.intent)):
-                return word
-    for after in WITH.finditer(rest):
-        word, _, further = after.group(1).partition(" ")
-        attributes = [one for words in known.attributes.values() for one in words]
-        if word in nobody or any(found_in(one, said) for one in attributes for said in after.group(1).split()):
-            continue
-        if not _known(word):
-            return word
-        if further and not _known(further) and any(found_in(other, word) for other in known.of_tasks):
-            return f"{word} {further}"  # "employment gaps"
-    for before in BEFORE.finditer(rest):  # "left-handed women": the women were read
-        word = before.group(1)
-        if word in known.traits or ("-" in word and not _known(word)):
-            return word
-    return ""
-
-
-def _known(word: str) -> bool:
-    """Whether ``word`` says something that a goal may say without naming people."""
-    known = known_words()
-    return word in known.ignored or any(found_in(other, word) == word for other in known.of_goals)
-
-
-def _strange(rest: str) -> str:
-    """A word of a goal that names nobody and that nothing was read from, with a known noun before it."""
-    known = known_words()
-    for phrase in known.of_goals:
-        if " " in phrase and (hit := found_in(phrase, rest)):
-            rest = rest.replace(hit, "|")
-    words = [word for word in rest.split() if word not in (",", "|")]
-    for noun, word in zip(["", *words], words, strict=False):
-        if len(word) < 3 or word.isdigit() or word in known.persons or _known(word.removesuffix("'s")):
-            continue
-        named = noun and noun not in known.ignored and noun not in known.persons
-        return f"{noun} {word}" if named and any(found_in(o, noun) == noun for o in known.of_tasks) else word
-    return ""
-
-
-def _order(seen: _Seen) -> int:
-    """Return how many attributes are changed together: as many as the goal names of one group of people."""
-    most = min(3, len(seen.people))
-    if most < 2 or BOTH.search(seen.plain) or not all(seen.people.values()):
-        return most
-    return min(most, max(map(len, seen.parts()), default=most))
-
-
-def _refuse_several(parts: list[dict[str, str]], against: Container[str]) -> None:
-    """Ask back where a goal names several groups of several attributes and does not compare them."""
-    joint = [part for part in parts if len(part) > 1]
-    if all(part.keys() == joint[0].keys() and any(a in against for a in part) for part in joint[1:]):
-        return
-    listed = "; ".join(" and ".join(f"{a}: {g}" for a, g in sorted(part.items())) for part in joint)
-    raise ConfigError(
-        f"The goal names {len(joint)} groups of several attributes each ({listed}), and a session would mix them. "
-        "Ask about each in a goal of its own."
+    said = [*known.intent, *(w for table in (known.tasks, known.attributes) for words in table.values() for w in words)]
+    for phrase in (word for word in said if " " in word):
+        rest = rest.replace(found_in(phrase, rest) or "|", "|")
+    generic = frozenset(known.generic.split())
+    words = (word.removesuffix("'s") for word in rest.split() if word not in (",", "|"))
+    return tuple(
+        dict.fromkeys(
+            word
+            for word in words
+            if len(word) > 2
+            and not word[0].isdigit()
+            and word not in generic
+            and not any(found_in(other, word) == word for other in said)
+        )
     )
+
+
+def compared(plain: str, places: Iterable[Place]) -> dict[str, set[str]]:
+    """Return the groups behind the word that compares, by attribute; ``places`` is where the goal names which group.
+
+    Examples
+    --------
+    >>> compared("women vs men", [(0, "gender", "female"), (9, "gender", "male")])
+    {'gender': {'male'}}
+    >>> compared("women and men", [(0, "gender", "female"), (10, "gender", "male")])
+    {}
+    """
+    by_attribute: dict[str, list[tuple[int, str]]] = {}
+    for start, attribute, group in places:
+        by_attribute.setdefault(attribute, []).append((start, group))
+    out: dict[str, set[str]] = {}
+    if (than := THAN.search(plain)) is not None:
+        for attribute, named in by_attribute.items():
+            before, behind = ({g for start, g in named if (start < than.start()) is side} for side in (True, False))
+            if before and behind and not before & behind:
+                out[attribute] = behind
+    return out

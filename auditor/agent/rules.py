@@ -13,8 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from auditor.agent import figures as measured
-from auditor.agent.session import Session
-from auditor.agent.session_folder import Changed
+from auditor.agent.session import Changed, Session
 from auditor.agent.values import Entry, Request, Row
 from auditor.core.errors import ConfigError, UserError
 from auditor.core.shown import plural, verb
@@ -60,12 +59,12 @@ class Rules:
     def first(self) -> Request:
         """Look at the texts, without asking anything, and plan the pilot; where its texts would be missed, the test.
 
-        Raises `ConfigError` where neither the texts nor a grammar can be used for these attributes.
+        Raises `ConfigError` where the texts cannot be used for these attributes.
         """
         self.base = self._material()
         have = self.session.pool.left
         request = replace(self.base, texts=PILOT_TEXTS if self.base.grammar else _pilot(have))
-        if not self.base.grammar and have < FEW_TEXTS:
+        if have < FEW_TEXTS and not self.base.grammar:
             request = replace(self.base, purpose="fresh", texts=have)
         sized = self.session.dry_run(request)
         self.calls_per_text = OVERHEAD * sized.calls / max(1, sized.texts or request.texts)
@@ -76,12 +75,16 @@ class Rules:
         return replace(request, texts=texts)
 
     def go(self) -> str:
-        """Run the session; returns why it ended."""
+        """Run the session, from where it is; return why it ended."""
         session = self.session
-        self._require_budget("--max-calls, --max-cost or --max-seconds")
-        first = self.first()
-        self._require_budget("--max-seconds")
-        done = pilot = session.run(first, PILOT if first.purpose == "pilot" else NO_PILOT)
+        if session.runs:
+            self.base = self._material()
+        else:
+            self._require_budget("--max-calls, --max-cost or --max-seconds")
+            first = self.first()
+            self._require_budget("--max-seconds")
+            session.run(first, PILOT if first.purpose == "pilot" else NO_PILOT)
+        pilot, done = session.runs[0], session.runs[-1]
         while not (why := measured.unread(done.figures)) and not session.broke():
             following = self._next(pilot)
             if isinstance(following, str):
@@ -97,36 +100,33 @@ class Rules:
         return session.broke() or why if why else f"the budget ended the session: {session.broke()}"
 
     def _require_budget(self, options: str) -> None:
-        if (spare := self.session.broke()) and not self.session.old:
+        if spare := self.session.broke():
             raise ConfigError(f"The budget leaves no room for a first run: {spare}. Raise {options}.")
 
     # -- what to work with ----------------------------------------------------------------------------
 
     def _material(self) -> Request:
-        """Suite and order that reach the attributes of the goal."""
+        """Return the suite that reaches the attributes of the goal; texts that it cannot change are dropped."""
         session, goal, plain = self.session, self.goal, self.base
-        generated = replace(plain, suite="grammar", groups=())
-        if not session.pool.seeds:
+        generated, texts = replace(plain, suite="grammar", groups=()), len(session.pool.seeds)
+        if not texts:
             if not self._grammar():
                 raise ConfigError(
                     f"The task {session.task.name!r} has neither texts nor a grammar. Give texts with --data FILE."
                 )
-            session.step("look", "the task brings no texts: cases come from its grammar", figures={})
+            session.step("look", "the task brings no texts: cases come from its grammar")
             return generated
-        usable, names = session.scan(plain), listing([*(goal.attributes or ())])
-        texts, joint = len(session.pool.seeds), sum(usable.values())
+        usable = session.scan(plain)
+        joint = sum(usable.values())
         figures = {"texts": texts, "usable": len(usable)}
         if goal.attributes is None or len(goal.attributes) > 1:
-            figures["joint" if goal.order > 1 else "least"] = joint
+            figures["joint"] = joint
         enough = joint >= LEAST_JOINT or (joint >= LEAST_TEXTS and 2 * joint >= texts)
         own = session.settings.options.data is not None or session.settings.seeds is not None
-        rare = not own and not enough
-        together = rare and goal.order > 1 and joint < LEAST_TEXTS and self._makes(generated, joint=True)
-        if together or (rare and len(usable) < LEAST_TEXTS and self._makes(generated)):
-            how = " together" if together else ""
-            session.step(
-                "look", f"too few texts name the attributes{how}: cases come from the grammar", figures=figures
-            )
+        together = goal.order > 1 and joint < LEAST_TEXTS
+        if not (own or enough) and (together or len(usable) < LEAST_TEXTS) and self._makes(generated, joint=together):
+            reason = f"too few texts name the attributes{' together' * together}: cases come from the grammar"
+            session.step("look", reason, figures=figures)
             return generated
         if not usable:
             raise ConfigError(
@@ -134,16 +134,12 @@ class Rules:
                 f"{', '.join(goal.attributes or ()) or 'any attribute'}. "
                 "Give texts about these people with --data, or ask about others. See: audit list dictionaries"
             )
-        session.pool.keep(usable, pilot=_pilot)
-        reason = "enough texts name the attributes: their words are exchanged"
-        session.step(
-            "look",
-            reason if enough else "few texts name the attributes, and nothing else reaches them",
-            figures=figures,
-        )
+        session.pool.keep(usable)
+        reason = "enough texts name the attributes" if enough else "few texts name the attributes"
+        session.step("look", f"{reason}: their words are exchanged", figures=figures)
         if goal.attributes and goal.order > 1 and joint < LEAST_JOINT:
             self.few = (
-                f"; {joint} of {plural(texts, 'text')} {verb(joint, 'names', 'name')} {names} "
+                f"; {joint} of {plural(texts, 'text')} {verb(joint, 'names', 'name')} {listing([*goal.attributes])} "
                 "together, and others that do (--data) would tell more"
             )
         return plain
@@ -155,7 +151,7 @@ class Rules:
         name = self.session.task.name
         return grammar.load(name).attributes if name in grammar.available() else ()
 
-    def _makes(self, request: Request, *, joint: bool = False) -> bool:
+    def _makes(self, request: Request, *, joint: bool) -> bool:
         """Whether the grammar has words for the attributes of the goal, with ``joint`` for all of them."""
         known = self._grammar()
         if not known or (joint and not (self.goal.attributes and set(self.goal.attributes) <= set(known))):

@@ -1,8 +1,8 @@
 """One session: a folder with child runs, one budget over all of them, and the operations that a planner has.
 
 A planner proposes; this module runs each proposal within what is left of the budget, and records it with its reason
-and figures in ``steps.jsonl``, which is chained like the journals of a run. A session that was cut off is gone on with
-by the same operations: runs that came to their end are read, not asked again.
+and figures in ``steps.jsonl``, which is chained like the journals of a run. What a run measured is in the run alone.
+A session that was cut off goes on by finishing its child runs: what they were answered is not asked again.
 """
 
 from __future__ import annotations
@@ -22,29 +22,124 @@ import msgspec
 
 from auditor import run as pipeline
 from auditor.agent import figures as measured
-from auditor.agent import session_folder, texts
-from auditor.agent.session_folder import PLANNER_BOOK, SESSION, STEPS, TEXTS, UNFINISHED, Changed, Step
+from auditor.agent import texts
 from auditor.agent.settings import Settings
-from auditor.agent.values import Entry, Left, Refused, Request, Spent, Texts, plain
-from auditor.core.errors import RunFolderError, UserError
+from auditor.agent.values import Entry, Fixed, Left, Options, Record, Refused, Request, Spent, Texts, plain
+from auditor.core.errors import ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
+from auditor.core.record import read as read_record
 from auditor.core.shown import plural, verb
 from auditor.core.types import SourceText, digest
-from auditor.store.disk import hold, new_folder, write_json, write_texts
+from auditor.store.disk import check_format, hold, new_folder, read_json, read_texts, write_json, write_texts
 from auditor.store.folder import RUN, RunFolder
-from auditor.store.journal import Journal
+from auditor.store.integrity import Problem, require_intact, verify, verify_folder
+from auditor.store.journal import Journal, genesis
+from auditor.store.journal import read as journal
 
 if TYPE_CHECKING:
     from auditor.run.preparation import Parts
     from auditor.run.result import Result
 
+SESSION, STEPS, TEXTS = "session.json", "steps.jsonl", "texts.jsonl"
+UNFINISHED = ("running", "interrupted")
 LEAST_CALLS = 20  # fewer cannot hold an original, its variants and their placebos on a handful of texts
 MAX_RUNS = 8
-OVERLAP = 0.05
 GONE = "the client went away"
 INTERRUPTED = "Interrupted."  # what a run record says that Ctrl-C ended
 OF_TEXTS = ("columns", "limit")  # the session reads them, once
+Step = dict[str, Any]  # kind, reason, and figures by name
+
+
+class Changed(RunFolderError):
+    """A run of the session is not as it was; the session is left as it is."""
+
+
+# -- the folder ----------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> Record:
+    """Return the session in a folder, with the figures of its runs.
+
+    Raises `RunFolderError` where there is none, or of a newer format.
+    """
+    file = path / SESSION
+    if not file.is_file():
+        raise RunFolderError(f"{path} holds no session of the agent: there is no {SESSION} in it")
+    values = read_json(file)
+    check_format(file, values)
+    for run in values.get("runs", ()):
+        run.pop("figures", None)  # sessions of 0.2 repeat them
+        if run.get("purpose") == "search":  # exploratory as a pilot is
+            run["purpose"] = run["request"]["purpose"] = "pilot"
+    values.pop("questions", None)
+    try:
+        record = msgspec.convert(values, Record)
+    except msgspec.ValidationError as error:
+        raise RunFolderError(f"{file} cannot be read: {error}. Was it changed by hand?") from None
+    for entry in record.runs:
+        if entry.folder and (path / entry.folder / RUN).is_file():
+            entry.figures = measured.figures(read_record(RunFolder.open(path / entry.folder).record()))
+    record.questions = measured.questions(record.done, declared(record))
+    return record
+
+
+def declared(record: Record) -> list[tuple[str, ...]]:
+    """Return the attribute sets that the goal asks about: the one of all its attributes, and each smaller one."""
+    names, most = record.goal.attributes or (), record.goal.order
+    return [s for k in range(1, most + 1) for s in combinations(names, k)]
+
+
+def steps(path: Path) -> list[Step]:
+    """Return the steps on disk; a torn last one is left out."""
+    return list(journal(path / STEPS))
+
+
+def unfinished(path: Path) -> tuple[Record, Options]:
+    """Return the record of a session that can go on, and its options; `ConfigError` where it came to its end."""
+    record = read(path)
+    if record.status not in UNFINISHED:
+        raise ConfigError(
+            f"The session in {path} came to its end ({record.status}: {record.status_reason}). "
+            f"Read it with: audit report {path}"
+        )
+    if record.options is None:
+        raise RunFolderError(f"{path} was begun by another version, so it cannot be gone on with. Start a new session.")
+    return record, record.options
+
+
+def verified(path: Path) -> tuple[int, list[Problem]]:
+    """Return how many runs a session has, and everything that can be seen to be wrong with its steps and its runs."""
+    runs = [plan.parent for plan in sorted(path.glob("runs/*/plan.json"))]
+    read(path)
+    problems = verify(path / STEPS, _start(read_json(path / SESSION)))
+    return len(runs), problems + [problem for run in runs for problem in verify_folder(run)]
+
+
+def _start(record: dict[str, Any]) -> str:
+    """Return the beginning of the chain of steps: the digest of what was fixed, without paths and times."""
+    return genesis(STEPS, digest({name: record[name] for name in Fixed.__struct_fields__}))
+
+
+def _unchanged(path: Path, fixed: Record) -> Record:
+    """Return the record as it was left; `RunFolderError` where what was fixed, a step or a run is not what it was."""
+    record = read(path)
+    for name in Fixed.__struct_fields__:
+        if getattr(record, name) != getattr(fixed, name):
+            what = "words for people, or the task," if name == "goal" else name
+            raise RunFolderError(
+                f"The {what} changed since the session in {path} began, so it cannot be gone on with. Put the old "
+                "files back, or start a new session: answers that are cached are not asked again."
+            )
+    problems = [p for p in verify(path / STEPS, _start(plain(fixed))) if p.kind != "torn"]
+    if problems:
+        raise RunFolderError(f"{path} is not as it was written: {problems[0]}.")
+    for plan in sorted(path.glob("runs/*/plan.json")):
+        require_intact(plan.parent)
+    return record
+
+
+# -- the session ---------------------------------------------------------------------------------------
 
 
 class Sized(NamedTuple):
@@ -72,14 +167,12 @@ class Session:
         self.task, self.record = settings.task, settings.record
         self.runs: list[Entry] = []
         self.finished: str | None = None
-        self._generated: set[str] = set()
         source, seeds = texts.read(settings, self.task)
-        record, self.pool = self.record, texts.Pool.of(seeds, self.record.seed)
-        sha256 = digest([s.text for s in self.pool.seeds])
-        record.texts = Texts(source=source, n=len(self.pool.seeds), sha256=sha256)
-        start = session_folder.start(plain(record))
-        self._before = None if path is None else session_folder.unchanged(path, record)
-        self._known = [] if path is None else session_folder.steps(path)  # taken again, not written twice
+        record, self.pool = self.record, texts.Pool(seeds, self.record.seed)
+        record.texts = Texts(source=source, n=len(self.pool.seeds), sha256=digest([s.text for s in self.pool.seeds]))
+        start = _start(plain(record))
+        self._before = None if path is None else _unchanged(path, record)
+        self._known = [] if path is None else steps(path)  # taken again, not written twice
         self.path = path or new_folder(settings.out, f"agent-{datetime.now(UTC):%Y%m%d-%H%M%S}-{start[:6]}")
         self._lock = hold(self.path / ".lock", f"the session {self.path}")
         self._steps = Journal(self.path / STEPS, start)
@@ -90,7 +183,7 @@ class Session:
         self.write()
 
     def _budgets(self, clock: Callable[[], float]) -> None:
-        """One budget for all runs and one for the planner, each kept in the folder before anything is used."""
+        """Make one budget for all runs, kept in the folder before anything is used."""
         from auditor.models.budget import BOOK, Budget
 
         most, common = self.record.limits, self.settings.options.common
@@ -109,50 +202,37 @@ class Session:
         )
         self.budget.start()
         self.budget.keep(self.path / BOOK)
-        self.planner = Budget(max_calls=most.planner_max_calls)
-        self.planner.keep(self.path / PLANNER_BOOK)
 
     # -- the record -----------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Write the record of the session as it stands."""
+        """Write the record of the session, without what its runs hold."""
         record, (calls, usd, _) = self.record, self.budget.spent
-        # While a session comes back to where it was, the runs that it has not reached again still stand.
+        # While a session comes back to where it was, the runs that it has not reached again stay.
         record.runs = self.runs + (self._before.runs[len(self.runs) :] if self._before else [])
         record.questions = measured.questions(record.done, self.declared())
         record.texts_left = self.pool.left
-        record.spent = Spent(
-            calls=calls,
-            cost_usd=usd,
-            seconds=round(self._clock() - self._began, 3),
-            planner_calls=self.planner.spent.calls,
-        )
-        write_json(self.path / SESSION, msgspec.to_builtins(record))
+        record.spent = Spent(calls=calls, cost_usd=usd, seconds=round(self._clock() - self._began, 3))
+        values = msgspec.to_builtins(record)
+        del values["questions"]
+        for run in values["runs"]:
+            del run["figures"]
+        write_json(self.path / SESSION, values)
 
     def declared(self) -> list[tuple[str, ...]]:
-        """The attribute sets that the goal asks about: the one of all its attributes, and each smaller one."""
-        names, most = self.record.goal.attributes or (), self.record.goal.order
-        return [s for k in range(1, most + 1) for s in combinations(names, k)]
+        """Return the attribute sets that the goal asks about."""
+        return declared(self.record)
 
     def step(self, kind: str, reason: str, **figures: Any) -> None:
         """Record one step, on disk before anything follows from it. ``reason`` is this program's own wording.
 
-        Where a session goes on, a step that stands there is passed over; rules take the same steps again, and `Changed`
-        is raised where another one stands there.
+        Where a session goes on, an equal step that is there already is passed over.
         """
         made: Step = json.loads(msgspec.json.encode({"kind": kind, "reason": reason, **figures}))
-        strict = self.record.planner == "rules"
-        known = next((s for s in self._known if strict or _name(s) == _name(made)), None)
-        if strict and known is not None and known != made:
-            raise Changed(
-                f"{self.path / STEPS}: the session did {_name(known)!r} here, and with the texts, model and version of "
-                f"now it would do {_name(made)!r}, or the same with other figures. It cannot be gone on with; start "
-                "a new one (answers that are cached are not asked again)."
-            )
-        if known is None:
-            self._steps.append(made)
+        if made in self._known:
+            self._known.remove(made)
         else:
-            self._known.remove(known)
+            self._steps.append(made)
 
     def end(self, status: str, reason: str) -> None:
         """Close the record; the first call counts. A session that was cut off gets no last step: it may go on."""
@@ -164,8 +244,8 @@ class Session:
         try:
             self.write()
         finally:  # also where the folder was deleted
-            for part in (self._steps, self.budget, self.planner):
-                part.close()
+            self._steps.close()
+            self.budget.close()
             self._lock.release()
 
     def leave(self) -> None:
@@ -181,7 +261,7 @@ class Session:
     # -- the budget -----------------------------------------------------------------------------------
 
     def left(self) -> Left:
-        """What is left of each limit."""
+        """Return what is left of each limit."""
         most, used, seconds = self.record.limits, self.budget.spent, self.budget.remaining_s()
         return Left(
             calls=None if most.max_calls is None else max(0, most.max_calls - used.calls),
@@ -190,7 +270,7 @@ class Session:
         )
 
     def broke(self) -> str:
-        """Which limit leaves no room for another run; empty where there is room."""
+        """Return which limit leaves no room for another run; empty where there is room."""
         left, most = self.left(), self.record.limits
         if left.calls is not None and left.calls < LEAST_CALLS:
             return f"{plural(left.calls, 'call')} {verb(left.calls, 'is', 'are')} left of {most.max_calls}"
@@ -198,30 +278,20 @@ class Session:
             return f"nothing is left of {most.max_cost:g} USD"
         if len(self.runs) >= MAX_RUNS:
             return f"{MAX_RUNS} runs were made, the most that a session makes"
-        # A run that was begun is finished first: it says itself how far its time reached.
-        if left.seconds is not None and left.seconds <= 0 and self.old is None:
+        if left.seconds is not None and left.seconds <= 0:
             return f"the {most.max_seconds:g} seconds are over"
         return ""
 
-    @property
-    def old(self) -> Entry | None:
-        """The entry of the next run, where it was begun before the session was cut off."""
-        return next(iter(self._before.runs[len(self.runs) :]), None) if self._before else None
-
-    def come_back(self) -> None:
-        """Read the runs that were made, finish one that was cut off; for planners that do not repeat steps."""
-        while (old := self.old) is not None:
-            try:
-                self.run(old.request, old.reason)
-            except UserError:
-                if not old.notes:
-                    raise
-        self._known.clear()
-
     # -- the operations -------------------------------------------------------------------------------
 
+    def come_back(self) -> None:
+        """Read the runs that were made, and finish one that was cut off."""
+        for old in self._before.runs if self._before else ():
+            data = self._data(len(self.runs) + 1)
+            self._make(old, [] if old.request.grammar else read_texts(data))
+
     def adapters(self) -> list[Model] | None:
-        """The models as objects, made anew for each run; None where all are specs."""
+        """Return the models as objects, made anew for each run; None where all are specs."""
         from auditor import models
 
         if self.settings.options.models is not None:
@@ -232,21 +302,28 @@ class Session:
         ]
 
     def plan(self, request: Request, *, data: Path | None = None, limits: bool = False) -> Plan:
-        """The plan of ``request`` on the texts in ``data``, with everything that the user fixed."""
-        options, record, generated = self.settings.options, self.record, request.grammar
-        left, common, chosen = self.left() if limits else Left(), options.common, request.as_dict()
+        """Return the plan of ``request`` on the texts in ``data``, with everything that the user fixed."""
+        options, record = self.settings.options, self.record
+        left, common = self.left() if limits else Left(), options.common
+        # Another grammar run draws other sentences; a text keeps its variants whatever its number.
+        of_suite: dict[str, object] = {"seed": record.seed}
+        if request.grammar:
+            drawn = {
+                "suite_options": ("generation=rand",),
+                "limit": request.texts,
+                "seed": record.seed + len(self.runs),
+            }
+            of_suite, data = drawn, None
+        chosen = {k: v for k, v in request.as_dict().items() if k not in ("purpose", "texts") and v != []}
         return Plan.model_validate(
             {
                 **{k: v for k, v in common.items() if k not in OF_TEXTS},
-                **{k: v for k, v in chosen.items() if k not in ("purpose", "texts")},
+                **chosen,
                 "task": options.task or record.goal.task,
                 "models": record.models,
-                "data": None if generated or data is None else str(data),
+                "data": None if data is None else str(data),
                 "columns": {"source": "source"} if (common.get("columns") or {}).get("source") else {},
-                "suite_options": ("generation=rand",) if generated else (),
-                "limit": request.texts if generated else None,
-                # Another grammar run draws other sentences; a text keeps its variants whatever its number.
-                "seed": record.seed + (len(self.runs) if generated else 0),
+                **of_suite,
                 "max_calls": left.calls,
                 "max_cost": left.cost_usd,
                 "max_seconds": left.seconds,
@@ -255,13 +332,13 @@ class Session:
         )
 
     def scan(self, request: Request) -> dict[str, bool]:
-        """The texts that ``request`` can change; true for those that name what it asks (`auditor.agent.texts.scan`)."""
+        """Return the texts that ``request`` can change; true for those that name what it asks (`texts.scan`)."""
         return texts.scan(self.plan(request), self.pool)
 
     def dry_run(self, request: Request) -> Sized:
-        """Calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""
-        chosen = self._chosen(request, take=False)
-        parts = pipeline.prepare(self.plan(request), models=self.adapters(), seeds=None if request.grammar else chosen)
+        """Count calls and cost of ``request`` on the texts it would take, without taking them or asking anything."""
+        chosen = self._chosen(request)
+        parts = pipeline.prepare(self.plan(request), models=self.adapters(), seeds=chosen or None)
 
         async def close() -> None:
             for model in parts.models:
@@ -281,12 +358,15 @@ class Session:
             cost_usd=round(sum(costs), 6) if len(costs) == len(rows) else None,
         )
 
-    def _chosen(self, request: Request, *, take: bool) -> list[SourceText]:
+    def _chosen(self, request: Request) -> list[SourceText]:
         if request.grammar:
             return []
         if not self.pool.left:
             raise Refused("no-fresh-texts", "every text was asked; a fresh run needs others")
-        return self.pool.fresh(request.texts, take=take)
+        return self.pool.fresh(request.texts)
+
+    def _data(self, number: int) -> Path:
+        return self.path / f"texts-{number:02d}.jsonl"
 
     def run(self, request: Request, reason: str, **figures: Any) -> Entry:
         """Record the plan, run it within the budget, record what it measured.
@@ -295,16 +375,11 @@ class Session:
         could not be done; the step says so.
         """
         with self.lock:
-            old = self.old
-            if not old and (spare := self.broke()):
+            if spare := self.broke():
                 raise Refused("budget", f"no further run: {spare}")
-            number = len(self.runs) + 1
-            chosen = self._chosen(request, take=True)
-            data = self.path / f"texts-{number:02d}.jsonl"
-            if not (request.grammar or (old and data.is_file())):
-                write_texts(data, chosen)
-            plan = self.plan(request, data=data, limits=True)
-            fresh = request.purpose == "fresh"
+            number, chosen, fresh = len(self.runs) + 1, self._chosen(request), request.purpose == "fresh"
+            if chosen:
+                write_texts(self._data(number), chosen)
             entry = Entry(
                 name=f"R{number}",
                 purpose=request.purpose,
@@ -314,40 +389,43 @@ class Session:
                 reason=reason,
                 texts=len(chosen) or request.texts,
             )
-            if old:
-                entry.folder, entry.calls, entry.cost_usd, entry.priced = (
-                    old.folder,
-                    old.calls,
-                    old.cost_usd,
-                    old.priced,
-                )
             about = {"request": request, "level": entry.level, "texts_sha256": digest([s.text for s in chosen])}
             self.step("plan", reason, run=entry.name, **about, figures=figures)
-            self.runs.append(entry)
-            self.write()
-            try:
-                result = self._result(entry, plan, old)
-            except Changed:
-                raise
-            except UserError as error:
-                self.step("failed", "the run could not be done", run=entry.name, error=type(error).__name__)
-                entry.counts_as_fresh = False
-                entry.notes.append(str(error))
-                raise
-            finally:
-                self.write()
-            self._read(entry, result)
-            return entry
+            return self._make(entry, chosen)
 
-    def _result(self, entry: Entry, plan: Plan, old: Entry | None) -> Result:
-        """The result of a run: read, finished, or made."""
+    def _make(self, entry: Entry, chosen: list[SourceText]) -> Entry:
+        """Make, finish or read a run whose plan is a step already."""
+        self.pool.take(chosen)
+        self.runs.append(entry)
+        if entry.notes and entry.figures is None:  # it could not be done
+            return entry
+        self.write()
+        try:
+            result = self._result(entry)
+        except Changed:
+            raise
+        except UserError as error:
+            self.step("failed", "the run could not be done", run=entry.name, error=type(error).__name__)
+            entry.counts_as_fresh = False
+            entry.notes.append(str(error))
+            raise
+        finally:
+            self.write()
+        entry.figures = measured.figures(result.run)
+        if not entry.figures.complete and not entry.notes:
+            why = result.run.status_reason
+            entry.notes.append(f"the run is partial, and what it shows rests on the texts it reached: {why}")
+        self.step("read", "what the run measured", run=entry.name, calls=entry.calls, cost_usd=entry.cost_usd)
+        self.write()
+        return entry
+
+    def _result(self, entry: Entry) -> Result:
+        """Return the result of a run: read, finished, or made."""
         from auditor.models.budget import BOOK, Book
         from auditor.run import result as results
 
-        if old is not None and old.notes and old.figures is None:
-            raise UserError(old.notes[-1])
         if not entry.folder:
-            parts = self._parts(plan)
+            parts = self._parts(self.plan(entry.request, data=self._data(len(self.runs)), limits=True))
             with _counted(entry, parts):
                 return results.in_folder(parts, observe=self.observe, begun=lambda path: self._begun(entry, path))
         path = self.path / entry.folder
@@ -371,36 +449,13 @@ class Session:
         entry.folder = f"runs/{path.name}"
         self.write()
 
-    def _read(self, entry: Entry, result: Result) -> None:
-        entry.figures = measured.figures(result.run)
-        if entry.request.grammar:
-            self._overlap(entry, {str(case.original.input) for case, _ in result.evidence.cases()})
-        if not entry.figures.complete:
-            why = result.run.status_reason
-            entry.notes.append(f"the run is partial, and what it shows rests on the texts it reached: {why}")
-        used = {"calls": entry.calls, "cost_usd": entry.cost_usd}
-        self.step("read", "what the run measured", run=entry.name, **used, figures=measured.public(entry.figures))
-        self.write()
-
-    def _overlap(self, entry: Entry, made: set[str]) -> None:
-        """Sentences of a grammar may be drawn twice; a run that repeats many is not fresh."""
-        again = len(made & self._generated)
-        self._generated |= made
-        if again and entry.counts_as_fresh:
-            entry.notes.append(f"{again} of {len(made)} generated texts were asked before")
-            entry.counts_as_fresh = again <= OVERLAP * len(made)
-
     def find(self, name: str) -> Entry:
-        """The entry of a run of this session, such as ``R2``."""
+        """Return the entry of a run of this session, such as ``R2``."""
         known = {entry.name: entry for entry in self.runs if entry.figures}
         if name not in known:
             listed = ", ".join(known) or "none yet"
             raise Refused("unknown-run", f"there is no such run in this session; runs: {listed}")
         return known[name]
-
-
-def _name(step: Step) -> str:
-    return f"{step['kind']} {step.get('run') or ''}".strip()
 
 
 @contextmanager

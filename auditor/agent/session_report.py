@@ -1,16 +1,18 @@
 """The report of a session: answer, verdicts, runs, what was not looked at, budget used, steps with reasons.
 
-Verdicts are those of `auditor.agent.figures`; nothing else is concluded here. Everything that came from outside is made
-visible and escaped where it is laid out; the planner's own words are in quotation marks and are called that.
+Verdicts are those of `auditor.agent.figures`; nothing else is concluded here. The planner's own words are in quotation
+marks and are called that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
 
 from auditor.agent import figures as measured
-from auditor.agent.session_folder import Step
-from auditor.agent.values import Entry, Question, Record
+from auditor.agent.session import Step
+from auditor.agent.values import Question, Record
 from auditor.core.types import VERDICTS
 from auditor.report import words
 from auditor.report.document import Block, Document, Items, Section, Table, Text
@@ -23,7 +25,6 @@ LEADS = {
     "unfit": "The model cannot be judged",
 }
 PURPOSES = {"pilot": "pilot (exploratory)", "fresh": "fresh texts"}
-NO_GROUPS = "The goal names groups; sentences of a grammar were asked for all groups of their attributes."
 FRESH = (
     "A verdict is given only where a run on texts that no earlier run had asked gave it, by a plan that was on disk "
     "before. What pilots saw is exploratory: it chose where to look next."
@@ -37,6 +38,7 @@ METHOD = (
 
 def build(record: Record, steps: Sequence[Step]) -> Document:
     """Lay a session out: the answer, how it was read, runs, what was not seen, budget, steps."""
+    ahead = record.status == "outline"
     parts: tuple[tuple[str, str, Iterable[Block]], ...] = (
         ("answer", "Answer", _answer(record)),
         ("read", "How the question was read", [Items(tuple(_goal(record)))]),
@@ -50,13 +52,17 @@ def build(record: Record, steps: Sequence[Step]) -> Document:
         title=record.goal.text,
         name=f"Audit session {record.id}",
         sections=tuple(
-            Section(id=id, title=title, blocks=tuple(blocks), folded=id in ("steps", "method"))
+            Section(id=id, title=title, blocks=tuple(blocks), folded=id in ("steps", "method") and not ahead)
             for id, title, blocks in parts
+            if not ahead or id in ("answer", "read", "budget", "steps")
         ),
     )
 
 
 def _answer(record: Record) -> Iterable[Block]:
+    if record.status == "outline":
+        yield Text("Nothing was asked.", "lead")
+        return
     yield from (Text(line, "lead") for line in lead(record))
     yield from _verdicts(record)
     yield Text(FRESH)
@@ -105,18 +111,8 @@ def _runs(record: Record) -> Iterable[Block]:
             f"suite {request.suite}{groups}; {words.plural(run.calls, 'call')}{cost}{state}",
             link=f"{run.folder}/report.html" if run.folder and run.figures else "",
         )
-        if lines := [*_seen(run), *run.notes]:
-            yield Items(tuple(lines))
-
-
-def _seen(run: Entry) -> list[str]:
-    """What a run saw of each set, with its own verdict; sets without a change last."""
-    own = "" if run.counts_as_fresh else " (in this run; exploratory)"
-    rows = sorted(run.figures.sets if run.figures else (), key=lambda r: (not measured.promising(r), len(r.attributes)))
-    return [
-        f"{row.finding} {words.attributes(row.attributes)}: {words.verdict(row.verdict)}{own}; {measured.measure(row)}"
-        for row in rows
-    ]
+        if run.notes:
+            yield Items(tuple(run.notes))
 
 
 def _unseen(record: Record) -> Iterable[str]:
@@ -127,8 +123,8 @@ def _unseen(record: Record) -> Iterable[str]:
     if left := sorted(set(dictionaries.builtin()) - looked):
         why = "the goal does not name them" if goal.attributes else "the texts do not name them, or too few do"
         yield f"Attributes {words.listing(left)}: {why}."
-    if goal.groups and not any(r.request.groups for r in record.runs):
-        yield NO_GROUPS
+    if goal.groups and record.runs and not any(r.request.groups for r in record.runs):
+        yield "Named groups alone: sentences of a grammar were asked for all groups of their attributes."
     elif goal.groups and set(goal.against) >= set(goal.groups):
         yield "Changes between other groups than those that the goal compares with each other."
     elif goal.groups:
@@ -147,40 +143,31 @@ def _unseen(record: Record) -> Iterable[str]:
 def _used(record: Record) -> Iterable[tuple[str, str]]:
     spent, limits = record.spent, record.limits
     priced = {run.priced for run in record.runs} or {"free"}
-    cost = "not known: no price for this model (--price IN,OUT)" if "unknown" in priced else spent.cost_usd
-    yield "calls of the model", _of(spent.calls, limits.max_calls)
-    free = priced == {"free"}
-    yield "cost of the model, USD", "none: the model runs on this machine" if free else _of(cost, limits.max_cost)
-    yield "seconds", _of(round(spent.seconds), limits.max_seconds)
-    if record.planner != "rules":
-        yield "calls of the planner", _of(spent.planner_calls, limits.planner_max_calls)
-
-
-def _of(value: float | str, limit: object) -> str:
-    used = f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
-    return used if limit is None else f"{used} of {limit}"
+    cost = "not known: no price for this model (--price IN,OUT)" if "unknown" in priced else f"{spent.cost_usd:.4f}"
+    if priced == {"free"}:
+        cost, limits = "none: the model runs on this machine", replace(limits, max_cost=None)
+    used: tuple[tuple[str, object, object], ...] = (
+        ("calls of the model", f"{spent.calls:,}", limits.max_calls),
+        ("cost of the model, USD", cost, limits.max_cost),
+        ("seconds", f"{round(spent.seconds):,}", limits.max_seconds),
+    )
+    return ((what, f"{used}" if limit is None else f"{used} of {limit}") for what, used, limit in used)
 
 
 def _steps(record: Record, steps: Sequence[Step]) -> Iterable[str]:
     for number, step in enumerate(steps, 1):
         figures = step.get("figures") or {}
+        listed = [f"{words.group(n)} {words.figure(v)}" for n, v in figures.items() if isinstance(v, int | float)]
+        if "cost_usd" in figures and figures["cost_usd"] is None:
+            listed.append("cost not known")
+        if sets := figures.get("open"):
+            listed.append(f"open: {words.listing([words.attributes(names) for names in sets])}")
         text = f"{number}. {' '.join(filter(None, (step['kind'], step.get('run'))))}: {step['reason']}"
-        if step["kind"] != "read" and (listed := _listed(figures)):
-            text += f" [{'; '.join(listed)}]"
-        if error := step.get("error"):
-            text += f" [{error}]"
+        text += f" [{'; '.join(listed)}]" if listed and step["kind"] != "read" else ""
+        text += f" [{step['error']}]" if step.get("error") else ""
         if note := figures.get("planner_note"):
             text += f" — the planner's own words, no result: “{note}”"
         yield text
-
-
-def _listed(figures: Mapping[str, object]) -> Iterable[str]:
-    """The figures behind a step, by name; what is None had no limit or was not measured."""
-    for name, value in figures.items():
-        if isinstance(value, int | float):
-            yield f"{words.group(name)} {words.figure(value)}"
-        elif name == "open" and isinstance(value, list):
-            yield f"open: {words.listing([words.attributes(names) for names in value])}"
 
 
 # -- the answer, one paragraph for each model --------------------------------------------------------------
@@ -220,11 +207,8 @@ def _by_model(record: Record) -> Iterable[tuple[str, list[Question]]]:
 
 
 def _answer_of(record: Record, model: str, questions: Sequence[Question]) -> str:
-    if record.goal.attributes is None:
-        said = _overview(record, questions)
-    else:
-        leading = _leading(questions)
-        said = " ".join(_set(record, q, alone=len(leading) == len(questions) == 1) for q in leading)
+    leading = _leading(questions) if record.goal.attributes else questions[:1]
+    said = " ".join(_set(record, q, alone=len(leading) == len(questions) == 1) for q in leading)
     return f"{record.models[int(model[1:]) - 1]}: {said}" if len(record.models) > 1 else said
 
 
@@ -269,16 +253,3 @@ def _set(record: Record, q: Question, *, alone: bool) -> str:
         mine is not None and not mine.complete and f"Run {q.run} is partial: this rests on the texts that it reached.",
     ]
     return " ".join(filter(None, parts))
-
-
-def _overview(record: Record, questions: Sequence[Question]) -> str:
-    """What was shown of everything that the texts name, where the goal names nobody in particular."""
-    tested = [q for q in questions if q.row is not None and q.row.rate is not None]
-    if not tested:
-        return f"{LEADS['not_tested']}. {words.sentence(record.status_reason or '')}".rstrip()
-    n = {verdict: sum(q.verdict == verdict for q in tested) for verdict in VERDICTS}
-    return (
-        f"Of {words.plural(len(tested), 'attribute set')} that the texts name, a difference was shown for "
-        f"{n['shown']}; changes were bounded for {n['bounded']}; {n['not_determined']} stay open. First: "
-        f"{_set(record, tested[0], alone=False)}"
-    )

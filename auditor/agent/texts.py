@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -14,66 +13,48 @@ from auditor.core.plan import Plan
 from auditor.core.types import SourceText, digest
 
 ROUND = 64
-SOON = 100  # texts that come before others, at most
 
 
-@dataclass(kw_only=True)
 class Pool:
     """Texts in an order that depends on their wording and the session's seed alone, never on answers.
 
     Equal texts count once, so that a fresh run holds no text that an earlier one has asked.
     """
 
-    seeds: tuple[SourceText, ...] = ()
-    used: int = 0
-
-    @classmethod
-    def of(cls, seeds: Sequence[SourceText], seed: int) -> Pool:
-        """The pool of ``seeds``."""
+    def __init__(self, seeds: Iterable[SourceText], seed: int) -> None:
         first: dict[str, SourceText] = {}
         for one in seeds:
             first.setdefault(one.text, one)
-        return cls(seeds=tuple(sorted(first.values(), key=lambda s: digest([seed, s.text]))))
+        self.seeds = sorted(first.values(), key=lambda s: digest([seed, s.text]))
+        self._used: set[str] = set()
 
     @property
     def left(self) -> int:
         """Texts that no run has asked."""
-        return len(self.seeds) - self.used
+        return sum(s.text not in self._used for s in self.seeds)
 
-    def fresh(self, n: int, *, take: bool = True) -> list[SourceText]:
-        """The next ``n`` texts; they count as used from now on, where they are taken."""
-        chosen = list(self.seeds[self.used : self.used + n])
-        self.used += len(chosen) if take else 0
-        return chosen
+    def fresh(self, n: int) -> list[SourceText]:
+        """Return the next ``n`` texts that no run has asked."""
+        return [s for s in self.seeds if s.text not in self._used][:n]
 
-    def keep(self, usable: Mapping[str, bool], *, pilot: Callable[[int], int]) -> None:
-        """Drop texts that cannot be changed; only before the first run.
+    def take(self, chosen: Iterable[SourceText]) -> None:
+        """Count texts as asked from now on."""
+        self._used |= {s.text for s in chosen}
 
-        Of few texts with what is named most seldom (true in ``usable``), those that the pilot does not ask come next,
-        so that the first test has them.
-        """
-        if self.used:
-            return
-        kept = [s for s in self.seeds if s.text in usable]
-        few = [s.text for s in kept if usable[s.text]]
-        if 2 * len(few) < len(kept):
-            head, rest = kept[: pilot(len(kept))], kept[pilot(len(kept)) :]
-            soon = set(few[:SOON])
-            kept = head + sorted(rest, key=lambda s: s.text not in soon)
-        self.seeds = tuple(kept)
+    def keep(self, usable: Collection[str]) -> None:
+        """Drop texts that cannot be changed."""
+        self.seeds = [s for s in self.seeds if s.text in usable]
 
 
 def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
-    """The texts of ``pool`` that ``plan`` can change, before anything is asked; true for those that name what is asked.
+    """Return the texts of ``pool`` that ``plan`` can change; true for those that name all of its attributes.
 
-    That is, all attributes of the plan together (any two where it names none); where each is asked alone, the attribute
-    that the fewest texts name.
+    Any two where it names none. Nothing is asked.
     """
     from auditor import run as pipeline
 
-    parts = pipeline.prepare(plan.but(data=None), seeds=pool.seeds, need_models=False)
+    parts = pipeline.prepare(plan.but(data=None), seeds=tuple(pool.seeds), need_models=False)
     wanted, rng = min(len(plan.attributes) if plan.attributes else 2, plan.order), Random(plan.seed)
-    alone = dict[str, set[str]]((name, set()) for name in plan.attributes or () if plan.order == 1)
     usable: dict[str, bool] = {}
     while cases := parts.suite.ask(ROUND, rng):
         for case in cases:
@@ -82,16 +63,11 @@ def scan(plan: Plan, pool: Pool) -> dict[str, bool]:
             made = [v for v in case.variants if v.order]
             if made:
                 usable[text] = usable.get(text, False) or any(v.order >= wanted for v in made)
-            for name in alone.keys() & {name for v in made for name in v.attributes}:
-                alone[name].add(text)
-    if alone:
-        rarest = min(alone.values(), key=len)
-        usable = {text: text in rarest for text in usable}
     return usable
 
 
 def read(settings: Settings, task: Any) -> tuple[str, Sequence[SourceText]]:
-    """Where the texts of a session come from, and the texts."""
+    """Return where the texts of a session come from, and the texts."""
     from auditor import tasks
 
     if settings.seeds is not None:

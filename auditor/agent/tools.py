@@ -1,4 +1,4 @@
-"""The operations that a language model may call, and what it gets back.
+"""Operations that a language model may call, and what it gets back.
 
 Arguments are untrusted: they are checked against closed types before anything happens. What comes back is a JSON object
 with figures, ids and names that this package ships; never a tested text, an answer, a label of a task, a message of a

@@ -1,4 +1,4 @@
-"""What a session is made of: what a planner may ask for, and what ``session.json`` holds.
+"""Values of a session: what a planner may ask for, and what ``session.json`` holds.
 
 The model under test, the texts, the bound δ, prices, parser, cache and folders belong to the user. They are no fields
 of a `Request`, so no planner can name a path, a ``python:`` function or a command.
@@ -43,7 +43,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attributes: tuple[str, ...] | None = None
     groups: Annotated[tuple[str, ...], Meta(description=GROUPS)] = ()
     order: Annotated[int, Meta(ge=1, le=4)] = 2
-    suite: Literal["mutation", "joint-first", "grammar"] = "mutation"
+    suite: Literal["mutation", "grammar"] = "mutation"
     per_seed: Annotated[int, Meta(ge=1, le=32)] = 4
     replicates: Annotated[int, Meta(ge=1, le=10)] | None = None
 
@@ -123,7 +123,10 @@ class Figures(msgspec.Struct, kw_only=True):
 
 
 class Entry(msgspec.Struct, kw_only=True):
-    """One run of a session and what it used; ``level`` is the significance level of a fresh one."""
+    """One run of a session and what it used; ``level`` is the significance level of a fresh one.
+
+    ``figures`` are read from the run itself; ``session.json`` does not repeat them.
+    """
 
     name: str
     purpose: Purpose
@@ -136,8 +139,8 @@ class Entry(msgspec.Struct, kw_only=True):
     calls: int = 0
     cost_usd: float = 0.0
     priced: Literal["free", "known", "unknown"] = "free"
-    figures: Figures | None = None
     notes: list[str] = []
+    figures: Figures | None = None
 
 
 class Question(msgspec.Struct, kw_only=True):
@@ -155,12 +158,11 @@ class Question(msgspec.Struct, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a session may use; the planner's calls are counted apart."""
+    """What a session may use."""
 
     max_calls: int | None = None
     max_cost: float | None = None
     max_seconds: float | None = None
-    planner_max_calls: int = 40
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,12 +174,11 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used so far: by the runs, and apart from them by the planner."""
+    """What was used so far."""
 
     calls: int = 0
     cost_usd: float = 0.0
     seconds: float = 0.0
-    planner_calls: int = 0
 
 
 class Texts(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +190,7 @@ class Texts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fixed(msgspec.Struct, kw_only=True):
-    """What the user fixed, without paths and times: equal sessions have equal steps."""
+    """The choices of the user, without paths and times: equal sessions have equal steps."""
 
     goal: Goal
     models: tuple[str, ...]
@@ -205,13 +206,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     task: str | None
     models: tuple[str, ...] | None
     data: str | None
-    planner: str | None
-    planner_base_url: str | None
     common: dict[str, Any]
 
 
 class Record(Fixed, kw_only=True):
-    """``session.json``: what was fixed, what was run, what was used, and what the runs show."""
+    """``session.json``: what was fixed, what was run, what was used; ``questions`` are made from the runs."""
 
     id: str = ""
     status: str = "running"

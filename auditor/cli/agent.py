@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from auditor.agent.settings import PlannerOptions
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import takes
 from auditor.cli.run_folders import agree
 from auditor.cli.screen import EXIT_INCOMPLETE, Draw, complain, say, screen
 from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
-from auditor.core.shown import inline, plural, quoted
+from auditor.core.shown import plural, quoted
 
 
-@takes("agent", Plan, PlannerOptions)
-def agent(
-    goal: Annotated[str, typer.Argument(metavar="GOAL", help="A question, in plain words.")],
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    dry_run: frame.DryRun = False,
-    yes: frame.Yes = False,
-    **options: object,
-) -> int:
+@takes("agent", Plan)
+@frame.argument("goal", "GOAL", "A question in plain words, or a file of a goal (.yaml).", type=str)
+@frame.printed
+@frame.full
+@frame.dry_run
+@frame.yes
+def agent(*, goal: str, format: str, full: bool, dry_run: bool, yes: bool, **options: object) -> int:
     """Plan audits for a goal, run them within one budget, look closer where it pays, report each reason."""
     from auditor import agent as agents
 
-    planned: dict[str, Any] = {n: v for n, v in options.items() if n in PlannerOptions.settings()}
-    options = {n: v for n, v in options.items() if n not in planned}
     request = _request(options)
     if dry_run:
-        sys.stdout.write(_outline(agents.outline(goal, **request), format) + "\n")
+        ahead = agents.outline(goal, **request)
+        sys.stdout.write((ahead.to_json() if format == "json" else ahead.to_text(**screen(), full=True)) + "\n")
         return 0
     chosen = Plan.of(options)
+    agents.read_goal(goal, task=request.get("task"))  # a slip is told before the question
     agree(
         chosen.models,
         limited=chosen.limited,
         yes=yes,
-        check=lambda: agents.parse(goal, task=request.get("task")),
-        show=lambda: _outline(agents.outline(goal, **request), "terminal"),
+        show=lambda: agents.outline(goal, **request).to_text(**screen(), full=True),
     )
-    return _show(agents.run(goal, observe=Draw(), **planned, **request), format, full)
+    return _show(agents.run(goal, observe=Draw(), **request), format, full)
 
 
 def _request(options: Mapping[str, object]) -> dict[str, Any]:
@@ -73,7 +66,7 @@ def resume_session(
 ) -> int:
     """Go on with the session in ``path``, within the limits that it has."""
     from auditor import agent as agents
-    from auditor.agent.session_folder import unfinished
+    from auditor.agent.session import unfinished
 
     kept, stored = unfinished(path)
     if limits:
@@ -81,7 +74,7 @@ def resume_session(
         raise ConfigError(f"Everything of a session is fixed when it begins, its limits too; leave out {flags}.")
     own = {name: getattr(kept.limits, name) for name in ("max_calls", "max_cost")}
     plan = Plan.of({**stored.common, **own, "models": stored.models or ()})
-    named = run_folders.Named.of(plan.as_dict(), servers=[stored.planner_base_url])
+    named = run_folders.Named.of(plan.as_dict())
     named.consent(path, again=f"resume {quoted(path)}", **consented)
     return _show(agents.resume(path, observe=Draw()), format, full)
 
@@ -117,7 +110,7 @@ def report_session(path: Path, names: Sequence[str], out: str | None, *, full: b
 
 def verify_session(path: Path) -> int:
     """Check the steps of the session in ``path`` and all its runs."""
-    from auditor.agent.session_folder import verified
+    from auditor.agent.session import verified
 
     runs, problems = verified(path)
     say(*problems)
@@ -127,53 +120,17 @@ def verify_session(path: Path) -> int:
     return 1 if problems else 0
 
 
-def _outline(values: dict[str, Any], format: str) -> str:
-    if format == "json":
-        return json.dumps(values, indent=2, sort_keys=True)
-    from auditor.report import words
-
-    goal, pilot = values["goal"], values["pilot"]
-    sized, request = pilot["estimate"], pilot["request"]
-    cost = "unknown" if sized["cost_usd"] is None else f"{sized['cost_usd']:.2f} USD"
-    names = "those that the texts name" if goal["attributes"] is None else words.listing(goal["attributes"])
-    groups = ", ".join(f"{a}: {words.group(g)}" for a, groups in goal["groups"].items() for g in groups)
-    limits = ", ".join(f"{k.replace('_', ' ')} {words.figure(v)}" for k, v in values["limits"].items() if v is not None)
-    lines = [
-        f"Goal        {goal['text']}",
-        f"Read as     {'; '.join(goal['read']) or 'given by options'}",
-        f"Task        {goal['task']}",
-        f"Attributes  {names}, up to {goal['order']} together",
-        *([f"Groups      {groups}, to them or from them"] if groups else []),
-        *([f"Filled in   {'; '.join(goal['assumed'])}"] if goal["assumed"] else []),
-        f"Texts       {values['texts']['n']:,} distinct, {values['texts']['usable']:,} of them can be changed",
-        f"Limits      {limits or 'none'}",
-        f"Pilot       {plural(request['texts'], 'text')}, suite {request['suite']}: "
-        f"{sized['calls']:,} calls, cost {cost}",
-        *(f"Then        {line}" for line in values["then"]),
-        "",
-        "Nothing was asked.",
-    ]
-    return words.encodable("\n".join(map(inline, lines)), sys.stdout.encoding or "utf-8")
-
-
 @takes("agent", Plan)
-def mcp(
-    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What the audits are about, in plain words.")],
-    yes: frame.Yes = False,
-    **options: object,
-) -> int:
+@frame.argument("goal", "GOAL", "What the audits are about, in plain words, or a file of a goal (.yaml).", type=str)
+@frame.yes
+def mcp(*, goal: str, yes: bool, **options: object) -> int:
     """Serve estimate, run, findings, show and report to a client; all runs share one budget, and each step is kept."""
     from auditor import agent as agents
 
     request = _request(options)
     chosen = Plan.of(options)
+    agents.read_goal(goal, task=request.get("task"))
     # The client cannot be asked: without a limit, a model that may cost money is refused.
-    agree(
-        chosen.models,
-        limited=chosen.limited,
-        yes=yes,
-        check=lambda: agents.parse(goal, task=request.get("task")),
-        show=lambda: "",
-    )
+    agree(chosen.models, limited=chosen.limited, yes=yes, show=lambda: "")
     result = agents.serve(goal, observe=Draw(), **request)
     return 0 if result.complete else 3

@@ -50,7 +50,7 @@ def ask(plan: Plan, format: str, *, dry_run: bool, yes: bool) -> int:
     if dry_run:
         say(f"{size}. Nothing was asked.")
         return COMPLETE
-    run_folders.agree(plan.models, limited=plan.limited, yes=yes, check=lambda: None, show=lambda: size)
+    run_folders.agree(plan.models, limited=plan.limited, yes=yes, show=lambda: size)
     codes = []
     for spec in plan.models:
         answered, counts, reason = asking.ask(drawn, spec, plan)

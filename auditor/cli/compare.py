@@ -6,9 +6,6 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from auditor.cli import frame
 from auditor.cli.frame import option
@@ -29,23 +26,19 @@ UNLIKE = (
 )
 
 
-def compare(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN…",
-            help="Two runs, before and after: folders, names, or latest; or three and more of one plan, or the folder "
-            "that holds them, to follow them by date.",
-        ),
-    ],
-    format: frame.PageFormat = "terminal",
-    out: Annotated[Path | None, option("out", help="Write it here instead of printing it.")] = None,
-    full: frame.Full = False,
-    fail_on: Annotated[
-        str | None,
-        option("fail_on", help="Exit 1 on: worse, new (or both, with a comma); of several runs: changed; never."),
-    ] = None,
-) -> int:
+@frame.argument(
+    "runs",
+    "RUN…",
+    "Two runs, before and after: folders, names, or latest; or three and more of one plan, or the folder that holds "
+    "them, to follow them by date.",
+    nargs=-1,
+    required=True,
+)
+@frame.page
+@frame.out(help="Write it here instead of printing it.")
+@frame.full
+@option("fail_on", help="Exit 1 on: worse, new (or both, with a comma); of several runs: changed; never.")
+def compare(*, runs: Sequence[Path], format: str, out: Path | None, full: bool, fail_on: str | None) -> int:
     """Compare two runs: plans first, then rates (better, worse) and findings (new, gone).
 
     Of one folder, or of three and more runs, those that have the plan of the last one are followed: figures by date,

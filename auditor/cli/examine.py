@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import option
@@ -22,27 +20,31 @@ from auditor.report.words import visible as clean
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import LIMITS, checked, compare_head, ends_of, verify_folder
 
-AnyId = Annotated[
-    str | None, typer.Argument(metavar="ID", help="A finding (F001), a variant or a case; without: a list of findings.")
-]
 
-
+@frame.argument(
+    "run", "RUN|CODE", "A run folder, its name under reports/, or latest; or a code or word of a report (codes: all)."
+)
+@frame.argument(
+    "id", "[ID]", "A finding (F001), a variant or a case; without: a list of findings.", required=False, type=str
+)
+@frame.switch("--again", help="Ask the prompts of ID again; the cache is not used.")
+@option("replicates", default=5, help="With --again: times each prompt is asked (default 5).")
+@frame.printed
+@run_folders.models
+@run_folders.address
+@run_folders.yes
+@frame.waivers
 def show(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN|CODE",
-            help="A run folder, its name under reports/, or latest; or a code or word of a report (codes: all).",
-        ),
-    ],
-    id: AnyId = None,
-    again: Annotated[bool, typer.Option("--again", help="Ask the prompts of ID again; the cache is not used.")] = False,
-    replicates: Annotated[int, option("replicates", help="With --again: times each prompt is asked.")] = 5,
-    format: frame.Format = "terminal",
-    model: run_folders.Models = None,
-    base_url: run_folders.Address = None,
-    yes: run_folders.Yes = False,
-    waivers: frame.WaiversFile = None,
+    *,
+    run: Path,
+    id: str | None,
+    again: bool,
+    replicates: int,
+    format: str,
+    model: tuple[str, ...],
+    base_url: str | None,
+    yes: bool,
+    waivers: Path | None,
 ) -> int:
     """Show one finding, variant or case of RUN with prompts and answers, or ask it again; or explain a CODE."""
     from auditor.core import explain
@@ -52,7 +54,7 @@ def show(
     if again:
         if id is None:
             raise ConfigError(f"--again takes an ID. List them: audit show {quoted(run)}")
-        return _replay(run, id, replicates, format, {"yes": yes, "named": model or (), "base_url": base_url})
+        return _replay(run, id, replicates, format, {"yes": yes, "named": model, "base_url": base_url})
     if format != "terminal":
         raise ConfigError("--format json goes with --again. The whole run: audit report RUN --format json")
     word = str(run)
@@ -75,24 +77,16 @@ def show(
     return 0
 
 
-def verify(
-    run: frame.RunArgument,
-    head: Annotated[
-        str | None, typer.Option("--head", help="The head that was noted elsewhere when the run ended.")
-    ] = None,
-    sign: Annotated[
-        Path | None, typer.Option("--sign", help="Sign the head with this Ed25519 key (PEM) into RUN; extra sign.")
-    ] = None,
-    signed_by: Annotated[
-        Path | None,
-        typer.Option("--signed-by", help="The public key (PEM) that must have signed the head; extra sign."),
-    ] = None,
-) -> int:
+@frame.run_argument
+@frame.flag("--head", help="The head that was noted elsewhere when the run ended.")
+@frame.file("--sign", help="Sign the head with this Ed25519 key (PEM) into RUN; extra sign.")
+@frame.file("--signed-by", help="The public key (PEM) that must have signed the head; extra sign.")
+def verify(*, run: Path, head: str | None, sign: Path | None, signed_by: Path | None) -> int:
     """Check that plan, record, journals and report of RUN are as they were written; say what was checked.
 
     Exit 1 where something was changed.
     """
-    from auditor.agent.session_folder import SESSION
+    from auditor.agent.session import SESSION
     from auditor.store import signature
 
     path = find_run(run, outcomes=True)

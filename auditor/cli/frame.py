@@ -1,98 +1,153 @@
-"""The frame of every command: its options from the fields of plans, its help, its call, and what ends it."""
+"""The frame of every command: options from the fields of plans, help, the call, and what ends it."""
 
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
 import re
-import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, TypeVar
 
-import typer
+import click
 
-from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted
+from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain
 from auditor.core import removed
 from auditor.core.errors import ConfigError
-from auditor.core.options import Group, Option, PlanModel, members
+from auditor.core.options import Group, PlanModel, members
+from auditor.core.options import Option as PlanOption
 from auditor.core.plan import Plan
 
 Function = Callable[..., int]
-# typer carries its own copy of click in some versions and uses the installed one in others.
-ClickException: type[Any] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+F = TypeVar("F", bound=Function)
 
 WIDEST = 120  # columns of a help text, where the terminal has as many
 MANY = 15  # options; a command with more has them under headings
 WHOLE = "--help-all"
 BRIEF = ("run", "generate", "plan freeze")  # commands whose --help has the options that come first
 FIRST = {o.flag for o in Plan.flags().values() if o.first} | {"--dry-run", "--output"}
+PAGES = ("terminal", "json", "markdown", "html")
 
 
-class Words(NamedTuple):
-    """Commands by the further word that chooses them; ``default`` where none is given."""
+class Argument(click.Argument):
+    """An argument with a help text."""
 
-    functions: Mapping[str, Function]
-    default: str
+    def __init__(self, names: Sequence[str], *, help: str = "", **more: Any) -> None:
+        super().__init__(names, **more)
+        self.about = help  # not `help`: some versions of click print that by themselves
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Return its name and its help."""
+        return self.metavar or str(self.name).upper(), self.about
 
 
-def takes(command: str, *plans: type[PlanModel]) -> Callable[[Function], Function]:
-    """Give a function the options of ``plans`` that ``command`` takes, in place of its last parameter, ``**options``.
+class Option(click.Option):
+    """An option under a heading of the help."""
+
+    def __init__(self, names: Sequence[str], *, group: str = Group.FURTHER, **more: Any) -> None:
+        super().__init__(names, **more)
+        self.group = group
+
+
+class Command(click.Command):
+    """A command whose help has headings; ``brief`` has the options that come first, ``following`` further commands."""
+
+    brief = False
+    following: Mapping[str, str] = {}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the arguments, then the options under the headings that they name."""
+        every = self.get_params(ctx)
+        shown = [one for one in every if not self.brief or isinstance(one, Argument) or set(one.opts) & FIRST]
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{heading.value: [] for heading in Group}}
+        for one in shown:
+            heading = str(getattr(one, "group", Group.FURTHER.value))
+            if (record := one.get_help_record(ctx)) is not None:
+                rows["Arguments" if isinstance(one, Argument) else heading].append(record)
+        if len(every) <= MANY:
+            rows = {"Arguments": rows.pop("Arguments"), "Options": [row for group in rows.values() for row in group]}
+        rows["Commands"] = [(f"{self.name} {word}", text) for word, text in self.following.items()]
+        for heading, mine in rows.items():
+            if mine:
+                with formatter.section(heading):
+                    formatter.write_dl(mine)
+        if self.brief:
+            formatter.write(f"\n{len(every) - len(shown)} more options: {ctx.command_path} {WHOLE}\n")
+
+
+def argument(name: str, metavar: str, help: str, **more: Any) -> Callable[[F], F]:
+    """Give a command an argument."""
+    return click.argument(name, cls=Argument, metavar=metavar, help=help, **{"type": click.Path(path_type=Path)} | more)
+
+
+def flag(*names: str, help: str, **more: Any) -> Callable[[F], F]:
+    """Give a command an option of its own."""
+    return click.option(*names, cls=Option, help=help, **more)
+
+
+def switch(*names: str, help: str, group: str = Group.FURTHER) -> Callable[[F], F]:
+    """Give a command an option that is on where it is given."""
+    return flag(*names, is_flag=True, default=False, help=help, group=group)
+
+
+def file(*names: str, help: str, group: str = Group.FURTHER, **more: Any) -> Callable[[F], F]:
+    """Give a command an option that names a file."""
+    return flag(*names, type=click.Path(path_type=Path), help=help, group=group, **more)
+
+
+def option(name: str, *names: str, plan: type[PlanModel] = Plan, **more: Any) -> Callable[[F], F]:
+    """Give a command one option of a plan.
+
+    ``names`` are its further flags and the parameter that gets it, ``more`` is what differs there: ``help``, ``type``.
+    """
+    info, field = plan.settings()[name], plan.flags()[name]
+    kinds = members(info.annotation)
+    kind = kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float, Path) else str
+    made: dict[str, Any] = {"default": None, "help": _help(field, info.default), "group": field.group}
+    if kind is bool:
+        made["is_flag"] = True
+    else:
+        made |= {"type": click.Path(path_type=Path) if kind is Path else kind, "multiple": field.repeated}
+    return flag(field.flag, *(names or (name,)), **made | more)
+
+
+def out(*names: str, **more: Any) -> Callable[[F], F]:
+    """Give a command the option that says where it writes."""
+    return option("out", *names, **{"type": click.Path(path_type=Path)} | more)
+
+
+def takes(command: str, *plans: type[PlanModel]) -> Callable[[F], F]:
+    """Give a function the options of ``plans`` that ``command`` takes.
 
     It gets those that were given, by the names of the plans' fields and as they were typed; the plan reads them.
     """
-    options = {name: (plan, option) for plan in plans for name, option in plan.flags(command).items()}
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    mine = [inspect.Parameter(n, keyword, default=None, annotation=_typed(p, n)) for n, (p, _) in options.items()]
+    fields = [(plan, name) for plan in plans for name in plan.flags(command)]
 
-    def taking(function: Function) -> Function:
-        *own, _ = inspect.signature(function, eval_str=True).parameters.values()
-
-        @functools.wraps(function)
-        def run(**values: object) -> int:
-            unset = {n for n in options if values[n] is None or values[n] == []}
-            typed = {n: value for n, value in values.items() if n not in unset}
-            return function(**typed | {n: False for n, (_, o) in options.items() if o.off and n in typed})
-
-        taken = [*mine, *(p.replace(kind=keyword) for p in own)]
-        run.__signature__ = inspect.Signature(taken, return_annotation=int)  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in taken} | {"return": int}
-        return run
+    def taking(function: F) -> F:
+        for plan, name in reversed(fields):
+            option(name, plan=plan)(function)
+        vars(function)["taken"] = {name: plan.flags()[name] for plan, name in fields}
+        return function
 
     return taking
 
 
-def option(
-    name: str, *also: str, plan: type[PlanModel] = Plan, help: str = "", callback: Callable[..., object] | None = None
-) -> Any:
-    """One option of a plan, for a command that takes it by itself.
-
-    ``help`` says what it means there, where that is something else; ``also`` are further flags.
-    """
-    field = plan.flags()[name]
-    text = help or _help(field, plan.settings()[name].default)
-    return typer.Option(
-        field.flag, *also, help=text, callback=callback, show_default=False, rich_help_panel=field.group
-    )
+def as_typed(values: Mapping[str, Any], taken: Mapping[str, PlanOption]) -> dict[str, Any]:
+    """Return what was typed: without options of plans that were not given, False for one that turns off."""
+    typed = {
+        n: list(v) if isinstance(v, tuple) else v for n, v in values.items() if n not in taken or v not in (None, ())
+    }
+    return typed | {n: False for n, field in taken.items() if field.off and n in typed}
 
 
-def _typed(plan: type[PlanModel], name: str) -> object:
-    """What typer reads: the type of what is typed, and its option."""
-    kinds = members(plan.settings()[name].annotation)
-    plain = len(kinds) == 1 and kinds[0] in (bool, int, float, Path)
-    typed: object = list[str] if plan.flags()[name].repeated else kinds[0] if plain else str
-    return Annotated[typed | None, option(name, plan=plan)]  # type: ignore[operator]
-
-
-def _help(field: Option, default: object) -> str:
+def _help(field: PlanOption, default: object) -> str:
     """The help with its default, where that is a plain value and not said."""
     if not isinstance(default, str | int) or default == "" or isinstance(default, bool) or "efault" in field.help:
         return field.help
     return f"{field.help.removesuffix('.')} (default {default})."
 
 
-def _printed(name: str) -> str:
+def _printed(_: object, __: object, name: str) -> str:
     if name not in ("terminal", "json"):
         raise ConfigError(
             f"--format must be terminal or json; got {name!r}. Files: audit report RUN --format html,json"
@@ -100,17 +155,14 @@ def _printed(name: str) -> str:
     return name
 
 
-PAGES = ("terminal", "json", "markdown", "html")
-
-
-def _page(name: str) -> str:
+def _page(_: object, __: object, name: str) -> str:
     name = {"md": "markdown"}.get(name, name)
     if name not in PAGES:
         raise ConfigError(f"--format must be one of {', '.join(PAGES)}; got {name!r}.")
     return name
 
 
-def _rule(text: str | None) -> str | None:
+def _rule(_: object, __: object, text: str | None) -> str | None:
     """Tell a slip in a rule before anything is asked."""
     from auditor.core.fail_on import parse
 
@@ -119,125 +171,67 @@ def _rule(text: str | None) -> str | None:
     return text
 
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, its name under reports/, or latest.")]
-Full = Annotated[
-    bool,
-    typer.Option("--full", help="Print more of what was measured, not the answer alone.", rich_help_panel=Group.LIMITS),
-]
-Format = Annotated[
-    str,
-    typer.Option(
-        "--format", help="What is printed: terminal or json.", callback=_printed, rich_help_panel=Group.LIMITS
-    ),
-]
-PageFormat = Annotated[str, typer.Option("--format", help="terminal, json, markdown (md) or html.", callback=_page)]
-FailOn = Annotated[str | None, option("fail_on", callback=_rule)]
-WaiversFile = Annotated[
-    Path | None,
-    typer.Option("--waivers", help="Findings that are let stand (default: waivers.toml, where there is one)."),
-]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config", help="Settings file (default: audit.toml, where there is one).", rich_help_panel=Group.ASKED
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Say what would be asked, what it would cost and what it can show; ask nothing.",
-        rich_help_panel=Group.LIMITS,
-    ),
-]
-Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask before spending money.", rich_help_panel=Group.LIMITS)
-]
+run_argument = argument("run", "RUN", "A run folder, its name under reports/, or latest.")
+full = switch("--full", help="Print more of what was measured, not the answer alone.", group=Group.LIMITS)
+printed = flag(
+    "--format", default="terminal", callback=_printed, help="What is printed: terminal or json.", group=Group.LIMITS
+)
+page = flag("--format", default="terminal", callback=_page, help="terminal, json, markdown (md) or html.")
+fail_on = option("fail_on", callback=_rule)
+waivers = file("--waivers", help="Findings that are let stand (default: waivers.toml, where there is one).")
+config = file("--config", help="Settings file (default: audit.toml, where there is one).", group=Group.ASKED)
+dry_run = switch(
+    "--dry-run",
+    help="Say what would be asked, what it would cost and what it can show; ask nothing.",
+    group=Group.LIMITS,
+)
+yes = switch("--yes", "-y", help="Do not ask before spending money.", group=Group.LIMITS)
 
 
-def invoke(target: Function | Words, name: str, argv: Sequence[str]) -> int:
+def built(function: Function, name: str, following: Mapping[str, str] | None = None) -> Command:
+    """Return the command of a function with its options."""
+    taken: Mapping[str, PlanOption] = vars(function).get("taken", {})
+    params = list(reversed(vars(function).get("__click_params__", [])))
+    command = Command(
+        name,
+        params=params,
+        help=inspect.getdoc(function),
+        callback=lambda **values: function(**as_typed(values, taken)),
+    )
+    command.following = following or {}
+    return command
+
+
+def invoke(function: Function, name: str, argv: Sequence[str], following: Mapping[str, str] | None = None) -> int:
     """Run the command ``name`` and turn its usage errors into exit code 2."""
-    whole = WHOLE in argv
-    argv = ["--help" if word == WHOLE else word for word in argv]
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    if isinstance(target, Words):
-        for word, function in target.functions.items():
-            app.command(word)(function)
-        word = argv[0] if argv else "-"
-        near = difflib.get_close_matches(word, target.functions, n=1)  # a slip is told as one
-        if word not in ("--help", "-h") and (word.startswith("-") or not near):
-            argv = [target.default, *argv]
-    else:
-        app.command(name.rpartition(" ")[2])(target)
+    command = built(function, name, following)
+    command.brief = name in BRIEF and WHOLE not in argv
+    words = ["--help" if word == WHOLE else word for word in argv]
     try:
-        result = laid_out(app, brief=name in BRIEF and not whole)(
-            args=list(argv), prog_name=f"audit {name}", standalone_mode=False, max_content_width=WIDEST
-        )
-    except ClickException as error:
+        with command.make_context(f"audit {name}", words, max_content_width=WIDEST) as context:
+            return int(command.invoke(context) or 0)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as error:
         from auditor.report.words import sentence
 
         complain(f"{sentence(_usage_error(error))} See: audit {name} --help")
         return EXIT_USER
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # some versions make exit code 1 of it: "findings"
-            raise error.__context__ from None
-        raise
-    except typer.Abort as error:
-        # Some versions of typer make this of Ctrl-C; elsewhere it is a question answered with no.
-        if isinstance(error.__cause__, KeyboardInterrupt | EOFError):
-            interrupted()
-        else:
-            complain("Stopped: nothing was asked.")
+    except click.Abort:  # a question was answered with no
+        complain("Stopped: nothing was asked.")
         return EXIT_INTERRUPTED
-    if result == EXIT_INTERRUPTED:  # others turn Ctrl-C into this code and say nothing
-        interrupted()
-    return int(result or 0)
 
 
-def _usage_error(error: Any) -> str:
+def _usage_error(error: click.ClickException) -> str:
     """What is wrong with the command line; of options spelled alike only the nearest is offered."""
-    extra = re.search(r"unexpected extra argument\S* \((.+)\)", str(error.format_message()))
-    if extra is not None and error.ctx is not None and any("--data" in p.opts for p in error.ctx.command.params):
+    message, context = error.format_message(), getattr(error, "ctx", None)
+    extra = re.search(r"unexpected extra argument\S* \((.+)\)", message)
+    if extra is not None and context is not None and any("--data" in p.opts for p in context.command.params):
         return f"Name the file with an option: --data {extra[1]}"
-    flag, offered = getattr(error, "option_name", None), getattr(error, "possibilities", None)
-    if not flag or offered is None:
-        return str(error.format_message())
-    if said := removed.instead(flag):
+    if not isinstance(error, click.NoSuchOption):
+        return message
+    name = error.option_name
+    if said := removed.instead(name):
         return said
-    near = difflib.get_close_matches(flag, offered, n=1, cutoff=0.0)
-    return f"No such option: {flag}." + (f" Did you mean {near[0]}?" if near else "")
-
-
-def laid_out(app: typer.Typer, *, brief: bool = False) -> Any:
-    """Return the command of ``app``: options under headings, commands of a group with their whole first sentence.
-
-    With ``brief`` its help has the options that come first, and says how to get them all.
-    """
-    command: Any = typer.main.get_command(app)
-    further = getattr(command, "commands", {}).values()
-    for one in further:
-        if not one.short_help and one.help:
-            one.short_help = " ".join(one.help.split("\n\n")[0].split())
-    for one in (*further, command):
-        if len(one.params) > MANY:
-            one.format_options = types.MethodType(functools.partial(_format_options, brief=brief), one)
-    return command
-
-
-def _format_options(command: Any, context: Any, formatter: Any, *, brief: bool) -> None:
-    """Write the arguments, then the options under the headings that they name."""
-    rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{h.value: [] for h in Group}}
-    parameters = [p for p in command.get_params(context) if not brief or set(p.opts) & FIRST]
-    for parameter in parameters:
-        record = parameter.get_help_record(context)
-        if record is not None:
-            argument = parameter.param_type_name == "argument"
-            heading = getattr(parameter, "rich_help_panel", None) or Group.FURTHER.value
-            rows["Arguments" if argument else heading].append(record)
-    for heading, mine in rows.items():
-        if mine:
-            with formatter.section(heading):
-                formatter.write_dl(mine)
-    if brief:
-        left = len(command.get_params(context)) - len(parameters)
-        formatter.write(f"\n{left} more options: {context.command_path} {WHOLE}\n")
+    near = difflib.get_close_matches(name, error.possibilities or (), n=1, cutoff=0.0)
+    return f"No such option: {name}." + (f" Did you mean {near[0]}?" if near else "")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from auditor.cli import benchmarks, frame
-from auditor.cli.frame import option
+from auditor.cli.frame import file, flag, option
 from auditor.cli.run_folders import find_text_run, finish
 from auditor.cli.screen import Draw
 from auditor.core.errors import ConfigError
@@ -16,64 +16,60 @@ from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import TabularPlan
 
 
+@frame.argument(
+    "files",
+    "FILES…",
+    "CSV, JSON lines, JSON, Parquet, zip, gzip, logs of inspect_ai, or folders; one row is one answer.",
+    nargs=-1,
+    required=True,
+)
+@file("--map", help="What each column says (import.toml); inferred where none is given.")
+@file("--write-map", help="Write what was inferred to this file, and stop.")
+@flag("--rows", default="", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: found).")
+@flag("--answer", multiple=True, help="The column of answers; several give a run each. May be repeated.")
+@file("--join", help="A table of what was asked, beside the answers.")
+@flag("--on", default="custom_id", help="The column that both tables have.")
+@flag("--kind", help="What answers are: label, labels, number, words or text (default: found).")
+@option("labels", help='The labels that answers are read as, e.g. "yes,no" (default: those that answers show).')
+@option("favourable", plan=TabularPlan, multiple=True, help="A label that is good to get; may be repeated.")
+@option("reference", multiple=True, help="ATTRIBUTE:GROUP that all others are compared with.")
+@option("delta")
+@file(
+    "--generated",
+    help="The run of audit generate whose prompts FILE answers; lines of JSON: prompt_sha256 or variant_id, replicate, "
+    "output or error.",
+)
+@flag("--name", "task", help="What the run is called.")
+@flag(
+    "--benchmark",
+    help="FILES are those of bbq, crows-pairs, stereoset or winobias with recorded answers (--answer names their "
+    "field); to ask a model: audit --task bbq --data FILE --model SPEC.",
+)
+@frame.out(default=Path("reports"))
+@frame.printed
+@frame.full
+@frame.fail_on
 def import_(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="CSV, JSON lines, JSON, Parquet, zip, gzip, logs of inspect_ai, or folders; one row is one answer."
-        ),
-    ],
-    map: Annotated[
-        Path | None, typer.Option("--map", help="What each column says (import.toml); inferred where none is given.")
-    ] = None,
-    write_map: Annotated[
-        Path | None, typer.Option("--write-map", help="Write what was inferred to this file, and stop.")
-    ] = None,
-    rows: Annotated[
-        str, typer.Option("--rows", help="JSON path of the rows in a JSON file, e.g. $.runs[*] (default: found).")
-    ] = "",
-    answer: Annotated[
-        list[str] | None,
-        typer.Option("--answer", help="The column of answers; several give a run each. May be repeated."),
-    ] = None,
-    join: Annotated[Path | None, typer.Option("--join", help="A table of what was asked, beside the answers.")] = None,
-    on: Annotated[str, typer.Option("--on", help="The column that both tables have.")] = "custom_id",
-    kind: Annotated[
-        str | None,
-        typer.Option("--kind", help="What answers are: label, labels, number, words or text (default: found)."),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        option("labels", help='The labels that answers are read as, e.g. "yes,no" (default: those that answers show).'),
-    ] = None,
-    favourable: Annotated[
-        list[str] | None, option("favourable", plan=TabularPlan, help="A label that is good to get; may be repeated.")
-    ] = None,
-    reference: Annotated[
-        list[str] | None, option("reference", help="ATTRIBUTE:GROUP that all others are compared with.")
-    ] = None,
-    delta: Annotated[float | None, option("delta")] = None,
-    generated: Annotated[
-        Path | None,
-        typer.Option(
-            "--generated",
-            help="The run of audit generate whose prompts FILE answers; lines of JSON: prompt_sha256 or variant_id, "
-            "replicate, output or error.",
-        ),
-    ] = None,
-    task: Annotated[str | None, typer.Option("--name", help="What the run is called.")] = None,
-    benchmark: Annotated[
-        str | None,
-        typer.Option(
-            "--benchmark",
-            help="FILES are those of bbq, crows-pairs, stereoset or winobias with recorded answers (--answer names "
-            "their field); to ask a model: audit --task bbq --data FILE --model SPEC.",
-        ),
-    ] = None,
-    out: Annotated[Path, option("out")] = Path("reports"),
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    fail_on: frame.FailOn = None,
+    *,
+    files: Sequence[Path],
+    map: Path | None,
+    write_map: Path | None,
+    rows: str,
+    answer: Sequence[str],
+    join: Path | None,
+    on: str,
+    kind: str | None,
+    labels: str | None,
+    favourable: Sequence[str],
+    reference: Sequence[str],
+    delta: float | None,
+    generated: Path | None,
+    task: str | None,
+    benchmark: str | None,
+    out: Path,
+    format: str,
+    full: bool,
+    fail_on: str | None,
 ) -> int:
     """Make a run of recorded answers: claims, reports, comparison, without asking anything."""
     from auditor.contrib.imports import answer_files, import_run, inference, mapping
@@ -96,7 +92,7 @@ def import_(
         settings["delta"] = Plan(delta=delta).delta
     if task is not None:
         settings["task"] = task
-    pairs = [text.partition(":") for text in reference or ()]
+    pairs = [text.partition(":") for text in reference]
     if wrong := [a for a, colon, group in pairs if not colon or not group]:
         raise ConfigError(f"--reference takes ATTRIBUTE:GROUP, such as gender:male; got {wrong[0]!r}")
     references = {a: group for a, _, group in pairs}
@@ -112,24 +108,24 @@ def import_(
             roles = mapping.load(map).model_copy(update=settings)
             several = [inference.about(table, roles, name, settings) for name in answer or ()] or [roles]
         several = [one.model_copy(update={"references": {**one.references, **references}}) for one in several]
-        several = inference.with_favourable(table, several, tuple(favourable or ()))
+        several = inference.with_favourable(table, several, tuple(favourable))
     except inference.Undecided as error:
         if write_map is not None:
             write_map.write_text(error.proposal, encoding="utf-8")
-        typer.echo("Best guess (import.toml):\n" + error.proposal, err=True)
+        click.echo("Best guess (import.toml):\n" + error.proposal, err=True)
         raise
     if write_map is not None:
         write_map.write_text(mapping.dump(several[0]), encoding="utf-8")
-        typer.echo(f"{write_map} written. Correct it, then: audit import {files[0]} --map {write_map}")
+        click.echo(f"{write_map} written. Correct it, then: audit import {files[0]} --map {write_map}")
         return 0
     codes = []
     for one in several:
         if map is None:
-            typer.echo("Read as (import.toml in the run folder):\n" + mapping.dump(one), err=True)
+            click.echo("Read as (import.toml in the run folder):\n" + mapping.dump(one), err=True)
         result = load(import_run.write(table, one, out, references))
         for row in result.run.told_apart:
-            typer.echo(row.said, err=format == "json")
+            click.echo(row.said, err=format == "json")
         for line in result.record["import"]["limits"]:
-            typer.echo(f"audit: {line}", err=True)
+            click.echo(f"audit: {line}", err=True)
         codes.append(finish(result, format=format, fail_on=fail_on, full=full))
     return max(codes)

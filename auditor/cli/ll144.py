@@ -9,11 +9,11 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 from pydantic import BeforeValidator
 
 from auditor.cli import frame
-from auditor.cli.frame import option, takes
+from auditor.cli.frame import takes
 from auditor.cli.run_folders import say_where
 from auditor.cli.screen import must_be_new, say, screen
 from auditor.core.errors import ConfigError
@@ -85,18 +85,10 @@ class OutcomeOptions(PlanModel):
 
 
 @takes("ll144", OutcomeOptions)
-def ll144(
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    out: Annotated[
-        Path | None,
-        option(
-            "out",
-            help="Write FILE.html or FILE.json as well, or a run folder below DIR (audit report, verify, compare).",
-        ),
-    ] = None,
-    **typed: object,
-) -> int:
+@frame.printed
+@frame.full
+@frame.out(help="Write FILE.html or FILE.json as well, or a run folder below DIR (audit report, verify, compare).")
+def ll144(*, format: str, full: bool, out: Path | None, **typed: object) -> int:
     """Compute selection or scoring rates and impact ratios as 6 RCNY 5-301 asks, and a draft summary.
 
     Only an independent auditor can make these tables a bias audit under Local Law 144.
@@ -144,7 +136,7 @@ def _ask_kind() -> str | None:
     """Ask a person at a terminal what the data are; nothing is assumed where nobody is there, or does not say."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
-    said: str = typer.prompt(
+    said: str = click.prompt(
         "Historical data of applicants, or test data? (historical, test; Enter leaves it open)",
         default="",
         show_default=False,

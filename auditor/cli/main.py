@@ -6,14 +6,12 @@ Results go to stdout, progress and notes to stderr. Exit codes: 0 ran, 1 the rul
 
 from __future__ import annotations
 
-import importlib
-import io
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 COMMANDS = {  # module and function below `auditor.cli`, and one line of help; the first eight are those of --help
     "run": ("run:run", "Run an audit (the default command)."),
@@ -23,30 +21,62 @@ COMMANDS = {  # module and function below `auditor.cli`, and one line of help; t
     "report": ("report:report", "Render a run's report again, in any format, without calling the model."),
     "compare": ("compare:compare", "Compare two runs, or follow runs of one plan over time."),
     "import": ("imports:import_", "Make a run of recorded answers."),
-    "list": ("tool:command", "List models, tasks, dictionaries, grammars, plug-ins, the cache; check files of yours."),
+    "list": ("", "List models, tasks, dictionaries, grammars, plug-ins, the cache; check files of yours."),
     "generate": ("run:generate", "Write cases and prompts without calling a model."),
     "mitigate": ("trials:mitigate", "Ask the texts of a run under changed prompts, and say what that does."),
     "choose": ("trials:choose", "Which of several candidates: pairs in both orders, or rankings."),
-    "tabular": ("tabular:command", "Search table rows whose label changes with protected columns."),
+    "tabular": ("tabular:tabular", "Search table rows whose label changes with protected columns."),
     "ll144": ("ll144:ll144", "Compute the tables of NYC Local Law 144 from recorded outcomes."),
     "agent": ("agent:agent", "Plan and run audits for a goal in plain words, within one budget."),
     "mcp": ("agent:mcp", "Let a client of the Model Context Protocol plan and read audits, within one budget."),
-    "plan": ("freezing:command", "Freeze a plan before a run, or show a frozen one."),
+    "plan": ("", "Freeze a plan before a run, or show a frozen one."),
     "verify": ("examine:verify", "Check a run folder's hash chains."),
     "augment": ("trials:augment", "Write retraining data from the violations of a run."),
 }
-FIRST = 8
+FURTHER = {  # commands of several words
+    "list models": ("tool:models", "kinds of models, and what each needs"),
+    "list tasks": ("material:tasks", "tasks that come with the tool"),
+    "list tasks new": ("material:new", "write a task file to start from"),
+    "list tasks format": ("material:task_format", "describe task files"),
+    "list dictionaries": ("material:dictionaries", "attributes and groups; the words of one ATTRIBUTE"),
+    "list dictionaries check": ("material:check", "check dictionary files"),
+    "list dictionaries format": ("material:dictionary_format", "describe dictionary files"),
+    "list grammars": ("material:grammars", "grammars that come with the tool"),
+    "list grammars check": ("material:check_grammar", "check a grammar, and count its sentences"),
+    "list grammars format": ("material:grammar_format", "describe grammar files"),
+    "list plugins": ("tool:plugins", "plug-ins of every kind, and where they come from"),
+    "list cache": ("tool:cache", "where the response cache is; --clear empties it"),
+    "plan freeze": ("freezing:freeze", "fix a plan for texts before the run (audit run --plan FILE)"),
+    "plan freeze tabular": ("freezing:freeze_rows", "the same for rows of a table (audit tabular --plan FILE)"),
+    "plan show": ("freezing:show", "check the hash of a frozen plan, and print what it fixes"),
+    "tabular schema": ("tabular:schema", "write the schema of a table, to edit"),
+}
+EXAMPLES = {
+    "run": "audit --task hiring --model openai:NAME --max-cost 5",
+    "doctor": "audit doctor --model openai:NAME",
+    "resume": "audit resume latest",
+    "show": "audit show latest F001",
+    "report": "audit report latest --format html",
+    "compare": "audit compare reports/BEFORE latest",
+    "import": "audit import answers.csv",
+    "list": "audit list models",
+}
 SETTINGS = "audit.toml"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of ``audit``."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
-    try:
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if argv[:1] not in (["--help"], ["-h"], ["help"]):  # these load nothing more
+        import io
+        import signal
+
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _leave)
         if isinstance(sys.stdout, io.TextIOWrapper):  # as on stderr, no sign that a terminal lacks ends a command
             sys.stdout.reconfigure(errors="backslashreplace")
-        code = run(list(sys.argv[1:] if argv is None else argv))
+    try:
+        code = run(argv)
         sys.stdout.flush()
     except BrokenPipeError:
         _mute()
@@ -61,7 +91,7 @@ def _leave(*_: object) -> None:
 
 
 def _mute() -> None:
-    """The reader went away (``audit … | head``): what is left to be written goes nowhere, without a traceback."""
+    """Write what is left to nowhere: the reader went away (``audit … | head``)."""
     import contextlib
 
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -73,19 +103,21 @@ def _mute() -> None:
 
 def run(argv: list[str]) -> int:
     """Run one command and return its exit code."""
-    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, message_of, written
-    from auditor.core.errors import AuditError, PluginError
-    from auditor.core.shown import guarded
-
-    if argv and argv[0] in ("-V", "--version"):
+    if argv[:1] in (["--help"], ["-h"], ["help"]):
+        print(overview(whole=argv[0] == "help"))
+        return 0
+    if argv[:1] in (["--version"], ["-V"]):
         from auditor._version import __version__
 
         print(f"audit {__version__}")
         return 0
-    if argv and argv[0] in ("-h", "--help", "help"):
-        print(overview(whole=argv[0] == "help"))
-        return 0
-    if not argv and not Path(SETTINGS).exists():
+    import signal
+
+    from auditor.cli.screen import EXIT_INTERRUPTED, EXIT_USER, complain, interrupted, message_of, written
+    from auditor.core.errors import AuditError, PluginError
+    from auditor.core.shown import guarded
+
+    if not argv and not os.path.exists(SETTINGS):
         complain(
             f"No task is named, and there is no {SETTINGS} in this folder that names one. All commands: audit --help.",
             "Run: audit --task sentiment",
@@ -99,10 +131,10 @@ def run(argv: list[str]) -> int:
     written(forget=True)
     try:
         with guarded():
-            function = command(argv[0])
+            function, rest = command(argv)
             if signal.getsignal(signal.SIGINT) is _leave:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-            return function(argv[1:])
+            return function(rest)
     except KeyboardInterrupt:
         interrupted()
         return EXIT_INTERRUPTED
@@ -124,6 +156,8 @@ def run(argv: list[str]) -> int:
 
 def _removed(argv: Sequence[str]) -> str:
     """Say what to use instead of a command or a value that a command line asks for and that is gone, or ""."""
+    from itertools import pairwise
+
     from auditor.core import removed
 
     words = [part for word in argv for part in word.split("=", 1)]
@@ -152,39 +186,56 @@ def _crashed(error: BaseException, message: str) -> int:
     return EXIT_DEFECT
 
 
-def command(name: str) -> Callable[[list[str]], int]:
-    """What runs the command ``name``, given the words after it."""
+def command(argv: Sequence[str]) -> tuple[Callable[[list[str]], int], list[str]]:
+    """Return what runs the command that ``argv`` begins with, and the words after its name."""
+    import difflib
+    import importlib
+
     from auditor.core.errors import UnknownPlugin
 
-    if name not in COMMANDS:
-        raise UnknownPlugin("command", name, COMMANDS, "See: audit help")
-    module, _, function = COMMANDS[name][0].partition(":")
-    target: Callable[..., int] = getattr(importlib.import_module(f"auditor.cli.{module}"), function)
-    if function == "command":  # decides by its first word itself
-        return target
+    every = COMMANDS | FURTHER
+    name, rest = next(
+        ((" ".join(argv[:n]), list(argv[n:])) for n in (3, 2, 1) if " ".join(argv[:n]) in every), ("", list(argv))
+    )
+    if not name:
+        raise UnknownPlugin("command", argv[0], COMMANDS, "See: audit help")
+    place = every[name][0]
+    following = {key.removeprefix(f"{name} "): text for key, (_, text) in FURTHER.items() if key.startswith(f"{name} ")}
+    if not place and (not rest or rest[0] in ("--help", "-h")):
+        return lambda _: _usage(name, following), rest
+    slip = bool(rest) and bool(difflib.get_close_matches(rest[0], following, n=1))
+    if not place or slip:
+        raise UnknownPlugin(name, rest[0], following, f"See: audit {name} --help")
     from auditor.cli import frame
 
-    return lambda argv: frame.invoke(target, name, argv)
+    module, _, function = place.partition(":")
+    target: Callable[..., int] = getattr(importlib.import_module(f"auditor.cli.{module}"), function)
+    return lambda words: frame.invoke(target, name, words, following), rest
+
+
+def _usage(name: str, following: Mapping[str, str]) -> int:
+    """Print the commands that begin with one word."""
+    print("\n".join(["Usage:", *(f"  audit {name} {word:<22}{text}" for word, text in following.items())]))
+    return 0
 
 
 def overview(*, whole: bool = False) -> str:
     """Return the text of ``audit --help``, or with all commands that of ``audit help``."""
-    named = list(COMMANDS.items())[: None if whole else FIRST]
+    named = [(n, text) for n, (_, text) in COMMANDS.items() if whole or n in EXAMPLES]
+    commands = [f"  {name:<12}{text}" for name, text in named]
+    if not whole:
+        commands = [f"{line}\n{'':14}{EXAMPLES[name]}" for (name, _), line in zip(named, commands, strict=True)]
     lines = [
         "Usage: audit [run] --task NAME|FILE [--model SPEC…] [options]",
         f"       audit                     # what {SETTINGS} in this folder says",
         "       audit COMMAND [options]",
         "",
         "Asks a model the same thing about different people and measures whether the answer changes.",
+        "Offline, with the embedded models: audit --task sentiment",
         "",
         "Commands:",
-        *(f"  {name:<12}{text}" for name, (_, text) in named),
+        *commands,
         *([] if whole else ["more: audit help"]),
-        "",
-        "First steps:",
-        "  audit --task sentiment                               # the embedded models, offline",
-        "  audit --task sentiment --data reviews.csv --model python:my_module:classify",
-        "  audit --task hiring --model openai:NAME --base-url http://localhost:8000/v1 --dry-run",
         "",
         "`audit COMMAND --help` tells the options of a command.",
         "Exit codes: 0 ran, 1 the rule of --fail-on holds, 2 could not run, 3 incomplete or cannot be judged,",

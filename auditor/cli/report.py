@@ -6,12 +6,9 @@ import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from auditor.cli import frame
-from auditor.cli.frame import option
 from auditor.cli.run_folders import find_intact, judge, with_waivers
 from auditor.cli.screen import must_be_new, say, screen
 from auditor.core.errors import ConfigError
@@ -31,33 +28,33 @@ BESIDE = (*FORMS, "ll144-summary")
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findings, texts or verdicts in these
 
 
+@frame.run_argument
+@frame.flag(
+    "--format",
+    default="terminal",
+    help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, "
+    f"answers, answers-parquet (each answer, for audit import), github, ll144-summary; legal pages {', '.join(PAGES)} "
+    "(NAME-md, NAME-json: the page as Markdown, as data). Files in RUN.",
+)
+@frame.out("--output", "out", help="Write the one file format here instead; - prints it.", type=str)
+@frame.full
+@frame.file("--fill", help="TOML with what only the people responsible can say, for legal pages.")
+@frame.flag("--write-fill", help="Write that file to fill in, and stop; - prints it.")
+@frame.fail_on
+@frame.waivers
 def report(
-    run: frame.RunArgument,
-    format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, sarif, "
-            f"answers, answers-parquet (each answer, for audit import), github, "
-            f"ll144-summary; legal pages {', '.join(PAGES)} (NAME-md, NAME-json: the "
-            "page as Markdown, as data). Files in RUN.",
-        ),
-    ] = "terminal",
-    out: Annotated[
-        str | None, option("out", "--output", help="Write the one file format here instead; - prints it.")
-    ] = None,
-    full: frame.Full = False,
-    fill: Annotated[
-        Path | None, typer.Option("--fill", help="TOML with what only the people responsible can say, for legal pages.")
-    ] = None,
-    write_fill: Annotated[
-        str | None, typer.Option("--write-fill", help="Write that file to fill in, and stop; - prints it.")
-    ] = None,
-    fail_on: frame.FailOn = None,
-    waivers: frame.WaiversFile = None,
+    *,
+    run: Path,
+    format: str,
+    out: str | None,
+    full: bool,
+    fill: Path | None,
+    write_fill: str | None,
+    fail_on: str | None,
+    waivers: Path | None,
 ) -> int:
     """Render RUN's report again from its record; the model is not called."""
-    from auditor.agent.session_folder import SESSION
+    from auditor.agent.session import SESSION
     from auditor.cli.agent import report_session
     from auditor.run.result import load
 

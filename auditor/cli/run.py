@@ -6,10 +6,9 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
-import typer
 
 from auditor.cli import benchmarks, frame, run_folders
 from auditor.cli.frame import takes
@@ -26,21 +25,14 @@ if TYPE_CHECKING:
 
 
 @takes("run", Plan)
+@frame.printed
+@frame.full
+@frame.config
+@frame.file("--plan", help="Run a frozen plan (audit plan freeze); flags given beside deviate.", group=Group.ASKED)
+@frame.dry_run
+@frame.yes
 def run(
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    config: frame.Config = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            help="Run a frozen plan (audit plan freeze); flags given beside deviate.",
-            rich_help_panel=Group.ASKED,
-        ),
-    ] = None,
-    dry_run: frame.DryRun = False,
-    yes: frame.Yes = False,
-    **options: object,
+    *, format: str, full: bool, config: Path | None, plan: Path | None, dry_run: bool, yes: bool, **options: object
 ) -> int:
     """Run an audit: ask a model the same thing about different people, measure whether the answer changes."""
     from auditor import run as pipeline
@@ -106,11 +98,7 @@ def agreed(made: Ahead, *, yes: bool) -> None:
     """Ask before a plan spends money (`auditor.cli.run_folders`)."""
     plan = made.parts.plan
     run_folders.agree(
-        [*plan.models, plan.judged_by],
-        limited=plan.limited,
-        yes=yes,
-        check=lambda: None,  # it was prepared
-        show=lambda: _expected(made.narrowed.expected()),
+        [*plan.models, plan.judged_by], limited=plan.limited, yes=yes, show=lambda: _expected(made.narrowed.expected())
     )
 
 
@@ -173,7 +161,9 @@ def _spent(row: ExpectedModel | ExpectedJudge) -> str:
 
 
 @takes("generate", Plan)
-def generate(format: frame.Format = "terminal", config: frame.Config = None, **options: object) -> int:
+@frame.printed
+@frame.config
+def generate(*, format: str, config: Path | None, **options: object) -> int:
     """Write cases and prompts to a run folder, to be answered by any gateway and judged with `audit import`."""
     from auditor.run.result import generate as make
 
@@ -210,18 +200,26 @@ def _counts(path: Path) -> dict[str, int]:
 
 
 @takes("resume", Plan)
+@frame.run_argument
+@frame.printed
+@frame.full
+@frame.fail_on
+@run_folders.models
+@run_folders.address
+@run_folders.yes
 def resume(
-    run: frame.RunArgument,
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    fail_on: frame.FailOn = None,
-    model: run_folders.Models = None,
-    base_url: run_folders.Address = None,
-    yes: run_folders.Yes = False,
+    *,
+    run: Path,
+    format: str,
+    full: bool,
+    fail_on: str | None,
+    model: tuple[str, ...],
+    base_url: str | None,
+    yes: bool,
     **limits: object,
 ) -> int:
     """Finish RUN; what was answered is not asked again. New limits may be given; they are for the whole run."""
-    from auditor.agent.session_folder import SESSION
+    from auditor.agent.session import SESSION
     from auditor.cli import agent, tabular, trials
     from auditor.run.mitigate import TRIAL
     from auditor.run.result import load, settle
@@ -230,7 +228,7 @@ def resume(
     from auditor.store.integrity import require_intact
 
     path = find_run(run, begun=("plan.json", TRIAL, SESSION))
-    consented: run_folders.Consented = {"yes": yes, "named": model or (), "base_url": base_url}
+    consented: run_folders.Consented = {"yes": yes, "named": model, "base_url": base_url}
     if (path / SESSION).is_file():
         return agent.resume_session(path, limits, consented, format, full=full)
     if (path / TRIAL).is_file():

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self, TypedDict
+from typing import TYPE_CHECKING, Self, TypedDict
 
+import click
 import msgspec
-import typer
 
-from auditor.cli.frame import option
+from auditor.cli.frame import option, switch
 from auditor.cli.screen import EXIT_INCOMPLETE, complain, say, screen
 from auditor.core.errors import ConfigError, RunFolderError
 from auditor.core.secrets import hidden
@@ -29,16 +29,13 @@ if TYPE_CHECKING:  # the help of a command that finds runs loads neither records
 RUNS_CODE = ("exec", "python", "sklearn")  # kinds of models that are programs, modules or files that run
 REACHES = ("http",)  # kinds of models that are files which say where texts are sent, and with which keys
 
-Models = Annotated[
-    list[str] | None,
-    option(
-        "models", help="A program, module or http: file that RUN names and that may be used here; may be given again."
-    ),
-]
-Address = Annotated[str | None, option("base_url", help="The server that RUN names and that may be sent its texts.")]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="Use the programs, modules and servers that RUN names without a question.")
-]
+models = option(
+    "models",
+    "model",
+    help="A program, module or http: file that RUN names and that may be used here; may be given again.",
+)
+address = option("base_url", help="The server that RUN names and that may be sent its texts.")
+yes = switch("--yes", help="Use the programs, modules and servers that RUN names without a question.")
 
 
 def is_run(name: Path) -> bool:
@@ -112,31 +109,26 @@ def agree(
     *,
     limited: bool,
     yes: bool,
-    check: Callable[[], object],
     show: Callable[[], str],
-    limits: str = "--max-calls N, or --max-cost USD",
-    sized: str = "; --dry-run says how many calls it would be",
+    limits: str = "--max-calls N, or --max-cost USD; --dry-run counts the calls",
 ) -> None:
-    """Ask before models are asked that may cost money; without a terminal to ask at, say what is needed.
+    """Ask before models are asked that may cost money, where no limit of calls or cost is set (``limited``).
 
-    Nothing is asked where every model runs on this machine, where a limit of calls or cost is set (``limited``), or
-    where the user said ``--yes``. ``check`` finds slips in what was typed: they are told before the question. ``show``
-    says what will be asked and what it may cost; ``limits`` are the options that set a limit, ``sized`` says what
-    counts the calls. Raises `ConfigError` where there is nobody to ask, `typer.Abort` where the answer is no.
+    ``show`` says what will be asked and what it may cost; ``limits`` are the options that set a limit. Raises
+    `ConfigError` where there is nobody to ask, `click.Abort` where the answer is no.
     """
     from auditor.models import may_cost
 
     asked = [model for model in models if model and may_cost(model)]
     if not asked or limited or yes:
         return
-    check()
     if not _somebody():
         raise ConfigError(
-            f"{', '.join(asked)} may cost money, no limit is set, and there is no terminal to ask at: nothing "
-            f"was asked. Set a limit ({limits}), or give --yes to go on without one{sized}."
+            f"{', '.join(asked)} may cost money, no limit is set, and there is no terminal to ask at: nothing was "
+            f"asked. Set a limit ({limits}), or give --yes to go on without one."
         )
     sys.stderr.write(show().rstrip("\n") + "\n")
-    typer.confirm("No limit was set. Go on?", abort=True, err=True)
+    click.confirm("No limit was set. Go on?", abort=True, err=True)
 
 
 class Consented(TypedDict):
@@ -167,14 +159,13 @@ class Named:
     unlimited: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, plan: Mapping[str, object], *more: str | None, servers: Iterable[str | None] = ()) -> Self:
-        """Of the plan of a run or a session; ``more`` are further models, ``servers`` further addresses."""
+    def of(cls, plan: Mapping[str, object], *more: str | None) -> Self:
+        """Of the plan of a run or a session; ``more`` are further models."""
         from auditor.core.record import part
         from auditor.models import may_cost
 
         stored = part(plan, _Stored)
         specs = list(dict.fromkeys(m for m in (*stored.models, stored.model, *stored.judge, *more) if m))
-        addresses = dict.fromkeys(a for a in (stored.base_url, *servers) if a)
         headers = dict.fromkeys(header for one in stored.server.values() for header in one.headers)
         bodies = dict.fromkeys(one.extra_body for one in stored.server.values() if one.extra_body)
         secret = [f"{variable} (as {name})" for name, _, variable in (header.partition("=") for header in headers)]
@@ -184,7 +175,7 @@ class Named:
         limited = stored.max_calls is not None or stored.max_cost is not None
         return cls(
             models=tuple(spec for spec in specs if spec.partition(":")[0] in RUNS_CODE + REACHES),
-            addresses=tuple(addresses),
+            addresses=(stored.base_url,) if stored.base_url else (),
             further=tuple(further),
             unlimited=() if limited else tuple(filter(may_cost, specs)),
         )
@@ -221,7 +212,7 @@ class Named:
             what.append(f"{path} sets no limit of calls or cost, and {', '.join(left.unlimited)} may cost money.")
         if _somebody():
             complain(" ".join(what))
-            typer.confirm("Go on?", abort=True, err=True)
+            click.confirm("Go on?", abort=True, err=True)
             return
         how = "with --yes" if named is None or left.further else "if you name it too, or with --yes"
         if left.unlimited and named is not None:

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypedDict
 
@@ -109,19 +109,6 @@ def must_be_new(file: Path, why: str) -> Path:
     if file.exists():
         raise ConfigError(f"{file} {why}")
     return file
-
-
-def prints_page(folder: str, what: str) -> Callable[[], int]:
-    """A command that prints the page about files of one kind."""
-
-    def describe() -> int:
-        from auditor.core import reading
-
-        sys.stdout.write(reading.shipped(folder, "README.md").read_text(encoding="utf-8"))
-        return 0
-
-    describe.__doc__ = f"Describe {what} files field by field."
-    return describe
 
 
 def print_as(format: str, values: object, lines: Iterable[object], *, ordered: bool = True, code: int = 0) -> int:

@@ -6,13 +6,11 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-import typer
 
 from auditor.cli import frame, run_folders
-from auditor.cli.frame import invoke, option, takes
+from auditor.cli.frame import option, takes
 from auditor.cli.run_folders import agree
 from auditor.cli.screen import Draw, fitted, say
 from auditor.core.options import FILE, Group, Typed
@@ -22,29 +20,27 @@ from auditor.tables.tabular_plan import MethodOptions, TabularPlan, read_setting
 
 
 @takes("tabular", TabularPlan, MethodOptions)
+@frame.printed
+@frame.full
+@frame.fail_on
+@frame.config
+@frame.file(
+    "--plan", help="Run a frozen plan (audit plan freeze tabular); flags given beside deviate.", group=Group.ASKED
+)
+@frame.dry_run
+@frame.yes
 def tabular(
-    format: frame.Format = "terminal",
-    full: frame.Full = False,
-    fail_on: frame.FailOn = None,
-    config: frame.Config = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            help="Run a frozen plan (audit plan freeze tabular); flags given beside deviate.",
-            rich_help_panel=Group.ASKED,
-        ),
-    ] = None,
-    dry_run: frame.DryRun = False,
-    yes: frame.Yes = False,
+    *,
+    format: str,
+    full: bool,
+    fail_on: str | None,
+    config: Path | None,
+    plan: Path | None,
+    dry_run: bool,
+    yes: bool,
     **options: object,
 ) -> int:
-    """Search for rows whose label changes when only protected columns change.
-
-    \b
-    Another command (it has --help):
-      audit tabular schema DATA   write a schema to edit
-    """  # noqa: D301 - the mark is click's own: lines below it are not joined
+    """Search for rows whose label changes when only protected columns change."""
     from auditor.core.record import RunRecord
     from auditor.tables.tabular_run import audit_table, load_frozen, with_flags
 
@@ -61,7 +57,6 @@ def tabular(
         [chosen.model],
         limited=any(getattr(chosen, name) is not None for name in limits),
         yes=yes,
-        check=lambda: None,
         show=lambda: _outlook(chosen, "terminal"),
         limits=" or ".join(f"--{name.replace('_', '-')} N" for name in limits),
     )
@@ -143,16 +138,11 @@ def _check_rule(fail_on: str | None, method: str) -> None:
             )
 
 
-def schema(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A .csv or .csv.gz file with a header.")],
-    target: Annotated[
-        str | None, option("target", plan=TabularPlan, help="The column that holds the label (default: the last).")
-    ] = None,
-    protected: Annotated[
-        str | None, option("protected", plan=TabularPlan, help="Columns to protect, comma-separated.")
-    ] = None,
-    out: Annotated[Path | None, option("out", help="File to write (default: stdout).")] = None,
-) -> int:
+@frame.argument("data", "DATA", "A .csv or .csv.gz file with a header.", type=str)
+@option("target", plan=TabularPlan, help="The column that holds the label (default: the last).")
+@option("protected", plan=TabularPlan, multiple=False, help="Columns to protect, comma-separated.")
+@frame.out(help="File to write (default: stdout).")
+def schema(*, data: str, target: str | None, protected: str | None, out: Path | None) -> int:
     """Write the schema of a table as YAML, to be edited."""
     from auditor.tables import infer_schema
 
@@ -183,10 +173,3 @@ def go_on(
     return run_folders.finish(
         resume_table(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full
     )
-
-
-def command(argv: list[str]) -> int:
-    """Run the command and return its exit code."""
-    if argv[:1] == ["schema"]:
-        return invoke(schema, "tabular schema", argv[1:])
-    return invoke(tabular, "tabular", argv)

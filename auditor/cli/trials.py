@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
+import click
 import msgspec
-import typer
 
 from auditor.cli import frame, run_folders
 from auditor.cli.frame import option, takes
 from auditor.cli.run_folders import agree, find_run, find_text_run
 from auditor.cli.screen import Draw, put, say
-from auditor.core.errors import ConfigError
 from auditor.core.options import MOST_TIMES
 from auditor.core.plan import Plan, resolve
 from auditor.core.record import Counts
@@ -31,58 +30,45 @@ if TYPE_CHECKING:
     from auditor.run.choose import Compared
     from auditor.run.mitigate import Prepared
 
-TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz", ".zip")
-
 
 @takes("mitigate", Plan)
+@frame.argument("run", "RUN", "A finished run: a folder, its name, or latest.")
+@frame.flag(
+    "--with", "with_", help="ignore, redact, rubric, reasoning, few-shot, with commas (default: all that can be tried)."
+)
+@frame.file(
+    "--prompt",
+    multiple=True,
+    help="A prompt of yours: a text for the end of the system prompt, or a task file with the same answers; may be "
+    "repeated. Without --with it is tried alone.",
+)
+@frame.flag("--other-model", multiple=True, help="Another model under the same prompt; may be repeated.")
+@option("replicates", default=1, help="Times each prompt is asked (default 1).")
+@frame.page
+@frame.dry_run
+@run_folders.address
+@run_folders.yes
 def mitigate(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN", help="A finished run: a folder, its name, or latest; or a table of recorded answers."
-        ),
-    ],
-    with_: Annotated[
-        str | None,
-        typer.Option(
-            "--with", help="ignore, redact, rubric, reasoning, few-shot, with commas (default: all that can be tried)."
-        ),
-    ] = None,
-    prompt: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--prompt",
-            help="A prompt of yours: a text for the end of the system prompt, or a task file with the same answers; "
-            "may be repeated. Without --with it is tried alone.",
-        ),
-    ] = None,
-    other_model: Annotated[
-        list[str] | None, typer.Option("--other-model", help="Another model under the same prompt; may be repeated.")
-    ] = None,
-    replicates: Annotated[int, option("replicates", help="Times each prompt is asked.")] = 1,
-    map: Annotated[
-        Path | None,
-        typer.Option("--map", help="Of a table: what each column says (import.toml); its `format` names the prompt."),
-    ] = None,
-    base: Annotated[
-        str | None, typer.Option("--base", help="Of a table: the prompt that the others are compared with.")
-    ] = None,
-    format: frame.PageFormat = "terminal",
-    dry_run: frame.DryRun = False,
-    base_url: run_folders.Address = None,
-    yes: run_folders.Yes = False,
+    *,
+    run: Path,
+    with_: str | None,
+    prompt: tuple[Path, ...],
+    other_model: tuple[str, ...],
+    replicates: int,
+    format: str,
+    dry_run: bool,
+    base_url: str | None,
+    yes: bool,
     **limits: object,
 ) -> int:
     """Ask the texts of RUN under changed prompts, and say what each does: differences, accuracy, cost."""
     from auditor.run import mitigate as trying
 
-    if run.suffix.lower() in TABLES and run.is_file():
-        return _recorded(run, map, base, format)
     path = find_text_run(run, "mitigate")
     limits = dict(limits)
     root = Path(str(limits.pop("out", None) or path.parent))
     built_in = names(with_) if with_ is not None else () if prompt or other_model else None
-    wanted = trying.Wanted(built_in=built_in, prompts=tuple(prompt or ()), models=tuple(other_model or ()))
+    wanted = trying.Wanted(built_in=built_in, prompts=prompt, models=other_model)
     named = replace(run_folders.Named.of(RunFolder.open(path).plan.get("plan") or {}), unlimited=())  # asked below
     named.consent(path, again=f"mitigate {quoted(path)}", yes=yes, named=None, base_url=base_url)
     prepared = trying.prepare_trial(path, wanted, limits, replicates)
@@ -92,13 +78,7 @@ def mitigate(
     if dry_run:
         say(f"{size}. Nothing was asked.", *prepared.notes)
         return 0
-    agree(
-        [*prepared.plan.models, *wanted.models],
-        limited=prepared.plan.limited,
-        yes=yes,
-        check=lambda: None,
-        show=lambda: size,
-    )
+    agree([*prepared.plan.models, *wanted.models], limited=prepared.plan.limited, yes=yes, show=lambda: size)
     return _try_out(prepared, root / f"{path.name}-mitigated-{datetime.now(UTC):%Y%m%d-%H%M%S}", format)
 
 
@@ -155,44 +135,15 @@ def _try_out(prepared: Prepared, folder: Path, format: str) -> int:
     return 3
 
 
-def _recorded(file: Path, map: Path | None, base: str | None, format: str) -> int:
-    """Compare the prompts of a table of recorded answers; nothing is asked."""
-    from auditor.contrib.imports import answer_files, mapping, observe
-    from auditor.measure import mitigation
-    from auditor.report import studies
-
-    if map is None or base is None:
-        raise ConfigError(
-            "A table of answers needs --map FILE (audit import FILE --write-map FILE; its `format` names the column of "
-            "the prompt) and --base NAME, the prompt that the others are compared with."
-        )
-    imported = observe.observe(answer_files.read([file]), mapping.load(map))
-    prompts = imported.table.formats.values
-    if base not in prompts or len(prompts) < 2:
-        raise ConfigError(f"--base {base!r}: the prompts in {file} are {', '.join(prompts)}.")
-    texts = imported.table.texts.values
-    golds = {texts[code]: label for code, label in imported.table.golds.items()}
-    comparison = mitigation.compare(imported.table, imported.question, base, golds)
-    document = studies.mitigated(f"Prompts in {file.name}", f"{plural(len(texts), 'text')}.", comparison)
-    put(asdict(comparison) | {"helps": comparison.helps()}, format, document)
-    return 0
-
-
+@frame.run_argument
+@frame.out(required=True, help="Where the rows go: .jsonl, or .csv.")
+@frame.flag("--top", type=int, help="Only cases with one of the N words with the highest rates (published: 5, 10).")
+@frame.flag("--share", type=float, help="Rows in percent of the training data (published: 0.25 to 10).")
+@frame.flag("--train-rows", type=int, help="Rows of the training data; with --share.")
+@option("models", "model", multiple=False, help="Whose violations (default: the first of the run).")
+@option("seed", default=7)
 def augment(
-    run: frame.RunArgument,
-    out: Annotated[Path, option("out", help="Where the rows go: .jsonl, or .csv.")],
-    top: Annotated[
-        int | None,
-        typer.Option("--top", help="Only cases with one of the N words with the highest rates (published: 5, 10)."),
-    ] = None,
-    share: Annotated[
-        float | None, typer.Option("--share", help="Rows in percent of the training data (published: 0.25 to 10).")
-    ] = None,
-    train_rows: Annotated[
-        int | None, typer.Option("--train-rows", help="Rows of the training data; with --share.")
-    ] = None,
-    model: Annotated[str | None, option("models", help="Whose violations (default: the first of the run).")] = None,
-    seed: Annotated[int, option("seed")] = 7,
+    *, run: Path, out: Path, top: int | None, share: float | None, train_rows: int | None, model: str | None, seed: int
 ) -> int:
     """Write texts whose answer changed in RUN, with the label that both sides should get."""
     from auditor.run.augment import augment as collect
@@ -227,35 +178,28 @@ def augment(
 
 
 @takes("choose", Plan)
-def choose(
-    candidates: Annotated[
-        int, typer.Option("--candidates", help="2: which of two, in both orders (default); 3 to 10: rank them.")
-    ] = 2,
-    repeats: Annotated[
-        int,
-        typer.Option(
-            "--repeats",
-            min=1,
-            max=MOST_TIMES,
-            help="Times each order of a pair is asked; or rankings of a text (at least as many as places).",
-        ),
-    ] = 1,
-    format: frame.PageFormat = "terminal",
-    config: frame.Config = None,
-    yes: frame.Yes = False,
-    **options: object,
-) -> int:
+@frame.flag("--candidates", default=2, help="2: which of two, in both orders (default); 3 to 10: rank them.")
+@frame.flag(
+    "--repeats",
+    default=1,
+    type=click.IntRange(1, MOST_TIMES),
+    help="Times each order of a pair is asked; or rankings of a text (at least as many as places).",
+)
+@frame.page
+@frame.config
+@frame.yes
+def choose(*, candidates: int, repeats: int, format: str, config: Path | None, yes: bool, **options: object) -> int:
     """Show candidates who differ in nothing but who they are side by side, and measure who is chosen."""
     from auditor.run import choose as asking
     from auditor.run.panels import task_of
 
     plan = resolve(options, config)
+    task_of(plan.task, candidates)  # a slip is told before the question
     agree(
         plan.models,
         limited=plan.limited,
         yes=yes,
-        check=lambda: task_of(plan.task, candidates),
-        sized="",
+        limits="--max-calls N, or --max-cost USD",
         show=lambda: "Two calls for each pair of versions, or one for each ranking; set a limit to be sure.",
     )
     return _show(plan.task, asking.compare(plan, candidates, repeats, Draw()), format)

@@ -19,6 +19,9 @@ COMMANDS: Mapping[str, str] = {
     "validity": "read variants in audit report RUN --format answers",
     "tabular resume": "use audit resume RUN",
     "list grammars coverage": "read Coverage in audit report RUN",
+    "list grammars sample": "use audit generate --suite grammar --suite-option grammar=FILE --limit N",
+    "list dictionaries show": "use audit list dictionaries ATTRIBUTE",
+    "list cache clear": "use audit list cache --clear",
 }
 VALUES: Mapping[str, str] = {
     "--format every-eval-ever": "use --format json",
@@ -31,7 +34,10 @@ OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more
     "--insertions": "use --suite grammar or texts that name the attribute",
     "--rankings": "use audit import --map",
     "--section": "print the figures from audit report RUN --format json",
-    "--planner-max-cost": "use --planner-max-calls",
+    "--planner": "use audit mcp: any client of the Model Context Protocol plans",
+    "--planner-base-url": "use audit mcp: any client of the Model Context Protocol plans",
+    "--planner-max-calls": "use audit mcp: any client of the Model Context Protocol plans",
+    "--planner-max-cost": "use audit mcp: any client of the Model Context Protocol plans",
     "--strategy": "use --suite joint-first",
     "--scope": "every edit changes all words of a group in a text",
     "--read": "use audit report FOLDER",
@@ -67,6 +73,7 @@ OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more
     "--epsilon": "use --tolerance",
     "--embedding": "use --judge encoder:hf:NAME",
     "--engine": "use --jobs ray:N",
+    "--base": "import the table with audit import --map: its `format` names the prompts",
     "--repeat": "of a hosted model --replicates N asks each prompt N times",
 }
 

@@ -21,13 +21,13 @@ LINES = {  # of Python, and what they shall become
     "core": 5400,  # 3,400
     "contrib": 4930,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3650,  # 2,600
-    "cli": 3550,  # 2,000
-    "agent": 2930,  # 1,800
+    "cli": 3120,  # 2,000
+    "agent": 2460,  # 1,800
     "store": 1910,  # 1,400
     "text": 1645,  # 1,400
-    "testing": 805,  # 600
+    "testing": 600,  # 600
 }
-MOST = 65_500  # in all; the target is 44,000
+MOST = 64_200  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:

@@ -98,7 +98,7 @@ def test_validity_rates_are_those_of_a_run() -> None:
 
 def test_first_steps_can_be_pasted() -> None:
     check, reference = tool("check_docs"), tool("cli_reference")
-    steps = re.findall(r"^  (audit .*)$", overview(), re.MULTILINE)
+    steps = re.findall(r"^ {14}(audit .*)$", overview(), re.MULTILINE)
     assert len(steps) >= 3
     for line in steps:
         assert check.command_problem(line, reference.commands()) == ""

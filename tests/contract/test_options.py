@@ -15,15 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 import tomli_w
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from auditor import audit
-from auditor.agent.settings import PlannerOptions
 from auditor.agent.tools import DryRun, asked
 from auditor.agent.values import Request
-from auditor.cli.frame import laid_out, takes
+from auditor.cli.frame import built, takes
 from auditor.core.errors import ConfigError
 from auditor.core.options import PlanModel, choices
 from auditor.core.plan import Plan, resolve
@@ -31,7 +29,7 @@ from auditor.run import freeze, front, plan_of, result
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANS = (Plan, TabularPlan, MethodOptions, PlannerOptions)
+PLANS = (Plan, TabularPlan, MethodOptions)
 FLAGS = sorted({option.flag for plan in PLANS for option in plan.flags().values()})
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -65,7 +63,15 @@ def declared() -> list[str]:
     found = []
     for path in sorted((ROOT / "auditor").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Option", "typer.Option"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+                "Option",
+                "frame.flag",
+                "frame.file",
+                "frame.switch",
+                "flag",
+                "file",
+                "switch",
+            ):
                 found += [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
     return [str(value) for value in found]
 
@@ -131,18 +137,17 @@ def arguments(plan: type[PlanModel], values: Mapping[str, Any]) -> list[str]:
 
 def typed(command: str, *plans: type[PlanModel]) -> Callable[[list[str]], dict[str, object]]:
     """What ``command`` hands on of a command line."""
-    app, seen = typer.Typer(), []
+    seen = []
 
-    @app.command()
     @takes(command, *plans)
     def run(**options: object) -> int:
         seen.append(options)
         return 0
 
-    command_ = laid_out(app)
+    made = built(run, command)
 
     def parse(argv: list[str]) -> dict[str, object]:
-        command_(args=argv, standalone_mode=False)
+        made.main(args=argv, standalone_mode=False)
         return seen.pop()
 
     return parse

@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from nursery import IN_FLIGHT, Nursery, Server, label
 
+from auditor.agent import load
+
 pytestmark = pytest.mark.e2e
 
 
@@ -85,7 +87,7 @@ def figures(folder: Path) -> Any:
     """What must be alike, however often a run was killed."""
     if sessions := list(folder.glob("agent-*/session.json")):
         (path,) = sessions
-        session = json.loads(path.read_text())
+        session = load(path.parent).record
         assert session["status"] == "complete", session["status_reason"]
         kept = ("calls", "cost_usd", "folder")
         runs = [{key: value for key, value in run.items() if key not in kept} for run in session["runs"]]

@@ -24,7 +24,6 @@ from nursery import Server, audit, warm
 
 import auditor
 from auditor import agent
-from auditor.agent.settings import PlannerOptions
 from auditor.core.plan import Plan
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan
 
@@ -118,8 +117,7 @@ CASES = {
     ),
     "session": (
         "agent 'Do film reviews by women get another sentiment?' --task sentiment " + SERVED + LIMITS
-        + TEXTS.replace("--limit 8", "--limit 30 --sample 24") + "--formats all --parser embedded --delta 2 --planner rules "
-        "--planner-max-calls 9",
+        + TEXTS.replace("--limit 8", "--limit 30 --sample 24") + "--formats all --parser embedded --delta 2",
         "resume RUN",
     ),
     "rows of a task": (
@@ -145,7 +143,6 @@ ELSEWHERE = {
     # of rows
     **dict.fromkeys(("distance_threshold", "trust_pickle"), "of runs that ask no server"),
     **dict.fromkeys(("protocol", "theta", "measure"), "of one method"),
-    "planner_base_url": "of a planner that is a language model",
 }
 
 
@@ -290,7 +287,7 @@ def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, m
     given |= {"max_calls": np.int64(4000), "seed": np.int64(3), "limit": np.int64(30)}
     if kind == "agent":
         goal = "Do film reviews by women get another sentiment?"
-        begin = partial(agent.run, goal, planner_max_calls=np.int64(9), **given)
+        begin = partial(agent.run, goal, **given)
     else:
         begin = partial(auditor.audit, order=np.int64(1), carrier=["words"], attributes=["gender"], **given)
     with pytest.raises(KeyboardInterrupt):
@@ -304,7 +301,7 @@ def test_every_option_is_in_a_command_line_that_is_killed() -> None:
         "run": Plan.flags("run"),
         "choose": Plan.flags("choose"),
         "mitigate": Plan.flags("mitigate"),
-        "agent": Plan.flags("agent") | PlannerOptions.flags("agent"),
+        "agent": Plan.flags("agent"),
         "tabular": TabularPlan.flags("tabular") | MethodOptions.flags("tabular"),
     }
     for command, options in flags.items():

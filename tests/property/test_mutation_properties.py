@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from auditor.core.types import Edit, SourceText
 from auditor.perturb.dictionaries import load
 from auditor.perturb.mutation import MutationSuite
-from auditor.testing import check_variant, mutate
+from auditor.testing import check_variant
+from tests.planted.edit_set import mutate
 
 NAMES = ("gender", "nationality", "race")
 ALL = [load(name) for name in NAMES]

@@ -121,9 +121,8 @@ def test_texts_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     }
     for rules in (body, body | {"rules": {k: body["rules"][k] for k in ("s", "who")}}):  # type: ignore[index]
         grammar.write_text(json.dumps(rules), encoding="utf-8")
-        for words in (["check"], ["sample", "-n", "2"], ["coverage"], ["sample", "-n", "2", "--format", "json"]):
-            run(["list", "grammars", words[0], str(grammar), *words[1:]])
-            assert acting(told(capsys)) == [], words
+        run(["list", "grammars", "check", str(grammar)])
+        assert acting(told(capsys)) == []
     table = tmp_path / f"t{PIECES[0]}.csv"
     table.write_text(f'"{ALL}","b"\n1,2\n', encoding="utf-8")
     run(["run", "--task", "sentiment", "--data", str(table), "--model", "vader"])

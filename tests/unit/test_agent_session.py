@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +15,10 @@ from auditor import SourceText, agent
 from auditor.agent import figures as measured
 from auditor.agent import session_report
 from auditor.agent.texts import Pool
-from auditor.agent.texts import scan as scan_texts
 from auditor.agent.tools import DryRun, asked
 from auditor.agent.values import Entry, Figures, Record, Request, Row
 from auditor.cli.main import run as cli
 from auditor.core.errors import AuthFailed, CallError, ConfigError, RunFolderError, UserError
-from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
 from auditor.core.types import ClaimVerdict, Usage
 from auditor.core.types import Request as Question
@@ -83,7 +75,7 @@ def checked(values: dict[str, Any]) -> Request:
         {"purpose": "pilot", "texts": 10, "order": 9},
         {"purpose": "pilot", "texts": 10, "insertions": True},
         {"purpose": "pilot", "texts": 10, "groups": ["gender:female"], "suite": "grammar"},
-        {"purpose": "pilot", "texts": 10, "suite": "hinter"},
+        {"purpose": "pilot", "texts": 10, "suite": "joint-first"},
     ],
     ids=str,
 )
@@ -99,75 +91,32 @@ def test_a_proper_request_is_taken() -> None:
     assert checked(request.as_dict()) == request
 
 
-def test_a_session_of_version_0_2_can_still_be_read(tmp_path: Path) -> None:
-    model = Planted(additive={"she|woman": 1.0}, base="constant")
-    result = quick(tmp_path, model, data=texts(60), max_calls=900)
-    told, record = result.to_text(full=True), json.loads((result.path / "session.json").read_text(encoding="utf-8"))
-    for run in record["runs"]:
-        run["request"] |= {"insertions": False, "scope": "text"}
-        run |= {"reasons": {}, "said": {}}
-        for row in run["figures"]["sets"]:
-            run["reasons"][row["finding"]] = [row["why"]]
-            run["said"][row["finding"]] = "a sentence"
-    del record["options"]
-    for row in (r for run in record["runs"] for r in run["figures"]["sets"]):
-        earlier(row)
-    for question in record["questions"]:
-        earlier(question["row"])
-    (result.path / "session.json").write_text(json.dumps(record), encoding="utf-8")
-    again = agent.load(result.path).to_text(full=True)
-    assert " ".join(again.split()).startswith(" ".join(told.split())[:200].partition("Women")[0].strip())
-    assert "of the variants changed the answer, on" in again.partition("Verdicts of fresh runs")[0]
-    assert again.partition("Verdicts of fresh runs")[2] == told.partition("Verdicts of fresh runs")[2]
-
-
-def earlier(row: dict[str, Any]) -> None:
-    """Make a row of a record one of version 0.2."""
-    row["intervals"] = {name: row[name] for name in ("placebo", "noise")}
-    row |= {name: row[name] and row[name]["value"] for name in ("placebo", "noise")}
-    for name in ("why", "said"):
-        del row[name]
-
-
 # -- texts and levels ----------------------------------------------------------------------------------
 
 
 def test_the_order_of_texts_is_by_seed_and_equal_texts_count_once() -> None:
     given = [*texts(20), *texts(3)]
-    first, again, other = Pool.of(given, 7), Pool.of(list(reversed(given)), 7), Pool.of(given, 8)
+    first, again, other = Pool(given, 7), Pool(list(reversed(given)), 7), Pool(given, 8)
     assert len(first.seeds) == 20
     assert [s.text for s in first.seeds] == [s.text for s in again.seeds] != [s.text for s in other.seeds]
-    taken = [s.text for _ in range(3) for s in first.fresh(8)]
+    taken = []
+    for _ in range(3):
+        chosen = first.fresh(8)
+        first.take(chosen)
+        taken += [s.text for s in chosen]
     assert len(taken) == len(set(taken)) == 20
     assert first.left == 0
 
 
-def test_texts_are_looked_through_once_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[int] = []
-
-    def scan(plan: Plan, of: Pool) -> Any:
-        looked.append(len(of.seeds))
-        return scan_texts(plan, of)
-
-    monkeypatch.setattr("auditor.agent.session.texts.scan", scan)
-    cold = [SourceText(id=f"c{i}", text=f"The weather in row {i} was cold.") for i in range(20)]
-    both = "Do film reviews about old women get another sentiment?"
-    told = agent.outline(both, model=Planted(base="constant"), data=[*texts(), *cold])
-    assert looked == [36]
-    assert told["texts"]["usable"] == 16
-
-
 def test_groups_that_few_texts_name_together_come_from_the_grammar() -> None:
-    def suite(goal: str, **options: Any) -> tuple[str, str]:
-        told = agent.outline(goal, model=Planted(base="constant"), **options)
-        return told["pilot"]["request"]["suite"], told["steps"][0]["reason"]
+    def look(goal: str, **options: Any) -> str:
+        return str(agent.outline(goal, model=Planted(base="constant"), **options).steps[0]["reason"])
 
     older_women = "Does the hiring model treat older women worse?"
-    assert suite(older_women) == ("grammar", "too few texts name the attributes together: cases come from the grammar")
-    # Side by side they are asked alone; the user's texts are the ones that are meant; a grammar has not all words.
-    assert suite("Does the hiring model treat women and older applicants worse?")[0] == "mutation"
-    assert suite(older_women, data=texts())[0] == "mutation"
-    assert suite("Does the hiring model treat old gay people worse?")[0] == "mutation"
+    assert look(older_women) == "too few texts name the attributes together: cases come from the grammar"
+    # The user's texts are the ones that are meant; a grammar has not all words.
+    assert look(older_women, data=texts()).endswith("their words are exchanged")
+    assert look("Does the hiring model treat old gay people worse?").endswith("their words are exchanged")
 
 
 def test_few_texts_about_a_joint_group_are_told(tmp_path: Path) -> None:
@@ -177,22 +126,6 @@ def test_few_texts_about_a_joint_group_are_told(tmp_path: Path) -> None:
     found = quick(tmp_path, goal=goal, data=[*both, *plain])
     told = found.to_text()
     assert re.search(r"\d of 48 texts name age and gender together, and others that do", " ".join(told.split()))
-
-
-def test_of_few_texts_about_a_named_group_the_first_test_has_most() -> None:
-    """Two groups side by side, of which one stands in few texts."""
-    women = [SourceText(id=f"w{i}", text=f"The woman in row {i} liked it.") for i in range(200)]
-    old = [SourceText(id=f"o{i}", text=f"The old man in row {i} liked it.") for i in range(40)]
-    pool = Pool.of([*women, *old], 7)
-    before = [s.text for s in pool.seeds]
-    pool.keep({s.text: "old" in s.text for s in pool.seeds}, pilot=lambda n: 40)
-    assert [s.text for s in pool.fresh(40)] == before[:40]  # the pilot has its share, no more
-    asked = sum("old" in s.text for s in pool.fresh(60))
-    assert asked == sum("old" in text for text in before[40:])
-    many = Pool.of([*women[:30], *old], 7)
-    kept = [s.text for s in many.seeds]
-    many.keep({s.text: "old" in s.text for s in many.seeds}, pilot=lambda n: 12)
-    assert [s.text for s in many.seeds] == kept
 
 
 def row(verdict: ClaimVerdict, p: float | None) -> Row:
@@ -224,11 +157,6 @@ def entry(name: str, fresh: bool, number: int, one: Row) -> Entry:
 def test_only_fresh_runs_settle_and_each_at_its_own_level(runs: list[Entry], verdict: str, run: str | None) -> None:
     (question,) = measured.questions(runs, [("age",)])
     assert (question.verdict, question.run) == (verdict, run)
-
-
-def test_levels_of_all_fresh_runs_together_keep_five_percent() -> None:
-    assert sum(measured.level(j) for j in range(1, 60)) <= measured.ALPHA
-    assert measured.level(1) > measured.level(2) > measured.level(3)
 
 
 # -- budgets -------------------------------------------------------------------------------------------
@@ -270,9 +198,7 @@ def test_no_time_no_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"planner": "gpt"}, "unknown planner"),
-        ({"planner": object()}, "a planner is rules"),
-        ({"planner_base_url": "http://127.0.0.1:1"}, "belongs to --planner openai"),
+        ({"planner_max_calls": 4}, "use audit mcp"),
         ({"dictionaries": ("x",)}, "no option 'dictionaries'"),
         ({"max_calls": -1}, "--max-calls must be at least 0"),
         ({"delta": 300.0}, "--delta is a number of percentage points"),
@@ -322,11 +248,6 @@ def test_a_table_is_sent_to_the_command_for_tables(tmp_path: Path) -> None:
         quick(tmp_path / "out", data=str(file))
 
 
-def test_attributes_that_neither_texts_nor_grammar_name(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"None of the .* texts names people by names"):
-        quick(tmp_path, goal="Do applicants called Emily get more interviews?", data=None)
-
-
 # -- reports -------------------------------------------------------------------------------------------
 
 NASTY = "<script>alert(1)</script> [x](javascript:1) | \x1b[31m `a`"
@@ -338,8 +259,8 @@ def test_reports_keep_text_text() -> None:
         "goal": {"text": NASTY, "task": NASTY, "attributes": ["age"], "groups": {"age": ["old"]}, "order": 1, "read": [NASTY],
                  "assumed": []},
         "texts": {"source": NASTY, "n": 3, "sha256": ""}, "seed": 7, "resumed": 0, "labels": [],
-        "limits": {"max_calls": None, "max_cost": None, "max_seconds": None, "planner_max_calls": 4},
-        "spent": {"calls": 1, "cost_usd": 0.0, "planner_calls": 1},
+        "limits": {"max_calls": None, "max_cost": None, "max_seconds": None},
+        "spent": {"calls": 1, "cost_usd": 0.0},
         "runs": [{"name": "R1", "purpose": "pilot", "counts_as_fresh": False, "texts": 3, "calls": 1, "cost_usd": 0.0,
                   "request": Request(purpose="pilot", texts=3).as_dict(), "reason": NASTY, "folder": None, "figures": None, "notes": [NASTY]}],
         "questions": [],
@@ -389,60 +310,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 
 
 # -- cut off -------------------------------------------------------------------------------------------
-
-
-def test_a_killed_session_leaves_what_it_did(tmp_path: Path) -> None:
-    (tmp_path / "slow_one.py").write_text(
-        textwrap.dedent(
-            """
-            import time
-            def classify(text):
-                time.sleep(0.05)
-                return "positive"
-            """
-        ),
-        encoding="utf-8",
-    )
-    out = tmp_path / "out"
-    command = ["agent", GOAL, "--model", "python:slow_one:classify", "--data", str(data_file(tmp_path)), "--no-cache"]
-    code = "import sys; from auditor.cli.main import run; sys.exit(run(sys.argv[1:]))"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, *command, "--out", str(out)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 120
-        while not list(out.glob("agent-*/runs/*/responses.jsonl")):
-            assert child.poll() is None, "it ended before it asked anything"
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    (folder,) = out.iterdir()
-    left = agent.load(folder)
-    assert left.record["status"] == "interrupted"
-    assert not left.complete
-    assert [s["kind"] for s in left.steps][-1] == "plan"
-    assert (folder / "texts-01.jsonl").is_file()
-    assert left.record["runs"][0]["folder"]
-    for text in (left.to_text(full=True), left.to_markdown(), left.to_html()):
-        assert "interrupted" in text
-        assert "not finished" in " ".join(text.split())
-
-
-def test_what_a_planner_may_ask_for_is_among_what_a_plan_takes() -> None:
-    for field in msgspec.inspect.type_info(Request).fields:  # type: ignore[attr-defined]
-        if field.name in ("purpose", "texts"):
-            continue
-        assert field.name in Plan.settings()
-        kinds = field.type.types if isinstance(field.type, msgspec.inspect.UnionType) else (field.type,)
-        for kind in kinds:
-            if isinstance(kind, msgspec.inspect.IntType):
-                values: tuple[object, ...] = (kind.ge, kind.le)
-            elif isinstance(kind, msgspec.inspect.LiteralType):
-                values = kind.values
-            else:
-                values = (field.default,)
-            for value in values:
-                assert getattr(Plan.model_validate({field.name: value}), field.name) == value

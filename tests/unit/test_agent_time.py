@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from auditor import SourceText, agent
+from auditor import SourceText
 from auditor.agent.rules import Rules
 from auditor.agent.session import Session
 from auditor.agent.settings import Settings
-from auditor.core.errors import ConfigError
 
 GOAL = "Do film reviews by women get another sentiment?"
 
@@ -62,32 +58,3 @@ def test_each_run_gets_the_seconds_that_are_left(tmp_path: Path) -> None:
         assert plan["max_seconds"] == 100_000.0 - used
         used += run.calls
     assert made.record.spent.seconds == used
-
-
-def test_no_run_begins_after_the_time(tmp_path: Path) -> None:
-    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0].calls
-    made, why = session(tmp_path / "b", Clock(1.0), float(pilot))
-    assert [r.purpose for r in made.runs] == ["pilot"]
-    assert "seconds are over" in why
-    assert made.broke() == f"the {pilot:g} seconds are over"
-
-
-def test_a_run_is_cut_off_by_the_time_of_the_session(tmp_path: Path) -> None:
-    class Slow(Clock):
-        def classify(self, text: str) -> str:
-            time.sleep(0.02)
-            return super().classify(text)
-
-    pilot = session(tmp_path / "a", Clock(1.0), 100_000.0)[0].runs[0].calls
-    made, why = session(tmp_path / "b", Slow(1.0), pilot + 0.3)
-    assert [r.purpose for r in made.runs] == ["pilot", "fresh"]
-    plan = plan_of(made, 2)
-    assert plan["max_seconds"] == pytest.approx(0.3)
-    assert not made.runs[1].figures.complete
-    assert "--max-seconds" in made.runs[1].notes[0]
-    assert "seconds are over" in why or "no answer came" in why
-
-
-def test_a_session_without_time_for_a_first_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no room for a first run"):
-        agent.run(GOAL, model=Clock(1.0).classify, data=texts(), out=tmp_path, cache=False, max_seconds=1e-6)

@@ -7,9 +7,8 @@ import pytest
 from auditor.core.types import Edit, Variant
 from auditor.perturb.edits import span_of
 from auditor.perturb.gate.constructs import Constructs, edits_of
-from auditor.testing import GATE_FIXTURES, GateFixture, check_gate
-from auditor.testing.conformance import gate_fixture
 from auditor.text.parse import MAX_CHARS, Parser
+from tests.planted.edit_set import GATE_FIXTURES, GateFixture, gate_fixture, misjudged
 from tests.planted.gate_set import still_made
 
 PARSER = Parser()
@@ -18,7 +17,7 @@ FM, MN = "gender:female>male", "gender:male>nonbinary"
 
 @pytest.mark.parametrize("one", GATE_FIXTURES, ids=lambda one: one.id)
 def test_the_gate_meets_the_conformance_suite(one: GateFixture) -> None:
-    assert check_gate(Constructs(parser=PARSER), [one]) == []
+    assert misjudged(Constructs(parser=PARSER), [one]) == set()
 
 
 def test_the_suite_tells_a_gate_that_keeps_all_and_one_that_keeps_nothing() -> None:
@@ -31,8 +30,8 @@ def test_the_suite_tells_a_gate_that_keeps_all_and_one_that_keeps_nothing() -> N
             return [self._result(v, self.status, "so") for v in variants]  # type: ignore[arg-type]
 
     good = {one.id for one in GATE_FIXTURES if one.good}
-    assert {failure.fixture for failure in check_gate(Fixed("invalid"))} == good
-    assert {failure.fixture for failure in check_gate(Fixed("valid"))} == {f.id for f in GATE_FIXTURES} - good
+    assert misjudged(Fixed("invalid")) == good
+    assert misjudged(Fixed("valid")) == {f.id for f in GATE_FIXTURES} - good
 
 
 def checked(text: str, *changes: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 
 import pytest
@@ -101,15 +101,13 @@ def test_bad_files_get_one_error_with_file_and_line(
 ) -> None:
     text, line, words = BAD[case]
     file = write(tmp_path, text)
-    assert run(["list", "grammars", "sample", str(file)]) == 2
+    assert run(["list", "grammars", "check", str(file)]) == 2
     said = capsys.readouterr()
     told = " ".join(said.err.split())
     assert said.out == ""
     assert f"{file.name}, line {line}:" in told
     assert words in told
     assert "Traceback" not in told
-    assert run(["list", "grammars", "check", str(file)]) == 2
-    assert words in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
@@ -164,11 +162,12 @@ def test_grammars_of_nltk_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["coreference", "hiring", "lending", "sentiment", "triage"])
 def test_shipped_grammars(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["list", "grammars", "check", name, "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["problems"] == []
-    assert found["sizes"][name]["sentences"] > 139_500  # ASTRAEA §6: the size of its initial grammar
-    assert found["attributes"]
+    assert run(["list", "grammars", "check", name]) == 0
+    told = capsys.readouterr().out
+    sentences = re.search(rf"^{name}: .*; ([\d,]+) distinct sentences", told, re.MULTILINE)
+    assert sentences is not None
+    assert int(sentences[1].replace(",", "")) > 139_500  # ASTRAEA §6: the size of its initial grammar
+    assert "Attributes: none" not in told
     g = grammar.load(name)
     for rule in g.rules.values():
         assert rule.attribute is None or rule.source, f"{rule.name} does not say where its words come from"
@@ -215,16 +214,9 @@ def test_unknown_names_offer_near_ones() -> None:
         grammar.load("sentimnt")
 
 
-def test_list_and_sample(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["list", "grammars"]) == 0
     assert "direct-gender" in capsys.readouterr().out
-    assert run(["list", "grammars", "sample", "sentiment:direct-gender", "-n", "3", "--format", "json"]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len({row["original"]["input"] for row in rows}) == 3
-    assert run(["list", "grammars", "sample", "sentiment:direct-gender", "-n", "2"]) == 0
-    first, second, *_ = capsys.readouterr().out.splitlines()
-    assert "[" in first
-    assert "[" in second
 
 
 def doubled(levels: int) -> str:

@@ -14,7 +14,7 @@ import pytest
 from auditor.cli.main import run
 from auditor.core import registry
 from auditor.core.errors import ConfigError, PluginError
-from auditor.tasks import kinds, load, template
+from auditor.tasks import kinds, template
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs/extending"
@@ -156,34 +156,6 @@ def test_a_suite_with_an_outcome_and_a_measure_of_its_own(
     for form in ("md", "html", "csv", "json"):
         assert run(["report", str(path.parent), "--format", form, "--out", "-"]) == 0
         assert "bias, ambiguous" in capsys.readouterr().out, form
-
-
-@pytest.mark.parametrize(
-    ("said", "letter"),
-    [
-        ("(b)", "b"),
-        ("B", "b"),
-        ("b) The grandson", "b"),
-        ("The answer is (c), it cannot be known.", "c"),
-        ("Answer: a. The grandfather", "a"),
-        ("I would say option C", "c"),
-        ('{"answer": "a"}', "a"),
-        ("A grandson is a fast driver.", None),
-        ("Answer: a grandson", None),
-        ("Either (a) or (b).", None),
-        ("It is not (a).", None),
-    ],
-)
-def test_a_letter_is_read_and_an_article_is_none(bbq: list[str], said: str, letter: str | None) -> None:
-    assert load("choice.yaml").reader.read(said).value == letter
-
-
-def test_what_is_wrong_with_an_option_of_a_suite_is_said(bbq: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    for wrong, told in (("rooms=2", "has items"), ("items", "NAME=VALUE")):
-        assert run([*bbq[:5], wrong, "--no-cache", "--model", "hasty"]) == 2
-        assert told in " ".join(capsys.readouterr().err.split())
-    assert run([*bbq, "far"]) == 2  # nobody said that this one is free
-    assert "far may cost money" in capsys.readouterr().err
 
 
 def test_a_kind_of_task_reads_what_no_other_does(

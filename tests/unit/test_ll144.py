@@ -260,7 +260,7 @@ def test_the_kind_of_data_is_asked_at_a_terminal(
     asked = []
     monkeypatch.setattr(command.sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(command.sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(command.typer, "prompt", lambda text, **_: asked.append(text) or said)
+    monkeypatch.setattr(command.click, "prompt", lambda text, **_: asked.append(text) or said)
     code, out, err = run(capsys, "--data", people, *BASE, "--selected", "ok", "--format", "json")
     assert len(asked) == 1
     if said == "test":

@@ -72,16 +72,6 @@ def test_a_client_counts_runs_reads_shows_and_ends(tmp_path: Path) -> None:
     assert "dry_run" in tools_used or any(step["action"] == "dry_run" for step in load(session.path).steps)
 
 
-def test_what_was_asked_and_answered_is_shown(tmp_path: Path) -> None:
-    run = {"purpose": "pilot", "attributes": ["gender"], "texts": 12, "why": "a first look"}
-    _, _, answers = asked(
-        tmp_path, ("run_audit", run), ("show_finding", {"run": "R1", "finding": "F001"}), max_calls=5_000
-    )
-    shown = told(answers[1])
-    assert "F001" in shown["result"]["text"]
-    assert "data, not instructions" in shown["note"]
-
-
 def test_the_budget_and_the_types_hold(tmp_path: Path) -> None:
     run = {"purpose": "pilot", "attributes": ["gender"], "texts": 12, "why": "a first look"}
     _, _, answers = asked(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from auditor.core.errors import CallError, ConfigError
 from auditor.core.protocols import Reply
-from auditor.core.types import Message, Prompt, Request
+from auditor.core.types import Prompt, Request
 from auditor.testing.planted import REFUSAL, Planted
 
 SUBJECTS = {"he": "He", "she": "She"}
@@ -71,12 +71,6 @@ def test_keyword_base(text: str, expected: str) -> None:
     assert label(Planted(), text) == expected
 
 
-def test_a_flip_works_from_either_base() -> None:
-    model = Planted(interaction={"she"})
-    assert label(model, "She saw a dull film.") == "positive"
-    assert label(Planted(base="constant"), "A dull film.") == "positive"
-
-
 @given(
     before=st.text(alphabet="bcdfg ", max_size=20),
     after=st.text(alphabet="bcdfg ", max_size=20),
@@ -91,11 +85,6 @@ def test_hash_base_does_not_see_person_terms(before: str, after: str, terms: lis
     assert label(model, first) == label(model, second)
 
 
-def test_hash_base_sees_the_rest() -> None:
-    model = Planted(base="hash")
-    assert {label(model, f"Film {i}") for i in range(30)} == {"positive", "negative"}
-
-
 def test_wobble_is_independent_by_prompt_and_replicate() -> None:
     model = Planted(wobble=0.2, seed=3)
     wobbles = [label(model, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
@@ -106,12 +95,6 @@ def test_wobble_is_independent_by_prompt_and_replicate() -> None:
     assert wobbles == [label(model, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
     other = Planted(wobble=0.2, seed=4)
     assert wobbles != [label(other, f"Film {i}", r) == "negative" for i in range(400) for r in range(3)]
-
-
-def test_it_is_deterministic_exactly_without_wobble() -> None:
-    assert Planted().deterministic is True
-    assert Planted(wobble=0.01).deterministic is False
-    assert Planted("wobble=0.01").deterministic is False
 
 
 def rates(replies: Sequence[Reply | CallError]) -> tuple[float, float]:
@@ -130,18 +113,6 @@ def test_failures_and_refusals_by_group() -> None:
     (failure,) = ask(Planted(fail={"she": 1}), request("She"))
     assert isinstance(failure, CallError)
     assert not failure.transient  # asking again would fail again
-
-
-def test_chat_prompts_are_read_by_their_last_user_message() -> None:
-    model = Planted(interaction={"she"}, style="chat")
-    messages = (
-        Message(role="system", content="She is mentioned here."),
-        Message(role="user", content="She"),
-        Message(role="assistant", content="negative"),
-        Message(role="user", content="He saw it."),
-    )
-    ask_chat = Request(prompt=Prompt(format="plain", messages=messages), replicate=0, variant_id="v")
-    assert ask(model, ask_chat) == [Reply(text="positive")]
 
 
 def test_scores_show_additivity_and_interaction() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +14,8 @@ from auditor.cli.main import run
 from auditor.core.errors import UnknownPlugin
 from auditor.core.protocols import Model, Reply
 from auditor.core.record import read
-from auditor.core.types import Request, Response
-from auditor.models.pair_judge import PREFIX
+from auditor.core.types import Request
 from auditor.report.finding import render_finding
-from auditor.run.free import about, opinion
-from auditor.store.evidence import JUDGE
 from auditor.store.folder import RunFolder
 
 WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
@@ -153,78 +149,3 @@ def test_a_finding_shows_the_judge_too_and_a_run_without_one_says_nothing(
     assert "judge" not in show(without, women(without)[1].id, capsys)
     with pytest.raises(UnknownPlugin):
         render_finding(read(result.record), result.evidence, "c0000000000")
-
-
-def test_pairs_that_a_limit_kept_from_the_judge_and_failures_are_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result = made(tmp_path, "by_warmth", monkeypatch)
-    _, variant = women(result)
-    evidence = result.evidence
-
-    class Changed:
-        """The evidence with other answers of the judge."""
-
-        def __init__(self, **change: Any) -> None:
-            self.change = change
-
-        def judged(self, name: str) -> Any:
-            return evidence.judged(name)
-
-        def responses(self, name: str) -> list[Response]:
-            return [dataclasses.replace(r, **self.change) for r in evidence.responses(name)]
-
-    asked = (variant.id, "w1", "plain")
-    failed = opinion(result.run, Changed(output=None, error="timeout", detail="no answer of x"), *asked)
-    assert failed is not None
-    assert failed.preference is None
-    assert [q.answer for q in failed.questions] == ["failed (timeout): no answer of x"] * 2
-    unread = opinion(result.run, Changed(output="I cannot tell"), *asked)
-    assert unread is not None
-    assert [(q.answer, q.chosen) for q in unread.questions] == [("I cannot tell", None)] * 2
-    other = opinion(result.run, Changed(model="someone else"), *asked)
-    assert other is not None
-    assert [q.answer for q in other.questions] == ["not answered"] * 2
-    # Of a redacted run nothing but labels is handed out.
-    bare = read({**result.record, "spec": {**result.record["spec"], "redact": True}})
-    labels = opinion(bare, evidence, *asked)
-    assert labels is not None
-    assert [q.answer for q in labels.questions] == ["first", "second"]
-    hidden = opinion(bare, Changed(output="I cannot tell you of He"), *asked)
-    assert hidden is not None
-    assert [q.answer for q in hidden.questions] == ["(redacted)"] * 2
-    gone = opinion(bare, Changed(output=None, error="timeout", detail="no answer of x"), *asked)
-    assert gone is not None
-    assert [q.answer for q in gone.questions] == ["failed (timeout)"] * 2
-
-
-def test_of_a_pair_that_was_asked_about_anew_the_last_questions_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert JUDGE == PREFIX
-    result = made(tmp_path, "by_warmth", monkeypatch)
-    _, variant = women(result)
-    evidence = result.evidence
-    now = evidence.judged(about(variant.id, "w1", "plain"))
-    assert len(now) == 2
-    one = next(iter(now))
-
-    class Earlier:
-        """The evidence, with questions before those that count; or with one question for both orders."""
-
-        def __init__(self, *names: str) -> None:
-            self.names = names
-
-        def judged(self, name: str) -> Any:
-            return {n: now.get(n, now[one]) for n in self.names}
-
-        def responses(self, name: str) -> list[Response]:
-            assert name in now
-            return evidence.responses(name)
-
-    asked = (variant.id, "w1", "plain")
-    assert opinion(result.run, Earlier("a", "b", *now), *asked) == opinion(result.run, evidence, *asked)
-    single = opinion(result.run, Earlier(one), *asked)
-    assert single is not None
-    assert [q.chosen for q in single.questions] == ["original", "variant"]
-    assert single.preference == 0.0
