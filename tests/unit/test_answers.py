@@ -35,81 +35,33 @@ SCORE = NumberReader(keys=("score",), markers=("score", "answer"), scale=(0.0, 1
 TEXT = TextReader()
 
 POSITIVE = [
-    "positive",
-    "Positive",
-    "POSITIVE\n",
-    " positive ",
-    "**Positive**",
-    "*positive*",
-    "`positive`",
-    "_Positive_",
-    "# Positive",
-    "> positive",
-    "Positive.",
-    "Positive!",
-    '"Positive"',
-    "“Positive”",
-    "(positive)",
-    "[positive]",
-    "- Positive",
-    "pos",
-    "1",
-    "LABEL_1",
-    "label_1",
-    "Label: positive",
-    "**Label:** positive",
-    "Label: **positive**",
-    "Answer: pos",
-    "Answer:\n\nPositive",
-    "Answer - Positive",
-    "Final answer: positive.",
-    "My final answer is positive",
-    "the answer is positive",
-    "sentiment=positive",
-    "so overall I think it is negative.\nAnswer: Positive",
-    "The film is slow. Answer: Positive",
-    "Not negative at all, hardly dull.\n\nAnswer: positive",
-    "Answer: Positive (not negative)",
-    "Answer: Positive. The negative remarks are minor.",
-    "Answer: positive\nAnswer: positive",
-    "Answer: see below\nAnswer: positive",
-    "positive positive",
-    "Positive. It is a positive review.",
+    "positive", "Positive", "POSITIVE\n", " positive ", "**Positive**", "*positive*", "`positive`", "_Positive_",
+    "# Positive", "> positive", "Positive.", "Positive!", '"Positive"', "“Positive”", "(positive)", "[positive]",
+    "- Positive", "pos", "1", "LABEL_1", "label_1", "Label: positive", "**Label:** positive", "Label: **positive**",
+    "Answer: pos", "Answer:\n\nPositive", "Answer - Positive", "Final answer: positive.",
+    "My final answer is positive", "the answer is positive", "sentiment=positive",
+    "so overall I think it is negative.\nAnswer: Positive", "The film is slow. Answer: Positive",
+    "Not negative at all, hardly dull.\n\nAnswer: positive", "Answer: Positive (not negative)",
+    "Answer: Positive. The negative remarks are minor.", "Answer: positive\nAnswer: positive",
+    "Answer: see below\nAnswer: positive", "positive positive", "Positive. It is a positive review.",
     "The sentiment of this review is positive.",
     "Sure! The sentiment of this review is **Positive**. Let me know if you would like more detail.",
     "The sentiment of this review is **Positive**. Let me know if you see it as negative!",
     "I've read it. The overall opinion is positive. The reviewer loved the cast. It has heart.",
     "It opens slowly. I would classify the review as Positive. The last act is grand.",
-    "Positive\n\nThe film has some negative sides.",
-    "There are negative remarks.\nPositive",
-    "I can't fault this film. Positive.",
-    "Not a great film, but positive overall",
-    "I'm sorry to say so, but it is positive.",
-    "As an AI, I have no taste of my own. Positive",
-    "As an AI I have no taste.\nAnswer: positive",
-    "<think>clearly negative</think>positive",
-    "<think>a</think> b <THINK>negative</THINK>\npositive",
-    '{"label": "positive"}',
-    '{"LABEL": "Positive."}',
-    '{"answer":"pos"}',
-    ' \ufeff{"sentiment": "positive", "confidence": 0.4, "why": "not negative"}',
+    "Positive\n\nThe film has some negative sides.", "There are negative remarks.\nPositive",
+    "I can't fault this film. Positive.", "Not a great film, but positive overall",
+    "I'm sorry to say so, but it is positive.", "As an AI, I have no taste of my own. Positive",
+    "As an AI I have no taste.\nAnswer: positive", "<think>clearly negative</think>positive",
+    "<think>a</think> b <THINK>negative</THINK>\npositive", '{"label": "positive"}', '{"LABEL": "Positive."}',
+    '{"answer":"pos"}', ' \ufeff{"sentiment": "positive", "confidence": 0.4, "why": "not negative"}',
     '```json\n{"label": "positive"}\n```',
-    '```\n{\n  "label": "positive"\n}\n```\nHope this helps, nothing negative.',
-    '```json {"label": "positive"} ```',
-    'Sure! {"label": "positive"} is my answer, not negative.',
-    'With {braces} first: {"label": "positive"}',
-    '{"label": "positive"}\n{"label": "positive"}',
-    '{"note": "x"}\nAnswer: positive',
-    "{'label': 'positive'}",
-    '"positive"',
-    "```\npositive\n```",
-    "ｐｏｓｉｔｉｖｅ",
-    "\u00a0positive\u00a0",
-    "\ufeffpositive",
-    "pos\u200bitive",
-    "positive\r\n",
-    "positive\u2028",
-]
+    '```\n{\n  "label": "positive"\n}\n```\nHope this helps, nothing negative.', '```json {"label": "positive"} ```',
+    'Sure! {"label": "positive"} is my answer, not negative.', 'With {braces} first: {"label": "positive"}',
+    '{"label": "positive"}\n{"label": "positive"}', '{"note": "x"}\nAnswer: positive', "{'label': 'positive'}",
+    '"positive"', "```\npositive\n```", "ｐｏｓｉｔｉｖｅ", "\u00a0positive\u00a0", "\ufeffpositive", "pos\u200bitive",
+    "positive\r\n", "positive\u2028",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("output", POSITIVE)
@@ -119,67 +71,36 @@ def test_read_as_positive(output: str) -> None:
 
 
 UNPARSED = [
-    ("", "empty"),
-    (" \n\t", "empty"),
-    ("\ufeff\u200b", "empty"),
-    ("**", "empty"),
-    ("neutral", "no label"),
-    ("positively", "no label"),
-    ("non-negative", "no label"),
-    ("positive-ish", "no label"),
-    ("positives", "no label"),
-    ("unpositive", "no label"),
-    ("the positive's", "no label"),
-    ("not positive", "negation"),
-    ("Not very positive.", "negation"),
-    ("It isn't positive", "negation"),
-    ("It isn’t positive", "negation"),
-    ("I would never call this positive", "negation"),
-    ("hardly positive", "negation"),
-    ("far from positive", "negation"),
-    ("anything but positive", "negation"),
-    ("It is, in no way, positive", "negation"),
-    ("positive is wrong", "negation"),
-    ("positive it is not", "negation"),
-    ("Positive?", "question"),
-    ("whether it is positive", "condition"),
-    ("It would be positive if the ending were better", "condition"),
-    ("Answer: not positive", "negation"),
-    ("Answer: positive or negative", "several"),
-    ("Answer: positive/negative", "several"),
+    ("", "empty"), (" \n\t", "empty"), ("\ufeff\u200b", "empty"), ("**", "empty"), ("neutral", "no label"),
+    ("positively", "no label"), ("non-negative", "no label"), ("positive-ish", "no label"), ("positives", "no label"),
+    ("unpositive", "no label"), ("the positive's", "no label"), ("not positive", "negation"),
+    ("Not very positive.", "negation"), ("It isn't positive", "negation"), ("It isn’t positive", "negation"),
+    ("I would never call this positive", "negation"), ("hardly positive", "negation"),
+    ("far from positive", "negation"), ("anything but positive", "negation"),
+    ("It is, in no way, positive", "negation"), ("positive is wrong", "negation"), ("positive it is not", "negation"),
+    ("Positive?", "question"), ("whether it is positive", "condition"),
+    ("It would be positive if the ending were better", "condition"), ("Answer: not positive", "negation"),
+    ("Answer: positive or negative", "several"), ("Answer: positive/negative", "several"),
     ("Answer: Positive. Wait, actually negative.", "several"),
-    ("Answer: positive\n\nReview: dull\nAnswer: negative", "disagree"),
-    ("positive or negative", "several"),
-    ("Positive. The negative remarks are minor", "several"),
-    ("neither positive nor negative", "several"),
+    ("Answer: positive\n\nReview: dull\nAnswer: negative", "disagree"), ("positive or negative", "several"),
+    ("Positive. The negative remarks are minor", "several"), ("neither positive nor negative", "several"),
     ("Positive\nNegative", "disagree"),
     ("Long first sentence. Some call it positive. Then it went on.", "neither in its first"),
     ("Sure! Some call it slow. Some call it positive. Then it went on.", "neither in its first"),
     ("Long first sentence. The opinion of the villain is not positive. Then it went on.", "negation"),
     ("The review sounds negative. If you ask me, it is positive.", "several"),
-    ("I hope this helps. Is it positive or negative?", "several"),
-    ("1. Good acting\n2. A fine plot", "no label"),
-    ("I counted 1 joke", "no label"),
-    ('{"label": "positive", "label": "negative"}', "disagree"),
+    ("I hope this helps. Is it positive or negative?", "several"), ("1. Good acting\n2. A fine plot", "no label"),
+    ("I counted 1 joke", "no label"), ('{"label": "positive", "label": "negative"}', "disagree"),
     ('{"label": "positive"} {"label": "negative"}', "disagree"),
     ('{"label": "positive"}\nAnswer: negative', "disagree"),
-    ('{"label": "positive", "answer": "negative"}', "disagree"),
-    ('{"label": "not positive"}', "no label"),
-    ('{"label": "neutral"}', "no label"),
-    ('{"label": ""}', "no label"),
-    ('{"label": null}', "null"),
-    ('{"label": true}', "true or false"),
-    ('{"label": 1}', "a number"),
-    ('{"label": ["positive", "negative"]}', "a list"),
-    ('{"label": {"name": "positive"}}', "an object"),
-    ('["positive"]', "list"),
-    ('{"verdict": "positive"}', "no key"),
-    ('{"result": {"tone": "positive"}}', "no key"),
-    ("{}", "no key"),
-    ('{"label": "posi', "no label"),
-    ("<think>it is positive", "inside its reasoning"),
+    ('{"label": "positive", "answer": "negative"}', "disagree"), ('{"label": "not positive"}', "no label"),
+    ('{"label": "neutral"}', "no label"), ('{"label": ""}', "no label"), ('{"label": null}', "null"),
+    ('{"label": true}', "true or false"), ('{"label": 1}', "a number"),
+    ('{"label": ["positive", "negative"]}', "a list"), ('{"label": {"name": "positive"}}', "an object"),
+    ('["positive"]', "list"), ('{"verdict": "positive"}', "no key"), ('{"result": {"tone": "positive"}}', "no key"),
+    ("{}", "no key"), ('{"label": "posi', "no label"), ("<think>it is positive", "inside its reasoning"),
     ("null", "no label"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("output", "why"), UNPARSED)
@@ -190,17 +111,13 @@ def test_not_read_as_a_label(output: str, why: str) -> None:
 
 
 REFUSED = [
-    "I'm sorry, but I can't help with that.",
-    "I’m sorry, but I can’t help with that.",
-    "As an AI language model, I do not hold opinions.",
-    "I cannot assist with this request.",
-    "I am unable to judge this text.",
-    "I must decline.",
-    "Sorry, I won't do that.",
+    "I'm sorry, but I can't help with that.", "I’m sorry, but I can’t help with that.",
+    "As an AI language model, I do not hold opinions.", "I cannot assist with this request.",
+    "I am unable to judge this text.", "I must decline.", "Sorry, I won't do that.",
     "I'm sorry, but I can't classify this as positive or negative.",
     "I apologize, but it would be inappropriate for me to judge people.",
     "As an AI I cannot rate films. A positive mind may help you, though.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("output", REFUSED)
@@ -215,21 +132,13 @@ def test_refusals_are_no_matter_for_classifiers() -> None:
 @pytest.mark.parametrize(
     ("output", "value"),
     [
-        ("hire", "hire"),
-        ("Not hire", "not hire"),
-        ("I would not hire this applicant.", "not hire"),
-        ("Decision follows. Answer: do not hire", "not hire"),
-        ("We don't hire here", "not hire"),
-        ('{"label": "not hire"}', "not hire"),
-        ("not a hire", None),
-        ("never hire", None),
-        ("rehire", None),
-        ("hire rather than not hire", None),
-        ("To decide whether to hire, I need more information.", None),
-        ("I would need to see references before I hire.", None),
-        ("not not hire", None),
+        ("hire", "hire"), ("Not hire", "not hire"), ("I would not hire this applicant.", "not hire"),
+        ("Decision follows. Answer: do not hire", "not hire"), ("We don't hire here", "not hire"),
+        ('{"label": "not hire"}', "not hire"), ("not a hire", None), ("never hire", None), ("rehire", None),
+        ("hire rather than not hire", None), ("To decide whether to hire, I need more information.", None),
+        ("I would need to see references before I hire.", None), ("not not hire", None),
     ],
-)
+)  # fmt: skip
 def test_a_label_inside_another_label(output: str, value: str | None) -> None:
     assert HIRE.read(output).value == value
 
@@ -237,50 +146,31 @@ def test_a_label_inside_another_label(output: str, value: str | None) -> None:
 @pytest.mark.parametrize(
     ("output", "value"),
     [
-        ("No", "no"),
-        ("no.", "no"),
-        ("No, the applicant lacks training.", "no"),
-        ("Yes, no doubt about it.", "yes"),
-        ("Is there no other way?", None),
-        ("no, yes", None),
+        ("No", "no"), ("no.", "no"), ("No, the applicant lacks training.", "no"), ("Yes, no doubt about it.", "yes"),
+        ("Is there no other way?", None), ("no, yes", None),
     ],
-)
+)  # fmt: skip
 def test_short_labels_count_only_on_their_own(output: str, value: str | None) -> None:
     assert YES_NO.read(output).value == value
-
-
-def test_a_number_in_json_is_a_label_only_verbatim() -> None:
-    assert DIGITS.read('{"label": 1}').value == "1"
-    assert DIGITS.read('{"label": true}').status == "unparsed"
-    assert DIGITS.read('{"label": 1.0}').status == "unparsed"
-    assert DIGITS.read("good").value == "1"
 
 
 @pytest.mark.parametrize(
     ("output", "value"),
     [
-        ("Article 11", ("Article 11",)),
-        ("Article 1", ("Article 1",)),
+        ("Article 11", ("Article 11",)), ("Article 1", ("Article 1",)),
         ("article 1 of protocol 1", ("Article 1 of Protocol 1",)),
         ("Article 3, Article 11, Article 1", ("Article 1", "Article 11", "Article 3")),
-        ("Article 3; Article 3", ("Article 3",)),
-        ("Article 3 and law and order", ("Article 3", "law and order")),
+        ("Article 3; Article 3", ("Article 3",)), ("Article 3 and law and order", ("Article 3", "law and order")),
         ("- Article 3\n- Article 11\n", ("Article 11", "Article 3")),
         ("1. Article 3\n2. Article 1", ("Article 1", "Article 3")),
         ("**Article 3**, **Article 1**", ("Article 1", "Article 3")),
-        ('["Article 3", "article 1"]', ("Article 1", "Article 3")),
-        ('{"labels": ["Article 3"]}', ("Article 3",)),
+        ('["Article 3", "article 1"]', ("Article 1", "Article 3")), ('{"labels": ["Article 3"]}', ("Article 3",)),
         ('{"labels": "Article 3, Article 11"}', ("Article 11", "Article 3")),
         ("Two complaints stand out.\nAnswer: Article 3", ("Article 3",)),
-        ("Labels:\n- Article 3\n- Article 11", ("Article 11", "Article 3")),
-        ("none", ()),
-        ("None.", ()),
-        ("[]", ()),
-        ('{"labels": []}', ()),
-        ('{"labels": ["none"]}', ()),
-        ("Answer: none", ()),
+        ("Labels:\n- Article 3\n- Article 11", ("Article 11", "Article 3")), ("none", ()), ("None.", ()), ("[]", ()),
+        ('{"labels": []}', ()), ('{"labels": ["none"]}', ()), ("Answer: none", ()),
     ],
-)
+)  # fmt: skip
 def test_multilabel(output: str, value: tuple[str, ...]) -> None:
     answer = ARTICLES.read(output)
     assert (answer.status, answer.value) == ("ok", value), answer.reason
@@ -289,20 +179,11 @@ def test_multilabel(output: str, value: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "output",
     [
-        "",
-        "Article 12",
-        "Article 1 of Protocol 12",
-        "Article 1.1",
-        "Articles 3 and 11",
-        "Article 3, Article 99",
-        "Article 3, none",
-        "not Article 3",
-        '{"labels": [3]}',
-        '{"labels": null}',
-        '{"labels": ["Article 3", "Article 99"]}',
-        "The articles are clear.",
+        "", "Article 12", "Article 1 of Protocol 12", "Article 1.1", "Articles 3 and 11", "Article 3, Article 99",
+        "Article 3, none", "not Article 3", '{"labels": [3]}', '{"labels": null}',
+        '{"labels": ["Article 3", "Article 99"]}', "The articles are clear.",
     ],
-)
+)  # fmt: skip
 def test_multilabel_unparsed(output: str) -> None:
     assert ARTICLES.read(output).status == "unparsed"
 
@@ -310,48 +191,16 @@ def test_multilabel_unparsed(output: str) -> None:
 @pytest.mark.parametrize(
     ("output", "value"),
     [
-        ("7", 7.0),
-        ("7.", 7.0),
-        ("**7**", 7.0),
-        ("7/10", 7.0),
-        ("7 / 10", 7.0),
-        ("7 out of 10", 7.0),
-        ("7 (out of 10)", 7.0),
-        ("7 points", 7.0),
-        ("7.5", 7.5),
-        (".5", 0.5),
-        ("0", 0.0),
-        ("-0", 0.0),
-        ("10", 10.0),
-        ("７", 7.0),
-        ("I would say 7.", 7.0),
-        ("Score: 7/10", 7.0),
-        ("It lists 5 acts and 3 songs.\nScore: 7", 7.0),
-        ("7/10\n\nThe applicant has 5 years behind them.", 7.0),
-        ('{"score": 7}', 7.0),
-        ('{"score": "7/10"}', 7.0),
-        ("11", None),
-        ("-3", None),
-        ("1,000", None),
-        ("7/100", None),
-        ("7-8", None),
-        ("7 or 8", None),
-        ("7,5", None),
-        ("1e1", None),
-        ("10th", None),
-        ("v2.0.1", None),
-        ("seven", None),
-        ("not 7", None),
-        ("NaN", None),
-        ("inf", None),
-        ("Score: 7\nScore: 8", None),
-        ('{"score": true}', None),
-        ('{"score": NaN}', None),
-        ('{"score": null}', None),
-        ('{"score": [7]}', None),
-        ('{"score": 1e400}', None),
+        ("7", 7.0), ("7.", 7.0), ("**7**", 7.0), ("7/10", 7.0), ("7 / 10", 7.0), ("7 out of 10", 7.0),
+        ("7 (out of 10)", 7.0), ("7 points", 7.0), ("7.5", 7.5), (".5", 0.5), ("0", 0.0), ("-0", 0.0), ("10", 10.0),
+        ("７", 7.0), ("I would say 7.", 7.0), ("Score: 7/10", 7.0), ("It lists 5 acts and 3 songs.\nScore: 7", 7.0),
+        ("7/10\n\nThe applicant has 5 years behind them.", 7.0), ('{"score": 7}', 7.0), ('{"score": "7/10"}', 7.0),
+        ("11", None), ("-3", None), ("1,000", None), ("7/100", None), ("7-8", None), ("7 or 8", None), ("7,5", None),
+        ("1e1", None), ("10th", None), ("v2.0.1", None), ("seven", None), ("not 7", None), ("NaN", None),
+        ("inf", None), ("Score: 7\nScore: 8", None), ('{"score": true}', None), ('{"score": NaN}', None),
+        ('{"score": null}', None), ('{"score": [7]}', None), ('{"score": 1e400}', None),
     ],
-)
+)  # fmt: skip
 def test_score(output: str, value: float | None) -> None:
     answer = SCORE.read(output)
     assert answer.value == value, answer.reason
@@ -382,17 +231,11 @@ def test_generation() -> None:
 @pytest.mark.parametrize(
     ("output", "value"),
     [
-        ("positive", "positive"),
-        ("Positive ", "positive"),
-        ("LABEL_0\n", "negative"),
-        ("1", "positive"),
-        ("positive.", None),
-        ("it is positive", None),
-        ('{"label": "positive"}', None),
-        ("positive\nnegative", None),
+        ("positive", "positive"), ("Positive ", "positive"), ("LABEL_0\n", "negative"), ("1", "positive"),
+        ("positive.", None), ("it is positive", None), ('{"label": "positive"}', None), ("positive\nnegative", None),
         ("", None),
     ],
-)
+)  # fmt: skip
 def test_classifiers_give_a_name_and_nothing_else(output: str, value: str | None) -> None:
     assert SENTIMENT.read(output, "text").value == value
 
@@ -412,11 +255,6 @@ def test_numbered_labels_in_running_text() -> None:
     assert article.read("The violation concerns Article 1.").value == "Article 1"
     for other in ("Article 1.1", "Article 11", "Article 2 of Protocol 4", "Article 1-bis", "Article 1a"):
         assert article.read(f"The violation concerns {other} here").status == "unparsed", other
-
-
-def test_zero_has_no_sign() -> None:
-    assert str(SCORE.read("-0").value) == "0.0"
-    assert str(SCORE.read('{"score": -0.0}').value) == "0.0"
 
 
 def test_a_label_that_is_called_none() -> None:

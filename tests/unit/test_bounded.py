@@ -93,15 +93,10 @@ def ask(port: int) -> Reply | CallError:
 @pytest.mark.parametrize(
     ("mode", "kind"),
     [
-        ("", Reply),
-        ("packed", Reply),
-        ("within", Reply),
-        ("away", AuthFailed),
-        ("round", AuthFailed),
-        ("endless", BadResponse),
-        ("bomb", BadResponse),
+        ("", Reply), ("packed", Reply), ("within", Reply), ("away", AuthFailed), ("round", AuthFailed),
+        ("endless", BadResponse), ("bomb", BadResponse),
     ],
-)
+)  # fmt: skip
 def test_a_hostile_server(
     mode: str, kind: type[object], ports: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

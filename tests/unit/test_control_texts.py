@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.core import reading
 from auditor.core.errors import DataFileError
 from auditor.tasks import load
 from auditor.tasks.load import available
-from auditor.tasks.load import control_texts as read
 
 GOOD = json.dumps({"text": "A superb novel.", "changed": "A dreadful novel."})
 TASK = """
@@ -37,19 +35,6 @@ def test_every_task_that_comes_with_the_tool_has_eight_pairs_of_different_texts(
     assert not {seed.text for seed in seeds} & set(texts)
 
 
-def test_there_is_no_file_without_a_task() -> None:
-    files = {path.stem for path in reading.shipped("embedded", "controls").glob("*.jsonl")}
-    assert files == set(available())
-
-
-def test_blanks_of_fill_mask_and_words_of_coreference() -> None:
-    for first, second in load("fill-mask").controls:
-        assert first.count("[MASK]") == second.count("[MASK]") == 1
-    for pair in load("coreference").controls:
-        for text in pair:
-            assert {"he", "she"} & set(text.split())
-
-
 def own(tmp_path: Path, controls: str, extra: str = "") -> Path:
     (tmp_path / "pairs.jsonl").write_text(controls, encoding="utf-8")
     file = tmp_path / "novels.yaml"
@@ -60,19 +45,6 @@ def own(tmp_path: Path, controls: str, extra: str = "") -> Path:
 def test_a_task_file_names_its_own_control_texts(tmp_path: Path) -> None:
     pairs = load(own(tmp_path, f"\ufeff{GOOD}\n\n")).controls
     assert list(pairs) == [("A superb novel.", "A dreadful novel.")]
-
-
-def test_a_task_file_without_them_has_none_even_under_a_known_name(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(TASK.replace("novels", "sentiment"), encoding="utf-8")
-    assert not load(file).controls
-
-
-def test_control_texts_do_not_change_the_digest_of_a_task(tmp_path: Path) -> None:
-    with_controls = load(own(tmp_path, GOOD))
-    plain = tmp_path / "plain.yaml"
-    plain.write_text(TASK, encoding="utf-8")
-    assert load(plain).sha256 == with_controls.sha256
 
 
 @pytest.mark.parametrize(
@@ -99,17 +71,3 @@ def test_texts_that_differ_only_beyond_the_truncation(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match="truncation"):
         load(own(tmp_path, controls, "truncation: {words: 3}\n"))
     assert load(own(tmp_path, controls, "truncation: {words: 4}\n")).controls
-
-
-def test_a_missing_file_says_where_the_path_starts(tmp_path: Path) -> None:
-    file = own(tmp_path, GOOD)
-    (tmp_path / "pairs.jsonl").unlink()
-    with pytest.raises(DataFileError, match="relative to the task file"):
-        load(file)
-
-
-def test_a_file_in_another_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.jsonl"
-    path.write_bytes(b'{"text": "caf\xe9", "changed": "b"}')
-    with pytest.raises(DataFileError, match="is not UTF-8"):
-        read(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,11 @@ import pytest
 
 import auditor.models as models
 from auditor.core import talk
-from auditor.core.errors import BudgetExceeded, ConfigError, ContentFiltered, DataFileError, ServerFault
+from auditor.core.errors import BudgetExceeded, ConfigError, DataFileError
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Request, Response, Usage
 from auditor.models.attempts import RetryPolicy
-from auditor.models.budget import Budget, Price
-from auditor.models.openai_protocol import read_completion
+from auditor.models.budget import Budget
 from auditor.models.reply_cache import Cache
 from auditor.models.talks import NO_JSON, NO_TOOL, Talks
 from auditor.tasks import Task, load
@@ -128,11 +126,6 @@ def test_turns_are_said_one_by_one_and_tools_give_their_results(tmp_path: Path) 
     assert talk.brief(response.output or "").endswith('refund({"percent": 40})')
 
 
-def test_a_profile_that_is_empty_is_not_said(tmp_path: Path) -> None:
-    prompt = task_of(tmp_path).render("A lamp broke.")
-    assert [m.role for m in prompt.messages or ()] == ["system", "user", "user", "user"]
-
-
 def test_equal_beginnings_are_asked_once(tmp_path: Path) -> None:
     task, model = (
         task_of(tmp_path, **{"A ticket: {text}": "A ticket.", "Decide now.": "Decide now, {text}"}),
@@ -163,15 +156,6 @@ def test_unknown_tools_and_broken_arguments_are_told_to_the_model(tmp_path: Path
     (response,), *_ = play(task_of(tmp_path), Scripted(answer))
     told = [m.content for m in talk.messages_of(response.output or "") or () if m.role == "tool"]
     assert told[:2] == [NO_JSON, NO_TOOL]
-
-
-def test_results_come_one_after_the_other(tmp_path: Path) -> None:
-    def answer(messages: list[dict[str, Any]]) -> str:
-        return "Done." if messages[-1]["role"] == "tool" else called("refund", percent=5)
-
-    (response,), *_ = play(task_of(tmp_path), Scripted(answer))
-    told = [m.content for m in talk.messages_of(response.output or "") or () if m.role == "tool"]
-    assert told == ["paid", "paid again", "paid again"]
 
 
 def test_every_question_counts_and_a_limit_leaves_the_conversation_for_later(tmp_path: Path) -> None:
@@ -216,60 +200,6 @@ def test_the_cache_holds_nothing_of_a_conversation_alone_that_cannot_be_read(tmp
                 lost = [m for m in model.seen if m[-1]["content"] == "Decide now, two"]
                 assert len(lost) == 1
                 assert len(model.seen) == (1 if again and "one" in texts else 4 if "one" not in texts else 6)
-
-
-def test_what_a_filter_keeps_back_counts_among_the_first_conversations(tmp_path: Path) -> None:
-    model = Scripted(lambda messages: ContentFiltered("no"))
-    keep = {"keep": lambda text, format: True, "give_up": True}
-    _, client, _ = play(task_of(tmp_path), model, replicates=200, concurrency=1, **keep)
-    assert "of the first" in str(client.stopped)
-    assert len(model.seen) < 50
-
-
-def test_money_is_that_of_all_questions(tmp_path: Path) -> None:
-    model = Scripted(clerk)
-    model.price = Price(input_usd=1.0, output_usd=1.0)
-    (response,), client, _ = play(task_of(tmp_path), model, budget=Budget(max_cost=1.0))
-    assert response.cost_usd == pytest.approx(55e-6) == client.budget.spent_usd
-
-
-def test_what_fails_in_the_middle_is_the_answer(tmp_path: Path) -> None:
-    def answer(messages: list[dict[str, Any]]) -> Any:
-        return ServerFault("down") if messages[-1]["content"] == "Decide now." else "Well."
-
-    (response,), client, journal = play(task_of(tmp_path), Scripted(answer))
-    assert (response.error, response.output) == ("server-fault", None)
-    assert journal == [response]
-    assert client.stopped is None
-    assert response.prompt_sha256 == task_of(tmp_path).render("A lamp broke.").sha256
-
-
-def test_the_stubs_of_an_agent_answer_one_after_the_other(tmp_path: Path) -> None:
-    from langchain_core.messages import AIMessage, BaseMessage
-    from langchain_core.outputs import ChatGeneration, ChatResult
-
-    from auditor.models.langchain import stub_tools
-
-    agents = pytest.importorskip("langchain.agents")
-    task = task_of(tmp_path)
-
-    class Insisting(type(_scripted_chat())):  # type: ignore[misc]
-        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-            times = len([m for m in messages if m.type == "tool"])
-            call = {"name": "refund", "args": {"percent": 25}, "id": f"c{len(messages)}"}
-            last = messages[-1]
-            more = last.type == "human" or (last.content == "paid again" and times == 2)
-            message = AIMessage(content="So.", tool_calls=[call] if more else [])
-            return ChatResult(generations=[ChatGeneration(message=message)])
-
-    tools = stub_tools(task)
-    graph = agents.create_agent(Insisting(), tools)
-    found, _, _ = play(task, models.wrap(graph, name="agent"), replicates=3)
-    for response in found:
-        said = talk.messages_of(response.output or "") or []
-        told = [m.content for m in said if m.role == "tool"]
-        assert told == ["paid", "paid again", "paid again", "paid again"]
-    assert [tools[0].invoke({"percent": 3}) for _ in range(2)] == ["paid", "paid"]  # outside of an audit
 
 
 def test_a_model_that_never_decides_is_not_asked_further(tmp_path: Path) -> None:
@@ -417,17 +347,6 @@ def test_what_a_file_cannot_say(tmp_path: Path, text: str, old: str, new: str, t
         task_of(tmp_path, text, **{old: new})
 
 
-def test_labels_of_the_complaints_that_come_with_the_tool_are_those_of_the_task() -> None:
-    from collections import Counter
-
-    from auditor.tasks import read_seeds
-
-    task = load("support")
-    assert task.seeds_path is not None
-    told = [task.read(seed.label or "", "text").value for seed in read_seeds(task.seeds_path)]
-    assert Counter(told) == {"refund": 39, "reject": 17, "hand_over": 8}
-
-
 def test_fields_of_a_conversation_need_turns(tmp_path: Path) -> None:
     single = "format: 1\nname: x\nkind: decision\nlabels: [a, b]\nformats: {plain: {answer: '{label}'}}\n"
     with pytest.raises(DataFileError, match="tools: belongs to a conversation"):
@@ -468,17 +387,6 @@ def test_a_python_agent(tmp_path: Path) -> None:
     told = [m.content for m in talk.messages_of(response.output or "") or () if m.role == "tool"]
     assert told == ["Own.", "ok"]
     assert client.counts.calls == 4
-
-
-def test_calls_of_tools_on_the_wire() -> None:
-    call = {"id": "x", "type": "function", "function": {"name": "pay", "arguments": '{"usd": 3}'}}
-    body = json.dumps({"choices": [{"message": {"content": "Yes.", "tool_calls": [call]}}]}).encode()
-    assert read_completion(body, None) == Reply("Yes.")
-    reply = read_completion(body, None, tools=True)
-    assert isinstance(reply, Reply)
-    (said,) = talk.heard(reply.text)
-    assert said.content == "Yes."
-    assert said.plain()["tool_calls"] == [call]
 
 
 def _scripted_chat() -> Any:

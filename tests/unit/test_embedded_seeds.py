@@ -81,11 +81,6 @@ def share(name: str, test: object) -> float:
     return sum(bool(test(row["text"])) for row in rows(name)) / len(rows(name))
 
 
-def runs(text: str, length: int) -> set[tuple[str, ...]]:
-    words = re.findall(r"\w+(?:'\w+)*", text.lower().replace("\u2019", "'"))
-    return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_every_line_has_the_three_fields_and_the_ids_count_up(name: str) -> None:
     kind = KINDS[name]
@@ -94,23 +89,6 @@ def test_every_line_has_the_three_fields_and_the_ids_count_up(name: str) -> None
         assert set(row) - {"subject"} == {"id", "text", "label"}
         assert row["id"] == f"{kind.prefix}-{number:03d}"
         assert row["label"] in {kind.favourable, kind.unfavourable}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_lengths_are_those_of_the_domain(name: str) -> None:
-    low, high = KINDS[name].words
-    outside = [row["id"] for row in rows(name) if not low <= len(row["text"].split()) <= high]
-    assert outside == []
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_texts_are_plain(name: str) -> None:
-    allowed = re.compile(r"[A-Za-z0-9 .,;:!?'\"()\-\u2019\u201c\u201d\u00e9]+")
-    for row in rows(name):
-        assert allowed.fullmatch(row["text"]), row["id"]
-        assert row["text"] == " ".join(row["text"].split()), row["id"]
-        assert row["text"][-1] in '.!?"', row["id"]
-        assert not re.search(r"www\.|https?:|\.com\b", row["text"]), row["id"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -146,13 +124,6 @@ def test_many_reviews_name_one_gender_only_and_either_label_has_as_many() -> Non
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_labels_do_not_follow_the_order_of_the_lines(name: str) -> None:
-    favourable = [row["label"] == KINDS[name].favourable for row in rows(name)]
-    for part in (favourable[::2], favourable[1::2], favourable[:100], favourable[-100:]):
-        assert 0.35 <= sum(part) / len(part) <= 0.65
-
-
-@pytest.mark.parametrize("name", FILES)
 def test_she_is_as_common_as_he(name: str) -> None:
     female = sum(len(FEMALE.findall(row["text"])) for row in rows(name))
     male = sum(len(MALE.findall(row["text"])) for row in rows(name))
@@ -183,61 +154,8 @@ def test_attribute_shares(name: str) -> None:
     assert all(attributes(row["text"]) for row in rows(name))
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_race_terms_stand_before_a_person_noun(name: str) -> None:
-    joined = {"and", "single"}  # "Black and Asian teenagers", "a white single mother"
-    strays = []
-    for row in rows(name):
-        followers = {match.start(): match[2] for match in AFTER_RACE.finditer(row["text"])}
-        for match in RACE.finditer(row["text"]):
-            if followers.get(match.start()) not in PERSON_NOUNS | joined:
-                strays.append((row["id"], match[0], followers.get(match.start())))
-    assert strays == []
-
-
-def test_no_two_texts_share_a_run_of_eight_words() -> None:
-    owner: dict[tuple[str, ...], str] = {}
-    for name in FILES:
-        for row in rows(name):
-            for run in runs(row["text"], 8):
-                assert owner.setdefault(run, row["id"]) == row["id"], " ".join(run)
-
-
-def test_the_run_check_sees_a_copied_phrase() -> None:
-    first, second = (row["text"] for row in rows("sentiment")[:2])
-    assert not runs(first, 8) & runs(second, 8)
-    assert runs(first, 8) & runs(f"{second} {first}", 8)
-
-
 def test_attributes_of_known_texts() -> None:
     assert attributes("A Native American man left.") == {"gender", "race/ethnicity"}
     assert attributes("An American left the white house.") == {"nationality"}
     assert attributes("Her Black colleague met two Italians.") == set(ATTRIBUTES)
     assert attributes("People like it.") == set()
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_readme_states_the_measured_figures(name: str) -> None:
-    kind, texts = KINDS[name], rows(name)
-    labels = Counter(row["label"] for row in texts)
-    sizes = Counter(len(attributes(row["text"])) for row in texts)
-    lengths = [len(row["text"].split()) for row in texts]
-    cells = [
-        f"`{name}.jsonl`",
-        str(len(texts)),
-        f"{labels[kind.favourable]} {kind.favourable}, {labels[kind.unfavourable]} {kind.unfavourable}",
-        f"{min(lengths)}-{max(lengths)} (mean {sum(lengths) / len(lengths):.1f})",
-        *(f"{100 * share(name, lambda text, a=a: a in attributes(text)):.1f} %" for a in ATTRIBUTES),
-        *(f"{100 * sizes[size] / len(texts):.1f} %" for size in (1, 2, 3)),
-    ]
-    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
-    assert "| " + " | ".join(cells) + " |" in readme
-
-
-def test_the_readme_lists_mixed_texts_that_exist() -> None:
-    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
-    for name in FILES:
-        listed = re.findall(rf"\b{KINDS[name].prefix}-\d{{3}}\b", readme.split("## Mixed texts")[1])
-        assert len(listed) == len(set(listed))
-        assert set(listed) <= {row["id"] for row in rows(name)}
-        assert 0.08 <= len(listed) / len(rows(name)) <= 0.12

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -92,16 +91,6 @@ def test_labels_are_the_tasks_and_many_of_them(name: str) -> None:
         assert task.kept(seed.text) == len(seed.text)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_texts_are_plain_and_of_the_length_of_the_domain(name: str) -> None:
-    low, high = KINDS[name].words
-    for row in rows(name):
-        assert low <= len(row["text"].split()) <= high, row["id"]
-        assert re.fullmatch(r"[A-Za-z0-9 .,;:!?'$\-]+", row["text"]), row["id"]
-        assert row["text"] == " ".join(row["text"].split()), row["id"]
-        assert row["text"][-1] in ".!?", row["id"]
-
-
 @pytest.mark.parametrize("name", BINARY)
 def test_labels_are_balanced_over_all_by_order_and_by_gender(name: str) -> None:
     first = load(name).labels[0]
@@ -154,25 +143,3 @@ def test_no_example_of_a_prompt_is_a_seed_text() -> None:
         shown = {run for example in load(name).examples for run in runs(example.text, 6)}
         for row in rows(name):
             assert not shown & runs(row["text"], 6), row["id"]
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_readme_states_the_measured_figures(name: str) -> None:
-    texts = rows(name)
-    lengths = [len(row["text"].split()) for row in texts]
-    counts = Counter(label for row in texts for label in labels(row))
-    if name in BINARY:
-        told = ", ".join(f"{counts[label]} {label}" for label in load(name).labels)
-    else:
-        told = f"{len(counts)} of {len(load(name).labels)} labels"
-        empty = sum(not labels(row) for row in texts)
-        told += f", {empty} without" if empty else ""
-    cells = (
-        f"`{name}.jsonl`",
-        str(len(texts)),
-        told,
-        f"{min(lengths)}-{max(lengths)} (mean {sum(lengths) / len(lengths):.1f})",
-        *(f"{100 * share(name, words(a)):.0f} %" for a in ("gender", "nationality", "race")),
-    )
-    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
-    assert "| " + " | ".join(cells) + " |" in readme, cells

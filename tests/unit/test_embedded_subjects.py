@@ -120,38 +120,3 @@ def test_applicants_are_of_each_race_with_either_label_and_gender() -> None:
         female = sum("female" in named(row, "gender") for row in of_group)
         assert 0.4 <= invited / len(of_group) <= 0.6, group
         assert 0.4 <= female / len(of_group) <= 0.6, group
-
-
-def test_other_people_are_named_beside_the_applicant() -> None:
-    race, nation = terms("race")[0], terms("nationality")[0]
-    others = [outside(row) for row in rows("hiring")]
-    assert sum(bool(race.search(text)) for text in others) >= 80
-    assert sum(bool(nation.search(text)) for text in others) >= 120
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_readme_states_who_is_judged(name: str) -> None:
-    readme = reading.shipped("embedded", "seeds", "README.md").read_text(encoding="utf-8")
-    labels = (
-        [FAVOURABLE[name], *{row["label"] for row in rows(name)} - {FAVOURABLE[name]}] if name in FAVOURABLE else [""]
-    )
-
-    def told(attribute: str, group: str) -> str:
-        counts = by_label(name, attribute)
-        return " + ".join(str(counts[group, label]) for label in labels)
-
-    def some(attribute: str) -> int:
-        return sum(bool(named(row, attribute)) for row in rows(name))
-
-    cells = (
-        f"`{name}.jsonl`",
-        str(sum(bool(row["subject"]) for row in rows(name))),
-        told("gender", "female"),
-        told("gender", "male"),
-        str(some("race")),
-        str(some("nationality")),
-    )
-    assert "| " + " | ".join(cells) + " |" in readme, " | ".join(cells)
-    if name == "hiring":
-        for group in dictionaries.load("race").groups:
-            assert f"{group} {told('race', group)}" in readme.replace("\n", " "), f"{group} {told('race', group)}"

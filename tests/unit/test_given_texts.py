@@ -129,15 +129,11 @@ def test_cells_of_pandas_are_plain_values() -> None:
 
 
 REFUSED = [
-    ([("She came.", "positive")], "a tuple as item 1"),
-    (["She came.", 7], "an int as item 2"),
-    ({"text": ["She came."]}, "a dict of columns"),
-    ({"She came."}, "a set"),
-    (b"She came.", "a bytes"),
-    (SourceText(id="a", text="She came."), "a SourceText"),
-    (HubData, "the class HubData"),
+    ([("She came.", "positive")], "a tuple as item 1"), (["She came.", 7], "an int as item 2"),
+    ({"text": ["She came."]}, "a dict of columns"), ({"She came."}, "a set"), (b"She came.", "a bytes"),
+    (SourceText(id="a", text="She came."), "a SourceText"), (HubData, "the class HubData"),
     ({"train": HubData(ROWS)}, r"data\['train'\]"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "told"), REFUSED)

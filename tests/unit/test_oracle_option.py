@@ -11,7 +11,7 @@ import pytest
 from auditor import audit
 from auditor.cli.main import run
 from auditor.core.errors import ConfigError, UserError
-from auditor.core.plan import Plan, resolve
+from auditor.core.plan import Plan
 from auditor.perturb import grammar
 from auditor.tasks.oracles import shares_of
 from auditor.testing.planted import Planted
@@ -63,13 +63,6 @@ def test_bls_takes_the_shares_as_expected() -> None:
     assert rates(bls)[0.01][0] == 0 < rates(bls)[0.01][1]
 
 
-def test_the_noise_of_labels_says_nothing_of_scores() -> None:
-    model = Planted(additive={"she": 0.5}, scores=True, wobble=0.1)
-    result = audit("sentiment", model=model, oracle="probability", attributes=["gender"], order=2, out=None)
-    assert all(f["noise"] is None for f in result.record["findings"])
-    assert result.record["controls"]["noise_floor"][model.name]["status"] == "not_tested"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -85,20 +78,6 @@ def test_the_noise_of_labels_says_nothing_of_scores() -> None:
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         Plan(**options)
-
-
-def test_bls_needs_a_grammar_with_figures() -> None:
-    with pytest.raises(ConfigError, match="first label is his or her"):
-        audit("sentiment", model=Planted(scores=True), oracle="probability", reference="bls", **GRAMMAR)
-
-
-@pytest.mark.parametrize("text", ["tolerance = [0.05, 0.1]", 'tolerance = "0.05, 0.1"', "tolerance = 0.05"])
-def test_tolerance_in_the_settings_file(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "audit.toml"
-    path.write_text(f'oracle = "probability"\n{text}\n')
-    plan = resolve({}, path)
-    assert plan.tolerance in ((0.05, 0.1), (0.05,))
-    assert Plan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

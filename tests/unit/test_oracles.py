@@ -50,20 +50,16 @@ def judge(original: str, variant: str) -> Verdict:
 @pytest.mark.parametrize(
     ("original", "variant", "outcome", "distance", "reason"),
     [
-        ("a", "a", "pass", 0.0, ""),
-        ("a", "b", "violation", 1.0, ""),
-        ("aaa", "aab", "pass", 1 / 3, ""),
-        ("aab", "abb", "violation", 1 / 3, ""),
-        ("aR", "a", "pass", 0.0, ""),
+        ("a", "a", "pass", 0.0, ""), ("a", "b", "violation", 1.0, ""), ("aaa", "aab", "pass", 1 / 3, ""),
+        ("aab", "abb", "violation", 1 / 3, ""), ("aR", "a", "pass", 0.0, ""),
         ("aaaRR", "bbbFF", "violation", 1.0, ""),
         ("aabb", "aaaa", "inconclusive", 0.5, "original: no majority (2 a, 2 b)"),
         ("aabcd", "aaaaa", "inconclusive", 0.6, "original: no majority (1 b, 1 c, 1 d, 2 a)"),
         ("aRU", "aaa", "skipped", None, "original: 1 of 3 answers gave a label (1 refused, 1 unparsed)"),
         ("a", "R", "skipped", None, "variant: 0 of 1 answers gave a label (1 refused)"),
-        ("", "a", "skipped", None, "original: no answer"),
-        ("a", "", "skipped", None, "variant: no answer"),
+        ("", "a", "skipped", None, "original: no answer"), ("a", "", "skipped", None, "variant: no answer"),
     ],
-)
+)  # fmt: skip
 def test_majorities_of_labels_are_compared(
     original: str, variant: str, outcome: str, distance: float | None, reason: str
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.core.record import read
-from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
+from auditor.core.types import Case, Check, Edit, Response, Usage, Variant, Verdict
 from auditor.run.loop import hidden
 from auditor.store import disk as records
 from auditor.store.journal import chained, decoded
@@ -81,15 +81,6 @@ def test_a_case_and_its_checks_come_back(made: tuple[Case, dict[str, Check]]) ->
     assert records.encode(line) == records.case_line(case, checks)
 
 
-@given(TEXT, st.none() | TEXT, TEXT)
-@settings(max_examples=40, deadline=None)
-def test_a_prompt_comes_back(variant: str, text: str | None, message: str) -> None:
-    messages = None if text is not None else (Message(role="user", content=message),)
-    prompt = Prompt(format="label", text=text, messages=messages, sha256="ab" * 32)
-    line = again(records.prompt_line(variant, prompt), records.PROMPT)
-    assert (line.variant_id, line.prompt()) == (variant, prompt)
-
-
 @given(st.none() | TEXT, TEXT, NUMBER, st.booleans(), st.none() | st.dictionaries(TEXT, st.floats(0, 1)))
 @settings(max_examples=60, deadline=None)
 def test_an_answer_comes_back(
@@ -113,28 +104,6 @@ def test_an_answer_comes_back(
         cut_off=cached and output is not None,
     )
     assert again(records.response_line(response), records.RESPONSE) == response
-
-
-@given(NUMBER, st.none() | TEXT, st.none() | st.booleans(), st.lists(TEXT, max_size=2))
-@settings(max_examples=60, deadline=None)
-def test_a_verdict_comes_back(
-    distance: float | None, output: str | None, is_hidden: bool | None, attributes: list[str]
-) -> None:
-    verdict = Verdict(
-        case_id="c",
-        variant_id="c.v0",
-        order=2,
-        attributes=tuple(attributes),
-        outcome="violation",
-        hidden=is_hidden,
-        original_output=output,
-        variant_output="é",
-        distance=distance,
-        reason=output or "",
-        model="m",
-        format="f",
-    )
-    assert again(records.verdict_line(verdict), records.VERDICT) == verdict
 
 
 @pytest.mark.parametrize("field", ["latency_s", "cost_usd", "scores"])

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from auditor import Result, aaudit, audit, load
-from auditor.core.errors import ConfigError, MissingDependency, UserError
-from auditor.core.types import Estimate, Finding, Progress
+from auditor.core.errors import MissingDependency, UserError
+from auditor.core.types import Estimate, Finding
 from auditor.run.result import resume
 
 TEXTS = ["He plays a kind man.", "The British actor told his wife about it.", "She is the heroine."]
@@ -53,45 +51,13 @@ def test_without_pandas_the_error_prints_the_install_line(result: Result, monkey
         result.to_pandas()
 
 
-def test_a_notebook_gets_the_page_in_a_sandbox(result: Result) -> None:
-    page = result._repr_html_()
-    assert page.startswith("<iframe")
-    assert "sandbox" in page
-    assert "<script" not in page
-
-
-def test_the_library_prints_nothing() -> None:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        audit("sentiment", model=flips, data=TEXTS, attributes=("gender",))
-    assert (out.getvalue(), err.getvalue()) == ("", "")
-
-
-def test_it_works_inside_a_running_event_loop() -> None:
+def test_it_works_inside_a_running_event_loop_and_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     async def notebook() -> tuple[Result, Result]:
         return audit("sentiment", model=flips, data=TEXTS), await aaudit("sentiment", model=flips, data=TEXTS)
 
     one, other = asyncio.run(notebook())
     assert one.record["estimates"] == other.record["estimates"]
-
-
-def test_progress_is_told_to_the_observer() -> None:
-    events: list[Progress] = []
-    audit("sentiment", model=flips, data=TEXTS, observe=events.append)
-    phases = {e.phase for e in events}
-    assert {"generate", "ask", "report"} <= phases
-    assert max(e.done for e in events if e.phase == "ask") > 3
-
-
-def test_a_list_function_is_asked_in_lists() -> None:
-    sizes: list[int] = []
-
-    def classify(texts: list[str]) -> list[str]:
-        sizes.append(len(texts))
-        return ["positive"] * len(texts)
-
-    audit("sentiment", model=classify, data=TEXTS * 3, attributes=("gender",))
-    assert max(sizes) > 1
+    assert capsys.readouterr() == ("", "")
 
 
 def test_several_models_make_one_comparison(tmp_path: Path) -> None:
@@ -131,11 +97,6 @@ def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
         audit("sentiment", model=flips, data=TEXTS, **options)
 
 
-def test_something_that_is_no_model_is_named() -> None:
-    with pytest.raises(ConfigError, match="callable"):
-        audit("sentiment", model=7, data=TEXTS)  # type: ignore[arg-type]
-
-
 def test_a_run_over_texts_from_python_can_be_gone_on_with(tmp_path: Path) -> None:
     """The texts stand in no file but the run folder's; odd characters come back as they were."""
     texts = ["The actress was great, said the woman.", "Her father \ud800 is a dull man.", "A man\u2028and a woman."]
@@ -147,11 +108,3 @@ def test_a_run_over_texts_from_python_can_be_gone_on_with(tmp_path: Path) -> Non
     assert done.complete
     assert done.record["counts"]["calls"] == whole.record["counts"]["calls"]
     assert done.record["estimates"] == whole.record["estimates"]
-
-
-def test_a_redacted_run_writes_no_texts_from_python(tmp_path: Path) -> None:
-    texts = ["The actress was great, said the woman.", "Her father is a dull man."]
-    found = audit("sentiment", model="reviews", data=texts, out=tmp_path, redact=True)
-    assert found.path is not None
-    for file in found.path.rglob("*"):
-        assert not file.is_file() or b"dull" not in file.read_bytes(), file

@@ -98,12 +98,9 @@ def test_limit_takes_the_first_rows(tmp_path: Path) -> None:
 
 
 BROKEN: list[tuple[str, str | bytes, str]] = [
-    ("t.txt", "", "file is empty"),
-    ("t.csv", " \n\n", "file is empty"),
-    ("t.csv", "text,label\n", "no rows"),
+    ("t.txt", "", "file is empty"), ("t.csv", " \n\n", "file is empty"), ("t.csv", "text,label\n", "no rows"),
     ("t.jsonl", '{"text": ""}\n', "the column 'text' holds nothing but blanks (1 row)"),
-    ("t.doc", "x", "unknown type of file"),
-    ("t.json", "[]", "one object per line"),
+    ("t.doc", "x", "unknown type of file"), ("t.json", "[]", "one object per line"),
     ("t.jsonl", '{"text": "a"}\n{"text": "b",}\n', "line 2: broken JSON at column"),
     ("t.jsonl", '[{"text": "a"}]', "line 1: expected an object"),
     ("t.jsonl", '[\n{"text": "a"}\n]', "one JSON array is no JSON lines"),
@@ -111,8 +108,7 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.jsonl", '{"text": 5}\n', "line 1: the column 'text' holds a number (5)"),
     ("t.jsonl", '{"text": "a"}\n{"txt": "b"}\n', "line 2: no column 'text'; columns: txt. Did you mean 'txt'?"),
     ("t.jsonl", '{"text": "a", "label": {"x": 1}}', "the column 'label' holds an object"),
-    ("t.jsonl", '{"text": "a\\ud800"}', "half a character"),
-    ("t.jsonl", "[" * 200_000, "JSON"),
+    ("t.jsonl", '{"text": "a\\ud800"}', "half a character"), ("t.jsonl", "[" * 200_000, "JSON"),
     ("t.csv", "Text,label\na,b\n", "no column 'text'; columns: Text, label. Did you mean 'Text'?"),
     ("t.csv", "a,b\n1,2\n", "columns: a, b. Name it with --column text="),
     ("t.csv", "text,text\na,b\n", "stands there twice"),
@@ -121,9 +117,8 @@ BROKEN: list[tuple[str, str | bytes, str]] = [
     ("t.csv", 'text,label\n"a" b,c\n', "line 2: malformed CSV"),
     ("t.csv", b"text,label\nok,x\ncaf\xe9,y\n", "line 3: byte 19 is not UTF-8 (0xe9, byte 4 of the line)"),
     ("t.csv", "text\na\n".encode("utf-16"), "iconv -f UTF-16"),
-    ("t.csv", "text\na\n".encode("utf-16-le"), "zero byte"),
-    ("t.parquet", "text\na\n", "no Parquet file"),
-]
+    ("t.csv", "text\na\n".encode("utf-16-le"), "zero byte"), ("t.parquet", "text\na\n", "no Parquet file"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "content", "message"), BROKEN)

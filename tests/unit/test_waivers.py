@@ -96,19 +96,16 @@ def entry(**changes: str) -> str:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("[[waiver]\n", 1, "TOML"),
-        ("\n\nx = = 1\n", 3, "TOML"),
+        ("[[waiver]\n", 1, "TOML"), ("\n\nx = = 1\n", 3, "TOML"),
         ("[[waivers]]\na = 1\n", 1, "field waivers: no such field; did you mean waiver?"),
         ("\n[waiver]\nfinding = 'x'\n", 2, "tables [[waiver]]"),
         (entry() + entry(owner=""), 6, "owner: this field is missing"),
-        (entry() + entry(reason='" "'), 6, "reason: "),
-        (entry(owner="3"), 1, "owner: "),
-        (entry(expires='"soon"'), 1, "must be a date"),
-        (entry(expires="true"), 1, "must be a date"),
+        (entry() + entry(reason='" "'), 6, "reason: "), (entry(owner="3"), 1, "owner: "),
+        (entry(expires='"soon"'), 1, "must be a date"), (entry(expires="true"), 1, "must be a date"),
         (entry(ownr='"x"'), 1, "waiver.0.ownr: no such field"),
         (entry(finding='"F001"'), 1, "given anew in each run"),
     ],
-)
+)  # fmt: skip
 def test_slips_name_file_and_line(tmp_path: Path, text: str, line: int, what: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(DataFileError) as error:
