@@ -7,7 +7,7 @@ Usage::
 - ``sentiment``: the embedded subjects on the embedded film reviews; the two pictures show it;
 - ``german-credit``: a logistic regression on the German credit data (Hofmann 1994), sex and age band of
   ``personal_status`` protected;
-- ``care-summaries``: recorded summaries of care notes about women and men (``docs/guide/museum.md``).
+- ``care-summaries``: recorded summaries of care notes about women and men (``examples/museum/README.md``).
 
 What needs data that are not there is left out, and said.
 """
@@ -106,7 +106,7 @@ def german(work: Path, data: Path) -> None:
 
 
 def care(work: Path, data: Path) -> None:
-    """Words of health in recorded summaries, by the mapping of the museum."""
+    """Words of health in recorded summaries, by the mapping of ``examples/museum``."""
     roles = ROOT / "examples" / "museum" / "health.toml"
     run("import", str(data), "--map", str(roles), "--name", "care summaries", "--out", str(work))
     shutil.copy(newest(work) / "report.html", OUT / "care-summaries.html")

@@ -27,6 +27,7 @@ BROUGHT = {
     "grammars/README.md": "reference/files/grammars.md",
     "prompts/README.md": "reference/files/tasks.md",
     "dictionaries/README.md": "reference/files/dictionaries.md",
+    "examples/museum/README.md": "guide/museum.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }

@@ -90,6 +90,28 @@ def test_every_block_of_commands_is_run_or_says_why_not() -> None:
         assert len(list(told(wrong))) == 1, wrong
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The noise stands beside it.", 2),
+        ("This is no model.", 1),
+        ("There is no model.", 0),
+        ("Code may: `stands beside`.", 0),
+        ("It stands for a name.", 0),
+    ],
+)
+def test_phrases_that_need_a_second_reading_are_found(text: str, found: int) -> None:
+    assert len(list(tool("check_docs").twisted(text))) == found
+
+
+def test_a_page_that_is_too_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = tool("check_docs")
+    assert list(check.too_long()) == []
+    monkeypatch.setattr(check, "PAGE_WORDS", {"README.md": 10})
+    monkeypatch.setattr(check, "ALL_WORDS", 10)
+    assert [line.partition(":")[0] for line in check.too_long()] == ["README.md", "docs"]
+
+
 def test_validity_rates_are_those_of_a_run() -> None:
     given = tool("validity_rates").options().parse_args(["FILE"])
     plan = Plan(task="sentiment")

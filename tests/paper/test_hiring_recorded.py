@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MUSEUM = ROOT / "examples" / "museum"
 FOLDER = ROOT.parent / "shared" / "data" / "hiring_recorded"
 FILE = FOLDER / "gpt-3.5-turbo-0613_rankings.jsonl.gz"
-PAGE = (ROOT / "docs" / "guide" / "museum.md").read_text(encoding="utf-8")
+PAGE = (MUSEUM / "README.md").read_text(encoding="utf-8")
 pytestmark = [
     pytest.mark.paper,
     pytest.mark.skipif(not FILE.is_file(), reason="the recorded rankings are not in ../shared/data"),
