@@ -210,8 +210,8 @@ def tokens(record: RunRecord, names: Names) -> Iterator[Section]:
         sums.append(_sums(name, part))
     what = words.text("token_terminal" if record.tokens[0].unit == "terminal" else "token_term")
     ranking = table(
-        "Words with changed answers; those that stand out first, then by shrunken rate",
-        "Model | Word | Among | #Cases | Changed | Shrunken | #Index | #q",
+        "Words with changed answers; those that stand out first, then by the lower limit",
+        "Model | Word | Among | #Cases | Changed | #Index | #q",
         [*lines, *more],
         most=len(lines),
         left=("further word", "further words"),
@@ -228,7 +228,6 @@ def _token(name: str, token: recorded.Token) -> tuple[str, ...]:
         f"{words.group(token.family)}{group}",
         words.count(token.n),
         words.interval(token.interval),
-        "–" if token.shrunken is None else words.percent(token.shrunken.value),
         words.number(token.index, "+.1f"),
         words.number(token.q),
     )

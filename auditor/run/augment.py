@@ -52,12 +52,12 @@ class Augmentation:
 def top_tokens(record: RunRecord, model: str, top: int) -> tuple[str, ...]:
     """The ``top`` words with the highest error rates of ``model``: those that name a group, if any has errors.
 
-    By the rate pulled towards its family, so that a word seen three times is not ahead by chance; the same word
-    in two families counts once.
+    By the lower limit of their interval, so that a word seen three times is not ahead by chance; the same word in two
+    families counts once.
     """
     rows = [t for s in record.tokens if s.model == model for t in s.tokens if t.errors]
     named = [t for t in rows if t.group] or rows
-    ranked = sorted(named, key=lambda t: (-(t.shrunken.value if t.shrunken else t.rate), -t.rate, t.token))
+    ranked = sorted(named, key=lambda t: (-t.low, -t.rate, t.token))
     return tuple(dict.fromkeys(t.token for t in ranked))[:top]
 
 

@@ -338,7 +338,6 @@ def words_of_changes() -> list[dict[str, Any]]:
             "index": index,
             "p": q,
             "q": q,
-            "shrunken": {"value": (errors + 1) / (n + 12), "low": 0.01, "high": 0.3},
             "anomalous": None if index is None else abs(index) > 2,
             "stands_out": out,
         }

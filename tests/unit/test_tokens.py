@@ -73,25 +73,6 @@ def test_a_single_error_among_two_tokens_is_nothing() -> None:
     assert outliers.funnel_p(3, 30, 3, 30) is None  # the family itself
 
 
-def test_shrinkage_pulls_small_samples_most() -> None:
-    totals = [1000] * 10 + [5]
-    errors = [20, 35, 50, 65, 80, 95, 110, 125, 140, 155, 3]
-    prior = outliers.fit_prior(errors, totals)
-    assert prior is not None
-    assert 5 < prior.alpha + prior.beta < 60
-    small, large = outliers.shrink(prior, 3, 5), outliers.shrink(prior, 155, 1000)
-    assert small.value < 0.3 < 3 / 5
-    assert large.value == pytest.approx(0.155, abs=0.005)
-    assert small.low < small.value < small.high
-    assert outliers.fit_prior([0, 0], [10, 10]) is None
-
-
-def test_equal_rates_are_shrunk_to_one_rate() -> None:
-    prior = outliers.fit_prior([10] * 12, [100] * 12)
-    assert prior is not None
-    assert prior.alpha + prior.beta > 1e5
-
-
 def test_indices_on_the_printed_formula_and_on_the_normal_scale() -> None:
     values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 30.0]
     plain = outliers.anomaly_indices(values, normal=False)

@@ -1,1 +1,1 @@
-"""ASTRAEA: which words, and which groups, stand out among many."""
+"""ASTRAEA: which words stand out among many."""

@@ -1,8 +1,8 @@
-"""Which of many words or groups stand out (ASTRAEA, Algorithms 3 and 4): the index, and error rates of words.
+"""Which of many words stand out (ASTRAEA, Algorithm 3): the index, and error rates.
 
 The median-deviation index of ASTRAEA (Soremekun et al. 2022, §6) divides a distance from the median by the median of
 such distances. That median is 0 where more than half of the values are equal, and with few values chance alone passes
-the threshold often. So exact or permutation tests, and shrunken values, are given next to it.
+the threshold often. So an exact test is given next to it.
 
 In mutation runs a token is a term that was put in and its family the attribute; in runs of a grammar it is a terminal.
 The unit is the case: several variants of one case count once, with an error if any of them violates.
@@ -10,20 +10,18 @@ The unit is the case: several variants of one case count once, with an error if 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from auditor.measure.intervals import LEVEL, clopper_pearson
+from auditor.measure.intervals import clopper_pearson
 from auditor.measure.observations import Arm, Observations, Place, Shape
 from auditor.measure.p_values import benjamini_hochberg
 from auditor.measure.rates import MIN_UNITS, MIN_VALUES, tabulate
 
 THRESHOLD = 2.0  # the published threshold of the absolute index
 TINY = 1e-12
-MIN_WORTH, MAX_WORTH = 0.5, 1e6  # units of evidence that a prior is worth; beyond, all rates are equal
 SIGNIFICANT = 0.05  # the false discovery rate at which a token is said to stand out
 
 
@@ -72,65 +70,6 @@ def anomaly_indices(values: Sequence[float], units: Sequence[int] | None = None,
     return Indices(values=away, median=median, mad=mad)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prior:
-    """A beta distribution of rates; ``alpha + beta`` is how many units of evidence it is worth."""
-
-    alpha: float
-    beta: float
-
-
-def fit_prior(errors: Sequence[int], totals: Sequence[int]) -> Prior | None:
-    """Beta distribution that the rates of a family come from, by maximum marginal likelihood.
-
-    None where fewer than two members have units, or where no unit or every unit has the event.
-    """
-    from scipy.special import betaln
-
-    x, n = np.array([errors, totals], dtype=float)
-    x, n = x[n > 0], n[n > 0]
-    if len(n) < 2 or x.sum() in (0, n.sum()):
-        return None
-    centre = math.log(x.sum() / (n.sum() - x.sum()))
-    low, high = math.log(MIN_WORTH), math.log(MAX_WORTH)
-    spans = ((centre - 2.0, centre + 2.0), (low, high))
-    alpha = beta = 1.0
-    # The likelihood is smooth with one top: a grid, then a finer one around its best point, is exact enough
-    # and cannot wander off along the flat ridge of equal rates.
-    for _ in range(3):
-        logits = np.linspace(*spans[0], 21)
-        worths = np.linspace(*spans[1], 41)
-        mean, worth = (1 / (1 + np.exp(-logits)))[:, None], np.exp(worths)[None, :]
-        a, b = (mean * worth)[..., None], ((1 - mean) * worth)[..., None]
-        gain = (betaln(a + x, b + n - x) - betaln(a, b)).sum(axis=-1)
-        i, j = np.unravel_index(int(np.argmax(gain)), gain.shape)
-        alpha, beta = float(a[i, j, 0]), float(b[i, j, 0])
-        step = (float(logits[1] - logits[0]), float(worths[1] - worths[0]))
-        spans = (
-            (float(logits[i]) - step[0], float(logits[i]) + step[0]),
-            (max(low, float(worths[j]) - step[1]), min(high, float(worths[j]) + step[1])),
-        )
-    return Prior(alpha=alpha, beta=beta)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shrunken:
-    """A rate pulled towards those of its family, with the limits of its 95 % credible interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def shrink(prior: Prior, errors: int, total: int) -> Shrunken:
-    """Posterior mean and credible interval of one rate under ``prior``."""
-    from scipy.stats import beta
-
-    a, b = prior.alpha + errors, prior.beta + total - errors
-    tail = (1 - LEVEL) / 2
-    return Shrunken(value=a / (a + b), low=float(beta.ppf(tail, a, b)), high=float(beta.ppf(1 - tail, a, b)))
-
-
 def funnel_p(errors: int, total: int, family_errors: int, family_total: int) -> float | None:
     """Exact two-sided binomial p value of one rate against the pooled rate of its family, itself included."""
     from scipy.stats import binomtest
@@ -164,8 +103,6 @@ class Token(Tally):
     p, q : float or None
         Exact binomial p value against the pooled rate of the family, and after Benjamini–Hochberg over all
         tokens of the model.
-    shrunken : Shrunken or None
-        The rate under the family's beta distribution.
     anomalous : bool or None
         ``|index| > 2``, as published; None without an index.
     stands_out : bool
@@ -178,7 +115,6 @@ class Token(Tally):
     index: float | None
     p: float | None
     q: float | None
-    shrunken: Shrunken | None
     anomalous: bool | None
     stands_out: bool
 
@@ -195,7 +131,7 @@ class Family:
 
 
 def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
-    """Error rates of tokens, the highest shrunken rate first, and of their families.
+    """Error rates of tokens, the highest lower limit first, and of their families.
 
     Examples
     --------
@@ -214,14 +150,14 @@ def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
         own.sort(key=lambda t: (t.token, t.group))
         errors, numbers = [t.errors for t in own], [t.n for t in own]
         indices = anomaly_indices([t.errors / t.n for t in own], numbers)
-        prior, pool = fit_prior(errors, numbers), (sum(errors), sum(numbers))
+        pool = sum(errors), sum(numbers)
         families.append(
             Family(name=name, tokens=len(own), median=indices.median, mad=indices.mad, reason=indices.reason)
         )
-        rows += [(t, index, prior, pool) for t, index in zip(own, indices.values, strict=True)]
-    p_values = [funnel_p(t.errors, t.n, *pool) for t, _, _, pool in rows]
+        rows += [(t, index, pool) for t, index in zip(own, indices.values, strict=True)]
+    p_values = [funnel_p(t.errors, t.n, *pool) for t, _, pool in rows]
     tokens = []
-    for (t, index, prior, pool), p, q in zip(rows, p_values, benjamini_hochberg(p_values), strict=True):
+    for (t, index, pool), p, q in zip(rows, p_values, benjamini_hochberg(p_values), strict=True):
         rate = clopper_pearson(t.errors, t.n)
         tokens.append(
             Token(
@@ -232,17 +168,11 @@ def diagnose(tallies: Iterable[Tally]) -> tuple[list[Token], list[Family]]:
                 index=index,
                 p=p,
                 q=q,
-                shrunken=None if prior is None else shrink(prior, t.errors, t.n),
                 anomalous=None if index is None else abs(index) > THRESHOLD,
                 stands_out=q is not None and q <= SIGNIFICANT and t.errors * pool[1] > pool[0] * t.n,
             )
         )
-    return sorted(tokens, key=_rank), families
-
-
-def _rank(token: Token) -> tuple[float, float, str, str]:
-    value = token.shrunken.value if token.shrunken is not None else token.rate
-    return (-value, -token.rate, token.family, token.token)
+    return sorted(tokens, key=lambda t: (-t.low, -t.rate, t.family, t.token)), families
 
 
 def of_terms(table: Observations) -> dict[Place, list[Tally]]:

@@ -179,7 +179,6 @@ class Token(Part, frozen=True, kw_only=True):
     index: float | None = None
     p: float | None = None
     q: float | None = None
-    shrunken: Bounds | None = None
 
     @property
     def interval(self) -> Bounds:
