@@ -16,7 +16,6 @@ from auditor.tables.method_options import AequitasOptions
 
 CHUNK = 16384
 STEP = 0.001  # Δv and Δpr: how far one answer moves the probability of a direction or of a column
-WALK = 10_000  # trials of one walk where start rows are so few that a step of all walks is a small batch
 
 
 class Stop(Exception):
@@ -140,22 +139,15 @@ def global_search(finds: Finds, rng: np.random.Generator) -> Codes:
 
 
 def local_search(finds: Finds, starts: Codes, rng: np.random.Generator) -> Probabilities | None:
-    """Run Algorithm 2 from every start row at once; return the learned probabilities, None without a walk.
-
-    Where a start row has more than `WALK` trials and start rows are few, its trials are shared out to several walks.
-    """
+    """Run Algorithm 2 from every start row at once; return the learned probabilities, None without a walk."""
     schema, options = finds.schema, finds.options
     columns = schema.movable_index
     if not len(starts) or not len(columns):
         return None
     probabilities = Probabilities(len(columns))
-    walks = min(-(-options.local_n // WALK), max(1, CHUNK // len(starts)))
-    left = options.local_n * len(starts)
-    rows = np.tile(starts, (walks, 1))
-    while left:
-        n = finds.allowed(min(len(rows), left))
-        left -= n
-        rows = rows[:n]
+    rows = starts
+    for _ in range(options.local_n):
+        rows = rows[: finds.allowed(len(rows))]
         chosen, delta, moved = step(rows, columns, schema.cards, probabilities, rng)
         judged, _ = finds.judge(moved, "local")
         probabilities.update(chosen, delta, judged.discriminatory)

@@ -16,7 +16,6 @@ from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.aequitas_walk import Probabilities, step
 from auditor.tables.coded import case_keys
 from auditor.tables.columns import Column
-from auditor.tables.distance import Distance
 from auditor.tables.evaluate import Evaluator, Limit
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.row_schema import Schema
@@ -58,29 +57,6 @@ def test_finds_are_distinct_true_and_counted_once(protocol: str) -> None:
     result.to_record()
 
 
-def test_many_trials_of_few_start_rows_are_shared_out_to_several_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-
-    def watched(rows: Any, *rest: Any) -> Any:
-        sizes.append(len(rows))
-        return step(rows, *rest)
-
-    monkeypatch.setattr(aequitas_walk, "step", watched)
-    monkeypatch.setattr(aequitas_walk, "WALK", 10)
-    monkeypatch.setattr(aequitas_walk, "CHUNK", 10_000)
-    result = search(global_n=60, local_n=25)
-    starts, local = result.details["start_rows"], result.details["phases"]["local"]
-    assert starts > 0
-    assert sizes[0] == 3 * starts  # 25 trials are three walks of at most ten steps
-    assert len(sizes) == 9
-    assert sum(sizes) == local["judged"] == 25 * starts  # not one trial more or less
-
-    sizes.clear()
-    monkeypatch.setattr(aequitas_walk, "CHUNK", 2 * starts)
-    search(global_n=60, local_n=25)
-    assert sizes[0] <= 2 * starts  # where start rows are many, walks stay as long as printed
-
-
 def test_directed_finds_stay_out_of_the_rate() -> None:
     truth = share_estimate(Evaluator(slab, SLAB), np.random.default_rng(0))
     assert truth.method == "enumeration"
@@ -93,19 +69,6 @@ def test_directed_finds_stay_out_of_the_rate() -> None:
     assert score.estimate.n == 400
     assert score.estimate.low < truth.value < score.estimate.high
     assert result.counts["discriminatory"] / result.counts["generated"] > score.estimate.high
-
-
-def test_the_estimate_pools_independent_samples() -> None:
-    wide = Schema(columns=(SEX, *(column(f"c{j}", 60) for j in range(4))))
-
-    def rule(x: np.ndarray) -> np.ndarray:
-        return ((x[:, 1] < 6) & (x[:, 0] == 1)).astype(int)  # exactly a tenth
-
-    estimate = share_estimate(Evaluator(rule, wide), np.random.default_rng(5), trials=40, trial_size=250)
-    assert estimate.n == 10_000
-    assert estimate.method == "clopper-pearson"
-    assert estimate.low < 0.1 < estimate.high < 0.12
-    assert "mean of 40 samples" in estimate.note
 
 
 def test_a_global_phase_that_ends_with_a_find_gives_no_rate() -> None:
@@ -129,17 +92,6 @@ def test_a_limit_of_evaluations_is_kept_and_reported() -> None:
     assert result.counts["discriminatory"] > 0
 
 
-def test_gamma_is_a_threshold_on_numbers() -> None:
-    def score(x: np.ndarray) -> np.ndarray:
-        return 0.4 * x[:, 0] * (x[:, 1] >= 10)
-
-    for gamma, expected in ((0.3, True), (0.5, False), (3.0, False)):
-        evaluator = Evaluator(score, SLAB, distance=Distance(gamma))
-        result = run(evaluator, AequitasOptions.of({"global_n": 200, "trials": 0}), np.random.default_rng(1))
-        assert (result.counts["discriminatory"] > 0) is expected
-        assert result.options["gamma"] == pytest.approx(gamma)
-
-
 def test_impossible_rows_are_not_finds() -> None:
     schema = Schema(
         columns=(SEX, column("husband", 2), column("b", 30)), constraints=("husband == 1 implies sex == 1",)
@@ -151,16 +103,6 @@ def test_impossible_rows_are_not_finds() -> None:
     result = search(rule, schema, generated=60)
     assert result.counts["discriminatory"] == 0
     assert result.counts["off_manifold"] > 0
-
-
-def test_no_column_to_move_and_nothing_to_find() -> None:
-    bare = Schema(columns=(SEX, column("a", 9, immutable=True)))
-    result = search(lambda x: x[:, 0].astype(int), bare, global_n=30)
-    assert result.counts["discriminatory"] == 9
-    assert any("no local search" in note for note in result.notes)
-    blind = search(lambda x: np.zeros(len(x), dtype=int), generated=50)
-    assert blind.counts["discriminatory"] == 0
-    assert not len(blind.finds)
 
 
 @pytest.mark.parametrize(

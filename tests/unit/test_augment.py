@@ -11,9 +11,7 @@ import pytest
 
 from auditor import audit
 from auditor.cli.main import run as command
-from auditor.core.errors import ConfigError, UnknownPlugin, UserError
-from auditor.core.record import read
-from auditor.run.augment import augment, top_tokens, write
+from auditor.run.augment import augment
 from auditor.store.folder import RunFolder
 from auditor.tasks import load
 
@@ -39,12 +37,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     assert result.path is not None
     with RunFolder.open(result.path) as opened:
         yield opened
-
-
-def test_the_planted_word_is_the_diagnosed_one(folder: Any) -> None:
-    record = read(folder.record())
-    # Every case with a variant for each other occupation of the other group: the nurse is in half of them.
-    assert "the registered nurse" in top_tokens(record, record.spec.models[0], 3)
 
 
 def test_rows_are_both_sides_of_the_violations_with_the_grammar_s_label(folder: Any) -> None:
@@ -82,14 +74,6 @@ def test_a_share_is_of_the_training_rows_and_drawn_by_seed(folder: Any) -> None:
     assert len(many.rows) == many.available
 
 
-def test_settings_out_of_range(folder: Any) -> None:
-    for options in ({"share": 1}, {"share": 0, "train_rows": 10}, {"share": 101, "train_rows": 10}, {"top": 0}):
-        with pytest.raises(ConfigError):
-            augment(folder, **options)
-    with pytest.raises(UnknownPlugin):
-        augment(folder, model="vader")
-
-
 def test_without_labels_the_model_s_answer_to_the_original_is_taken(tmp_path: Path) -> None:
     def by_pronoun(text: str) -> str:
         return "negative" if " she " in f" {text.lower()} " else "positive"
@@ -105,16 +89,6 @@ def test_without_labels_the_model_s_answer_to_the_original_is_taken(tmp_path: Pa
     assert labels["She thinks she will go."] == ("negative", "model")
 
 
-def test_nothing_to_write_is_one_clear_error(tmp_path: Path) -> None:
-    result = audit("sentiment", model=lambda text: "positive", data=["He loved it."], out=tmp_path)
-    assert result.path is not None
-    with RunFolder.open(result.path) as folder:
-        with pytest.raises(UserError, match="no violations"):
-            augment(folder)
-        with pytest.raises(UserError, match="no word"):
-            augment(folder, top=5)
-
-
 def test_the_command_writes_json_lines_and_csv(folder: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("rows.jsonl", "rows.csv"):
         out = tmp_path / name
@@ -126,8 +100,3 @@ def test_the_command_writes_json_lines_and_csv(folder: Any, tmp_path: Path, caps
     assert [row["text"] for row in table] == [row["text"] for row in lines]
     assert set(lines[0]) == {"text", "label", "label_source", "case", "variant", "tokens"}
     assert command(["augment", str(folder.path), "--out", str(tmp_path / "no" / "x.csv")]) == 2
-
-
-def test_write_reports_what_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="could not be written"):
-        write([], tmp_path / "missing" / "rows.jsonl")

@@ -132,37 +132,6 @@ def test_swapped_words_their_inflections_and_pronouns_are_masked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "distance"),
-    [("a b c d", "a b c d", 0.0), ("a b", "c d", 1.0), ("a b c d", "d c b a", 0.75), ("", "", 0.0), ("a", "", 1.0)],
-)
-def test_wording_distance(a: str, b: str, distance: float) -> None:
-    assert wording.wording_distance(a, b) == distance
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.text("abc", max_size=90), st.text("abc", max_size=90))
-def test_common_subsequence_equals_the_plain_table(a: str, b: str) -> None:
-    table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            table[i + 1][j + 1] = table[i][j] + 1 if x == y else max(table[i][j + 1], table[i + 1][j])
-    assert wording.common_subsequence(a, b) == table[-1][-1]
-
-
-def test_refusals_are_shares_and_their_texts_do_not_count() -> None:
-    found = GenerationOracle().compare(side("Ask for more.", refused=1), side("Ask for more."))
-    assert found.signed["refusal"] == (0.5, 0.0)
-    assert found.between["wording"] == 0.0
-
-
-def test_meaning_comes_from_the_vectors() -> None:
-    vectors = {"up": np.array([0.0, 1.0]), "side": np.array([1.0, 0.0])}
-    oracle = GenerationOracle(embed=lambda texts: [vectors[t] for t in texts])
-    assert oracle.compare(side("up", "up"), side("side", "side")).between["meaning"] == 1.0
-    assert oracle.compare(side("up"), side("up")).between["meaning"] == 0.0
-
-
-@pytest.mark.parametrize(
     ("original", "variant", "outcome"),
     [
         (side("a b c", "a b c"), side("x y z", "x y z"), "violation"),
@@ -193,14 +162,6 @@ def test_too_few_seeds_are_not_tested_and_do_not_enter_the_family() -> None:
     assert (few.verdict, few.p_adjusted) == ("not_tested", None)
     assert many.verdict == "shown"
     assert many.p_adjusted == many.p_value == 2 / 2**8
-
-
-def test_what_placebo_edits_do_as_well_is_no_finding() -> None:
-    place = About("m", "plain", ("gender",), (("gender", "male", "female"),))
-    arms = [Pair(place, f"c{i}", f"c{i}.v", 1.0 + i / 10) for i in range(8)]
-    beside = [Pair(place, f"c{i}", f"c{i}.p", 1.0 + (i * 7 % 8) / 10) for i in range(8)]
-    found = text_pairs.differences(arms, beside, metric="sentiment", rng=np.random.default_rng(0), resamples=1999)
-    assert text_pairs.decide(found)[0].verdict == "not_determined"
 
 
 # -- the judge ------------------------------------------------------------------------------------------------
@@ -318,11 +279,6 @@ def test_a_dry_run_counts_the_judge() -> None:
 def test_settings_of_other_kinds_are_refused(options: dict[str, Any], word: str) -> None:
     with pytest.raises(ConfigError, match=f"--{word}"):
         prepare(Plan(models=("vader",), limit=1, **options))
-
-
-def test_the_oracle_goes_by_the_kind_of_the_task() -> None:
-    assert prepare(Plan(task="salary", models=("vader",), limit=2, tolerance=500)).oracle.tolerance == 500
-    assert prepare(Plan(task="letter", models=("vader",), limit=2)).oracle.name == "generation.v1"
 
 
 def test_an_embedder_gives_unit_vectors_that_ignore_padding(tmp_path: Any) -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
 from auditor import audit
-from auditor.cli.main import run
-from auditor.core.errors import ConfigError, UnknownPlugin
 from auditor.core.types import Case, Verdict
 from auditor.perturb import grammar
 from auditor.perturb.edits import apply
@@ -125,40 +120,6 @@ def test_prob_cases_are_directed_distinct_and_aimed(small: grammar.Grammar) -> N
     assert sum(p["cases"] for p in report["phases"]) == 16
 
 
-def test_counters_of_two_models_are_kept_apart(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="rand", cases=12, pairs=True, seed=2)
-    cases = suite.ask(12, Random(0))
-    first = [v for c in cases for v in verdicts(c, {"Ann", "king", "Hindu"})]
-    suite.tell(first + [dataclasses.replace(v, outcome="pass", model="calm") for v in first])
-    calm, alone = suite.tallies["calm", "iid"], suite.tallies["m", "iid"]
-    assert calm.cases == alone.cases == 12
-    assert calm.violating_cases == 0 < alone.violating_cases
-    assert suite.errors
-
-
-def test_with_all_counterparts_no_two_cases_hold_the_same_sentences(tmp_path: Path) -> None:
-    file = tmp_path / "frames.yaml"
-    file.write_text(
-        'format: 1\nrules:\n  s: ["{who} {naps}."]\n  naps: [naps, snores, smiles]\n'
-        "  who: {attribute: x, groups: {a: [Ann], b: [Bob], c: [Cy]}}\n",
-        encoding="utf-8",
-    )
-    one = grammar.load(file)
-    suite = GrammarSuite(grammar=one, generation="rand", cases=500, per_case=None, order=1, seed=2)
-    cases = everything(suite)
-    sets = [frozenset([str(c.original.input), *(str(v.input) for v in c.variants)]) for c in cases]
-    assert len(set(sets)) == len(sets) == 3
-    assert suite.skipped["same sentences as another case"] > 0
-
-
-def test_rand_does_not_depend_on_verdicts(small: grammar.Grammar) -> None:
-    def inputs(wrong: set[str]) -> list[object]:
-        suite = GrammarSuite(grammar=small, generation="prob", cases=30, seed=5)
-        return [c.original.input for c in everything(suite, wrong) if c.sampling == "iid"]
-
-    assert inputs(set()) == inputs({"Ann", "my niece"})
-
-
 def test_error_rates_follow_algorithm_2(small: grammar.Grammar) -> None:
     counts = {("mood", 0): 4, ("mood", 1): 4, ("mood", 2): 8}
     errors = {("mood", 0): 2, ("mood", 2): 1}
@@ -211,25 +172,6 @@ def test_coverage_of_everything_and_of_nothing(small: grammar.Grammar) -> None:
     assert len(universe(small)[0]) == 18
 
 
-def test_terminal_counts_for_diagnosis(small: grammar.Grammar) -> None:
-    suite = GrammarSuite(grammar=small, generation="rand", cases=1000)
-    cases = everything(suite, {"angry Ann"})
-    moods = {one.text: suite.counts["mood", i] for i, one in enumerate(small.rules["mood"].terminals)}
-    assert moods["sad"] == sum("sad" in str(c.original.input) for c in cases)
-    assert not suite.errors
-
-
-@pytest.mark.parametrize("options", [{"cases": 0}, {"order": 0}, {"rand_share": 0.0}, {"generation": "uniform"}])
-def test_options_out_of_range(options: dict[str, object], small: grammar.Grammar) -> None:
-    with pytest.raises(ConfigError):
-        GrammarSuite(grammar=small, **options)  # type: ignore[arg-type]
-
-
-def test_unknown_attribute(small: grammar.Grammar) -> None:
-    with pytest.raises(UnknownPlugin, match="gender"):
-        GrammarSuite(grammar=small, attributes=["gendre"])
-
-
 def test_directed_cases_enter_no_rate() -> None:
     """All violations of this model are found in the directed half; the rates count the other."""
     result = audit(
@@ -246,18 +188,3 @@ def test_directed_cases_enter_no_rate() -> None:
     rate = next(e for e in result.estimates if e["name"] == "violation_rate" and not e["directions"] and not e["kind"])
     assert rate["estimate"]["n"] == rows["rand"]["cases"] == 150
     assert rate["estimate"]["value"] == pytest.approx(rows["rand"]["violations"] / rows["rand"]["tests"])
-
-
-def test_the_command_line_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["--task", "sentiment", "--suite", "grammar", "--suite-option", "grammar=sentiment:gendered-occupation"]
-    argv += ["--limit", "60", "--model", "vader", "--out", str(tmp_path), "--format", "json", "--protocol", "astraea"]
-    assert run(argv) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["generation"]["pairs"] is True
-    assert record["counts"]["cases"] == 60
-    assert record["counts"]["variants"] == 60
-    assert record["findings"] == []
-    [folder] = [p for p in tmp_path.iterdir() if p.is_dir()]
-    assert {p["phase"]: p["cases"] for p in record["generation"]["phases"]} == {"rand": 30, "prob": 30}
-    assert record["generation"]["coverage"].keys() == {"rand", "prob"}
-    assert run(["verify", str(folder)]) == 0

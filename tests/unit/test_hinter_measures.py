@@ -46,17 +46,6 @@ def test_counts_by_hand() -> None:
     assert (found.atomic_only, found.atomic_with_joint) == (1, 1)
 
 
-def test_an_error_of_a_discarded_mutant_does_not_count() -> None:
-    found = measures([
-        atom("g", "o", "gender", True, valid=False),
-        atom("r", "o", "race"),
-        pair("j", "o", ("g", "r"), True),
-        pair("k", "o", ("g", "r"), True, valid=False),
-    ])[0]  # fmt: skip
-    assert (found.joint.errors, found.atomic["gender"].errors, found.joint_only) == (1, 0, 1)
-    assert found.hidden == 0
-
-
 def edit(attribute: str, at: int) -> Edit:
     return Edit(
         attribute=attribute, kind="swap", source_group="a", target_group="b", source="x", target="y", where=(at, at + 1)

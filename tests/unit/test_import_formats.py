@@ -12,7 +12,7 @@ import pytest
 from auditor.cli import main as cli
 from auditor.contrib.imports import answer_files, inference, mapping, observe
 from auditor.contrib.imports.mapping import Roles
-from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.errors import ConfigError
 
 GENDERS = ("female", "male")
 ROWS = [(f"t{n}", gender, 5 + n % 3 - (gender == "male")) for n in range(8) for gender in GENDERS]
@@ -170,30 +170,3 @@ def test_rows_at_a_path(tmp_path: Path) -> None:
         answer_files.read([file], "$.nothing[*]")
     with pytest.raises(ConfigError, match="no JSON path"):
         answer_files.read([file], "$.[")
-
-
-def test_each_column_of_answers_is_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = "".join(f"{text},{gender},{score},{'yes' if score > 5 else 'no'}\n" for text, gender, score in ROWS)
-    (tmp_path / "a.csv").write_text("text_id,gender,points,invited\n" + rows)
-    assert cli.run(["import", "a.csv", "--answer", "points", "--answer", "invited"]) == 0
-    told = capsys.readouterr()
-    assert len(list((tmp_path / "reports").glob("2*"))) == 2
-    assert 'kind = "number"' in told.err
-    assert 'favourable = "yes"' in told.err
-    assert cli.run(["import", "a.csv", "--answer", "pionts"]) == 2
-    assert "no such column. Did you mean 'points'?" in capsys.readouterr().err
-
-
-def test_a_log_in_a_compression_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise NotImplementedError("That compression method is not supported")
-
-    packed = tmp_path / "log.eval"
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("samples/a_epoch_1.json", "{}")
-    monkeypatch.setattr(zipfile.ZipFile, "open", refuse)
-    with pytest.raises(DataFileError, match="inspect log convert --to json"):
-        answer_files.read([packed])

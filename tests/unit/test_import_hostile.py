@@ -84,13 +84,6 @@ def test_columns_are_bounded(content: str, tmp_path: Path, monkeypatch: pytest.M
         answer_files.read([tmp_path / name])
 
 
-def test_cells_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "x.csv").write_bytes(ROWS)
-    monkeypatch.setattr(answer_files, "CELLS", 1999)
-    with pytest.raises(DataFileError, match="or 1,999 cells"):
-        answer_files.read([tmp_path / "x.csv"])
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -122,9 +115,3 @@ def test_names_in_a_zip_file_lead_nowhere(tmp_path: Path) -> None:
     (inside / "x.zip").write_bytes(made.getvalue())
     assert len(answer_files.read([inside / "x.zip"])) == 2000
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["inside", "x.zip"]
-
-
-def test_a_message_names_some_of_many_columns() -> None:
-    assert answer_files.named("abc") == "a, b, c"
-    told = answer_files.named([f"c{n}" for n in range(9000)])
-    assert told.endswith("c39 and 8,960 more")

@@ -58,18 +58,6 @@ def test_a_column_for_each_model(tmp_path: Path) -> None:
     assert found["claude"].estimate == 0
 
 
-def test_a_column_for_each_replicate(tmp_path: Path) -> None:
-    rows: list[list[object]] = [[t, g, s, s + 1, s - 1] for t, g, s in rated()]
-    table = written(tmp_path / "a.csv", "id gender run_1 run_2 run_3", rows)
-    roles = Roles(
-        text=("id",), answer="rating", kind="number", groups={"gender": "gender"},
-        wide={f"run_{n}": {"replicate": str(n)} for n in (1, 2, 3)},
-    )  # fmt: skip
-    seen = observe.observe(table, roles)
-    assert seen.counted.used == 3 * 2 * TEXTS
-    assert close(net(table, roles)["recorded"], 4)
-
-
 def test_columns_are_known_by_whose_they_are_and_nothing_is_guessed_from_what_is_left(tmp_path: Path) -> None:
     rows: list[list[object]] = [[t, g, s, 7] for t, g, s in rated()]
     table = written(tmp_path / "a.csv", "scenario applicant_gender grade batch", rows)
@@ -97,9 +85,3 @@ def test_variables_of_promptfoo_and_the_output_not_its_grade(tmp_path: Path) -> 
     roles = inference.infer(table)
     assert (roles.text, roles.answer, roles.model) == (("vars.scenario",), "response.output", ("provider.id",))
     assert close(net(table)["openai:some-model"], 4)
-
-
-def test_an_answer_that_is_named_is_not_what_was_right(tmp_path: Path) -> None:
-    rows: list[list[object]] = [[t, g, "accept" if s > 60 else "reject"] for t, g, s in rated()]
-    roles = inference.infer(written(tmp_path / "a.csv", "scenario gender outcome", rows), "outcome")
-    assert (roles.answer, roles.gold, roles.favourable) == ("outcome", None, ("accept",))

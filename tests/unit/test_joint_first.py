@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor import audit
-from auditor.core.errors import ConfigError, UserError
+from auditor.core.errors import ConfigError
 from auditor.core.plan import Plan
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
@@ -75,17 +75,6 @@ def test_a_run_of_version_0_2_that_searched_is_read_and_reported() -> None:
     assert read(old).spec.suite == "mutation"
     for name in ("html", "markdown", "json", "terminal"):
         assert "sentiment" in RENDERERS.create(name).render(read(old), result.evidence)
-
-
-def test_texts_that_name_one_attribute_alone_are_said_to_lack_the_other() -> None:
-    with pytest.raises(UserError, match="two of these together: gender, age"):
-        audit("sentiment", model=old_women, suite="joint-first", **BOTH | {"data": ["A woman left the film."] * 3})
-
-
-def test_a_plan_that_searched_cannot_be_resumed() -> None:
-    with pytest.raises(ConfigError, match="strategy"):
-        Plan.from_dict({"task": "sentiment", "strategy": "adaptive"})
-    assert Plan.from_dict({"task": "sentiment", "strategy": "exhaustive"}).suite == "mutation"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.cli import main
-from auditor.contrib.ll144 import categories, draft
+from auditor.contrib.ll144 import categories
 from auditor.core.errors import DataFileError
 from auditor.core.record import read
 from auditor.report import outcome_report, terminal
@@ -197,17 +197,6 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_missing_files_and_sources(capsys: pytest.CaptureFixture[str], people: Path) -> None:
-    code, _, err = run(capsys, "--data", people.with_name("poeple.csv"), *BASE, "--selected", "ok")
-    assert (code, "Did you mean" in " ".join(err.split())) == (2, True)
-    assert run(capsys)[0] == 2
-    assert run(capsys, "--data", people, "--counts", people)[0] == 2
-    assert run(capsys, "--data", people, "--selected", "ok")[0] == 2
-    assert "folder" in run(capsys, "--data", people.parent, *BASE, "--selected", "ok")[2]
-    assert "--sex: only with --data" in flat(run(capsys, "--counts", people, "--sex", "sex")[2])
-    assert "no column 'n'" in flat(run(capsys, "--counts", people)[2])
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -236,19 +225,6 @@ def test_dates_and_test_data_go_into_the_draft(capsys: pytest.CaptureFixture[str
     assert fields["Distribution date"] == fields["Independent auditor"] == "[to be filled in]"
     assert fields["Why no historical data were used"] == "new tool"
     assert fields["Source and explanation of the data"] == "tool 3"
-
-
-def test_the_kind_of_data_is_said_by_nobody_but_the_user(capsys: pytest.CaptureFixture[str], people: Path) -> None:
-    out = people.with_name("page.html")
-    found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--out", out)
-    assert found["ll144"]["data_kind"] is None
-    assert any("historical or test data was not said" in w for w in found["warnings"])
-    assert '<th scope="row">Historical or test data</th><td>[to be filled in]</td>' in out.read_text("utf-8")
-    assert draft.Settings().data_kind is None
-    said = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--data-kind", "historical")
-    assert said["ll144"]["data_kind"] == "historical"
-    assert not any("was not said" in w for w in said["warnings"])
-    assert ("Historical or test data", "historical data") in outcome_report.fields(read(said))
 
 
 @pytest.mark.parametrize(("said", "told"), [("test", None), ("historical", "historical data"), ("", None)])

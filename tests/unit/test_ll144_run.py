@@ -107,13 +107,6 @@ def test_the_csv_holds_the_tables(folder: Path, capsys: pytest.CaptureFixture[st
     assert len(rows) == 2 + 7 + 14
 
 
-@pytest.mark.parametrize("name", ["sarif", "junit", "markdown", "github"])
-def test_other_formats_are_refused(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    code, _, err = call(capsys, "report", folder, "--format", name)
-    assert code == 2
-    assert "Formats for these: terminal, html, json, csv, ai-verify" in err
-
-
 @pytest.mark.parametrize(
     "words", [["show", "F1"], ["show", "F1", "--again"], ["resume"], ["augment", "--out", "x"]], ids=" ".join
 )
@@ -121,12 +114,6 @@ def test_what_needs_a_model_is_refused(folder: Path, capsys: pytest.CaptureFixtu
     code, _, err = call(capsys, words[0], folder, *words[1:])
     assert code == 2
     assert "no model was asked anything" in err
-
-
-def test_fail_on_and_unknown_formats(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "Local Law 144 sets no threshold" in call(capsys, "report", folder, "--fail-on", "shown")[2]
-    assert "unknown renderer 'wat'" in call(capsys, "report", folder, "--format", "wat")[2]
-    assert "got x.txt" in call(capsys, "ll144", "--counts", "before.csv", "--out", "x.txt")[2]
 
 
 def test_tables_of_outcomes_are_not_compared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,15 +85,6 @@ def test_the_path_is_that_of_the_whole_tree() -> None:
         assert grower.grow(row, data, labels) == tuple(expected)
 
 
-def test_scores_are_grouped_before_they_are_split() -> None:
-    rng = np.random.default_rng(0)
-    data = rng.integers(0, (50, 3, 5), (2000, 3)).astype(np.int32)
-    path = PathGrower((50, 3, 5), rng).grow(data[0], data, data[:, 0] * 1000 + rng.integers(0, 999, 2000))
-    assert path
-    assert path[0].column == 0
-    assert len({p.column for p in path[:3]}) == 1
-
-
 @given(predicates(), rows)
 @QUICK
 def test_the_closed_form_solves_and_is_nearest(path: list[Predicate], row: np.ndarray) -> None:
@@ -134,19 +125,6 @@ def test_tied_columns_get_a_possible_row_that_changes_fewest(path: list[Predicat
     if sticky is not None and clipped is not None:
         fewest = (everything[mask] != clipped).sum(axis=1).min()
         assert (sticky != clipped).sum() == fewest
-
-
-def test_contradictions_have_no_solution_and_are_counted() -> None:
-    pytest.importorskip("z3")
-    from auditor.tables.sg_paths import PathSolver
-
-    solver = PathSolver(schema_of(CARDS, "b <= c"), np.random.default_rng(0))
-    row = np.zeros(3, dtype=np.int32)
-    assert solver.sticky(row, Box.of([Predicate(1, True, 0), Predicate(1, False, 1)], CARDS)) is None
-    assert solver.sticky(row, Box.of([Predicate(1, False, 1), Predicate(2, True, 0)], CARDS)) is None
-    assert solver.counts["contradictory"] == 2
-    assert solver.sticky(row, Box.of([Predicate(1, False, 0)], CARDS)) is not None
-    assert solver.counts["z3"] == 1
 
 
 def test_an_immutable_column_keeps_its_value_under_rules() -> None:

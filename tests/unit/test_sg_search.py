@@ -181,26 +181,6 @@ def test_every_local_input_satisfies_its_toggled_constraint(protocol: str, monke
         assert row[2] == solution[2]
 
 
-def test_phases_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def phases(made: tuple[str, ...]) -> tuple[int, int, int]:
-        data, rng = uniform(SCHEMA, 300, np.random.default_rng(0)), np.random.default_rng(1)
-        one = Search(Evaluator(numbers(SCHEMA, slab), SCHEMA), SgOptions(limit=120, samples=400), data, rng, made)
-        one.go()
-        counts = one.result().details["phases"]
-        return counts["local"]["generated"], counts["global"]["generated"], one.explained  # type: ignore[index,call-overload]
-
-    assert phases(()) == (0, 0, 0)
-    monkeypatch.setattr(sg, "RANK_GLOBAL", 20.0)
-    assert phases(("global",))[1] > 60
-
-
-def test_the_queue_can_run_dry() -> None:
-    result = search(data=uniform(SCHEMA, 7, np.random.default_rng(0)), rule=lambda c: np.zeros(len(c)))
-    assert result.counts["generated"] == 7
-    assert result.counts["discriminatory"] == 0
-    assert any("queue was empty" in note for note in result.notes)
-
-
 def test_a_budget_ends_the_search_with_what_was_found() -> None:
     result = search(budget=Limit(evaluations=150))
     assert result.status == "partial"

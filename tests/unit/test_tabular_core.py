@@ -154,18 +154,3 @@ def test_under_a_threshold_a_row_counts_by_its_own_output() -> None:
     evaluator = Evaluator(model, s, distance=distance)
     for subset in lattice(evaluator, evaluator.judge(rows[::9])):
         assert subset.changes / subset.rows == pytest.approx(share(tuple(map(s.index_of, subset.columns))))
-
-
-def test_a_directed_search_carries_no_causal_score() -> None:
-    from auditor.core.record.rows import Score
-    from auditor.core.types import Estimate
-
-    score = Score(
-        name="causal",
-        columns=("sex",),
-        estimate=Estimate(value=0.5, low=0.4, high=0.6, level=0.95, n=10, n_skipped=0, method="m"),
-        population="finds",
-    )
-    result = TabularResult(method="aequitas", mode="fully", sampling="directed", options={}, counts={}, scores=(score,))
-    with pytest.raises(ValueError, match="directed"):
-        result.to_record()

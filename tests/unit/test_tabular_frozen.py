@@ -195,26 +195,6 @@ def test_rules_that_cannot_apply_are_told(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-def test_the_share_of_aequitas_and_hidden_rows_have_rules(capsys: pytest.CaptureFixture[str]) -> None:
-    extra = ("--method", "aequitas", "--set", "generated=20")
-    assert audit(["tabular", *BY_SEX, *extra, "--fail-on", "excess(sex) > 10%"]) == 1
-    two = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:both"]
-    assert audit(["tabular", *two, "--fail-on", "hidden > 0"]) == 1
-    assert "--fail-on: holds: hidden > 0: " in capsys.readouterr().err
-    none = [*BASE[:-1], "sex,x", "--model", "python:frozen_rows:never"]
-    assert audit(["tabular", *none, "--fail-on", "hidden > 0"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("rule", "why"), [("hidden > 0", "no attributes were changed together"), ("failed > 5%", "no calls were counted")]
-)
-def test_a_rule_about_what_was_not_tested_is_not_answered_with_0(
-    rule: str, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert audit(["tabular", *BY_SEX, "--fail-on", rule]) == 3
-    assert f"--fail-on: cannot be judged: {why}" in capsys.readouterr().err
-
-
 def test_hashes_of_plan_code_and_files_are_recorded_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(["tabular", *BY_SEX, "--max-samples", "10000"]) == 0
     told = record()["provenance"]
@@ -263,12 +243,6 @@ def test_slips_are_told_before_a_run_folder_is_made(
     assert not Path("reports").exists()
 
 
-def test_the_plan_is_there_before_the_model_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit(["tabular", *BASE, "--model", "python:frozen_rows:asked"]) != 0
-    assert "the model was asked" in capsys.readouterr().err
-    assert json.loads((folder() / "plan.json").read_text(encoding="utf-8"))["fingerprints"]
-
-
 def test_one_finding_is_shown_and_commands_for_texts_refuse_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(["tabular", *BY_SEX]) == 0
     capsys.readouterr()
@@ -303,11 +277,3 @@ def test_the_markdown_is_about_rows(capsys: pytest.CaptureFixture[str]) -> None:
     summary = (folder() / "summary.md").read_text(encoding="utf-8")
     assert "## Answer" in summary
     assert "several protected columns change together" in summary
-
-
-def test_the_paper_s_own_rule_carries_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit(["tabular", *BY_SEX, "--protocol", "themis", "--delta", "0.9", "--format", "json"]) == 0
-    value = json.loads(capsys.readouterr().out)
-    assert {f["verdict"] for f in value["findings"]} == {"not_tested"}
-    assert audit(["report", str(folder())]) == 0
-    assert "(no valid interval)" in capsys.readouterr().out

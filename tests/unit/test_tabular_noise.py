@@ -69,14 +69,6 @@ def test_a_change_above_the_noise_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert "answers that differ to one and the same row" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_noise_alone_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    record = searched("wobbly", capsys, "--replicates", "3")
-    causal = next(f for f in record["findings"] if f["code"] == "tabular-causal")
-    assert causal["rate"]["low"] > 0.05, "labels do change"
-    assert causal["verdict"] == "not_determined"
-    assert causal["p_value"] > 0.05
-
-
 def test_a_search_for_sets_leaves_nothing_to_test(capsys: pytest.CaptureFixture[str]) -> None:
     search = ("--theta", "0.1", "--replicates", "3")
     record = searched("planted", capsys, *search, "--protected", "sex,marital_status")

@@ -82,24 +82,6 @@ def test_every_kind_of_model_gives_the_same_scores(place: Path, model: str) -> N
     assert len((run.path / "finds.csv").read_text(encoding="utf-8").splitlines()) > 1
 
 
-def test_pipelines_read_frames(place: Path) -> None:
-    import pandas as pd
-    from sklearn.compose import make_column_transformer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-    from sklearn.tree import DecisionTreeClassifier
-
-    frame = pd.DataFrame({"pay": [1, 1, 2, 2, 3, 3, 4, 4] * 5, "sex": ["f", "m"] * 20})
-    y = ((frame.pay > 2) & (frame.sex == "m")).map({True: "good", False: "bad"})
-    steps = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
-    sio.dump(make_pipeline(steps, DecisionTreeClassifier(random_state=0)).fit(frame, y), place / "pipe.skops")
-    frame.assign(credit=y).to_csv(place / "people.csv", index=False)
-    run = audit_table(TabularPlan(data="people.csv", target="credit", model="sklearn:pipe.skops", protected=("sex",)))
-    causal = next(s for s in run.result.scores if s.name == "causal").estimate
-    assert (causal.value, causal.method) == (0.5, "enumeration of the whole domain")
-    assert {run.result.pairs[0].label, run.result.pairs[0].other_label} == {"good", "bad"}
-
-
 @pytest.mark.parametrize(
     ("spec", "error", "message"),
     [
@@ -249,17 +231,6 @@ def test_no_label_is_called_favourable_by_a_guess(place: Path, capsys: pytest.Ca
     assert "Nothing was said" not in text
     assert command(*argv, "--favourable", "yes") == 2
     assert "'yes': no such label. There are: '0', '1'." in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_handful_of_rows_shows_nothing(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = (place / "data.csv").read_text(encoding="utf-8").splitlines()
-    for n, verdict in ((9, "not_determined"), (120, "shown")):
-        (place / "data.csv").write_text("\n".join([lines[0], *lines[1:][:n]]) + "\n", encoding="utf-8")
-        (place / "rows_model.py").write_text("def f(rows):\n    return rows[:, 1].astype(int)\n", encoding="utf-8")
-        assert command("--model", "python:rows_model:f", "--format", "json") == 0
-        first = json.loads(capsys.readouterr().out)["findings"][0]
-        assert (first["code"], first["rate"]["n"], first["verdict"]) == ("tabular-apparent-causal", n, verdict)
-        (place / "data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize(

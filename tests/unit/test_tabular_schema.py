@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.core.errors import ConfigError, DataFileError, UnknownValue
-from auditor.tables.coded import Seen, enumerate_rows, row_keys, uniform
+from auditor.core.errors import ConfigError, DataFileError
+from auditor.tables.coded import enumerate_rows, row_keys, uniform
 from auditor.tables.columns import Column
 from auditor.tables.csv_table import read_table
 from auditor.tables.row_data import infer
-from auditor.tables.row_schema import Schema, cross, dump_schema, load_schema
+from auditor.tables.row_schema import Schema, dump_schema, load_schema
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -76,25 +76,6 @@ def test_values_that_the_schema_does_not_have(column: str, value: object, text: 
         people().encode(rows)
 
 
-def test_derived_columns_read_their_source() -> None:
-    schema = Schema(
-        columns=(
-            Column(
-                name="sex",
-                kind="derived",
-                codes=2,
-                values=("male", "female"),
-                source="status",
-                mapping=(("A91", "male"), ("A92", "female"), ("A93", "male")),
-                protected=True,
-            ),
-        )
-    )
-    assert schema.encode({"status": ["A93", "A92", "A91"]})[:, 0].tolist() == [0, 1, 0]
-    with pytest.raises(DataFileError, match="column 'status' is A95"):
-        schema.encode({"status": ["A95"]})
-
-
 def test_a_schema_file_reads_back_equal(tmp_path: Path) -> None:
     schema = people("role == Husband implies sex == Male", "not (age < 28 and years > 20)")
     path = tmp_path / "schema.yaml"
@@ -145,23 +126,6 @@ def test_inference() -> None:
     kinds = {c.name: (c.kind, c.codes) for c in schema.columns}
     assert kinds == {"code": ("category", 4), "age": ("integer", 50), "pay": ("binned", 10), "sex": ("category", 2)}
     assert schema.protected == ("sex",)
-
-
-@pytest.mark.parametrize(
-    ("data", "target", "protected", "error", "message"),
-    [
-        ({"a": [1, 2]}, "y", [], UnknownValue, "--target 'y': no such column"),
-        ({"a": [1, 2], "y": [0, 1]}, "y", ["b"], UnknownValue, "--protected 'b': no such column"),
-        ({"a": [1, 1], "y": [0, 1]}, "y", ["a"], ConfigError, "'a' has one value only"),
-        ({"a": [1, 2], "y": [1, 1]}, "y", ["a"], DataFileError, "target 'y' has one value"),
-        ({"a": [1.0, float("nan")], "y": [0, 1]}, "y", ["a"], DataFileError, "row 2: column 'a' is missing"),
-    ],
-)
-def test_inference_refuses(
-    data: dict[str, list[float]], target: str, protected: list[str], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        infer(data, target, protected)
 
 
 def written(tmp_path: Path, *lines: str) -> Path:
@@ -284,42 +248,7 @@ def test_keys_are_exact(cards: list[int], seed: int) -> None:
     assert [distinct[i] for i in inverse] == listed
 
 
-def test_keys_beyond_63_bits_do_not_wrap() -> None:
-    cards = [2**31 - 1] * 3
-    rows = np.array([[0, 0, 1], [0, 0, 1], [2**31 - 2, 0, 1], [4, 0, 1]], dtype=np.int32)
-    assert len(np.unique(row_keys(rows, cards))) == 3
-
-
-@given(st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=12))
-@settings(max_examples=60, deadline=None)
-def test_seen_is_a_set(batches: list[list[int]]) -> None:
-    seen, known = Seen(), set()
-    for batch in batches:
-        new = seen.add(np.array(batch, dtype=np.int64))
-        for key, fresh in zip(batch, new.tolist(), strict=True):
-            assert fresh == (key not in known)
-            known.add(key)
-        assert len(seen) == len(known)
-
-
 def test_enumeration_is_complete() -> None:
     schema = Schema(columns=tuple(Column(name=f"c{i}", kind="integer", codes=c) for i, c in enumerate((3, 1, 4))))
     rows = np.concatenate(list(enumerate_rows(schema, chunk=5)))
     assert [tuple(r) for r in rows.tolist()] == list(itertools.product(range(3), range(1), range(4)))
-
-
-def test_cross_keeps_the_rest() -> None:
-    rows = cross(np.array([[1, 2], [3, 4]], dtype=np.int32), np.array([1]), np.array([[0], [9]], dtype=np.int32))
-    assert rows.tolist() == [[1, 0], [3, 0], [1, 9], [3, 9]]
-
-
-def test_the_real_files(tmp_path: Path) -> None:
-    path = DATA / "german" / "german_raw.csv"
-    if not path.exists():
-        pytest.skip("shared data are not here")
-    table = read_table(path)
-    schema = infer(table, "credit", ["age"])
-    assert schema.encode(table).shape == (1000, 20)
-    file = tmp_path / "s.yaml"
-    file.write_text(dump_schema(schema), encoding="utf-8")
-    assert load_schema(file).columns == schema.columns

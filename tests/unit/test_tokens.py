@@ -9,11 +9,10 @@ from judged import shape, table_of
 
 from auditor.contrib.astraea import outliers
 from auditor.contrib.astraea.outliers import Tally, diagnose, of_terms
-from auditor.contrib.astraea.terminal_rates import of_swaps, of_terminals
+from auditor.contrib.astraea.terminal_rates import of_swaps
 from auditor.core.record import read
 from auditor.core.types import Verdict
 from auditor.measure.observations import Shape
-from auditor.perturb.grammar import load
 from auditor.report import also_measured as section
 
 
@@ -53,24 +52,6 @@ def test_a_deviation_of_zero_gives_no_index_and_the_tests_still_speak() -> None:
     assert all(t.index is None and t.anomalous is None for t in tokens)
     assert tokens[0].token == "odd"
     assert tokens[0].stands_out
-
-
-@pytest.mark.parametrize(("k", "n"), [(9, 100), (12, 29)])
-def test_few_tokens_or_few_cases_give_no_index(k: int, n: int) -> None:
-    rows = [Tally(family="job", token=f"t{i}", group="", n=n, errors=i) for i in range(k)]
-    tokens, families = diagnose(rows)
-    assert families[0].reason.startswith("not computable")
-    assert all(t.index is None for t in tokens)
-
-
-def test_a_single_error_among_two_tokens_is_nothing() -> None:
-    rows = [
-        Tally(family="f", token="a", group="", n=30, errors=1),
-        Tally(family="f", token="b", group="", n=30, errors=0),
-    ]
-    assert not any(t.stands_out for t in diagnose(rows)[0])
-    assert outliers.funnel_p(1, 30, 1, 60) == pytest.approx(0.397, abs=0.01)
-    assert outliers.funnel_p(3, 30, 3, 30) is None  # the family itself
 
 
 def test_indices_on_the_printed_formula_and_on_the_normal_scale() -> None:
@@ -115,16 +96,6 @@ def test_terms_count_each_case_once_and_joint_variants_not_at_all() -> None:
     ((rows,),) = (of_terms(table_of(told, about)).values(),)
     found = {t.token: (t.n, t.errors) for t in rows}
     assert found == {"she": (2, 1), "sister": (1, 0)}
-
-
-def test_terminals_are_named_by_rule_and_text() -> None:
-    grammar = load("sentiment")
-    rule = grammar.rules["relative"]
-    rows = of_terminals(grammar, {("relative", 0): 7, ("sentence", 0): 9}, {("relative", 0): 2})
-    assert [(t.family, t.token, t.n, t.errors) for t in rows] == [
-        ("relative", rule.terminals[0].text, 7, 2)
-    ]  # alternatives that are no terminals are no tokens
-    assert rows[0].group == rule.terminals[0].group
 
 
 def test_a_term_is_charged_only_with_the_variants_it_was_put_into() -> None:
