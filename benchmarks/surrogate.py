@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from auditor.tables.row_schema import Schema, cross
+from auditor.tables.row_schema import Schema
 
 FOLDS = 5
 
@@ -40,6 +40,6 @@ def fault_count(surrogate: Surrogate, schema: Schema, cases: np.ndarray, labels:
     """Count distinct faults: leaves taken over all combinations of protected values, with the model's labels."""
     if not len(cases):
         return 0
-    rows = cross(cases, schema.protected_index, schema.combos)
+    rows = schema.crossed(cases, schema.protected_index, schema.combos)
     leaves = surrogate.tree.apply(rows.astype(np.float32)).reshape(len(schema.combos), len(cases)).T
     return len(np.unique(np.concatenate([leaves, labels], axis=1), axis=0))

@@ -139,14 +139,14 @@ def with_examples(evaluator: Evaluator, result: TabularResult, answers: Answers 
 
 def pairs_of(evaluator: Evaluator, answers: Answers) -> Iterator[RowPair]:
     """Yield one minimal counterfactual pair for each find of which two different answers are known."""
-    schema, (codes, judged) = evaluator.schema, answers
-    for i, (a, b) in enumerate(witnesses(evaluator, judged).tolist()):
-        if a < 0:
-            continue
-        rows = schema.crossed(codes[i : i + 1], schema.protected_index, schema.combos[[a, b]])
-        one, other = schema.row(rows[0]), schema.row(rows[1])
+    schema, chosen = evaluator.schema, witnesses(evaluator, answers.judged)
+    at = np.flatnonzero(chosen[:, 0] >= 0)
+    sides = [schema.put(answers.codes[at], schema.protected_index, schema.combos[chosen[at, k]]) for k in (0, 1)]
+    labels = [answers.judged.labels[at, chosen[at, k]].tolist() for k in (0, 1)]
+    for a, b, *said in zip(*sides, *labels, strict=True):
+        one, other = schema.row(a), schema.row(b)
+        names = [evaluator.label_name(label) for label in said]
         changed = tuple(name for name in schema.protected if one[name] != other[name])
-        names = [evaluator.label_name(int(judged.labels[i, k])) for k in (a, b)]
         yield RowPair(row=one, other=other, changed=changed, label=names[0], other_label=names[1])
 
 
@@ -172,24 +172,15 @@ def witnesses(evaluator: Evaluator, judged: Judged) -> NDArray[np.intp]:
 
 def pairs_csv(evaluator: Evaluator, answers: Answers) -> str:
     """One pair of rows per find: both labels, both values of each protected column, then what they share."""
-    schema = evaluator.schema
-    guarded = [schema.columns[i] for i in schema.protected_index.tolist()]
-    shared = [schema.columns[i] for i in schema.free_index.tolist()]
-    header = ["pair", "changed", "label A", "label B"]
-    header += [f"{c.name} {side}" for c in guarded for side in "AB"] + [c.name for c in shared]
-    rows: list[Sequence[object]] = [header]
-    chosen = witnesses(evaluator, answers.judged)
-    free = answers.codes[:, schema.free_index].tolist()
-    names: dict[int, str] = {}
-    for i in np.flatnonzero(chosen[:, 0] >= 0).tolist():
-        a, b = chosen[i].tolist()
-        one, other = schema.combos[a].tolist(), schema.combos[b].tolist()
-        changed = [c.name for c, x, y in zip(guarded, one, other, strict=True) if x != y]
-        labels = [int(answers.judged.labels[i, k]) for k in (a, b)]
-        said = [names.setdefault(label, evaluator.label_name(label)) for label in labels]
-        values = [c.raw(code) for c, *two in zip(guarded, one, other, strict=True) for code in two]
-        same = [c.raw(code) for c, code in zip(shared, free[i], strict=True)]
-        rows.append([len(rows), " + ".join(changed), *said, *values, *same])
+    protected, names = evaluator.schema.protected, evaluator.schema.names
+    shared = [name for name in names if name not in protected]
+    rows: list[Sequence[object]] = [
+        ["pair", "changed", "label A", "label B", *(f"{name} {side}" for name in protected for side in "AB"), *shared]
+    ]
+    for pair in pairs_of(evaluator, answers):
+        values = [side[name] for name in protected for side in (pair.row, pair.other)]
+        same = [pair.row[name] for name in shared]
+        rows.append([len(rows), " + ".join(pair.changed), pair.label, pair.other_label, *values, *same])
     return csv_text(rows)
 
 

@@ -21,7 +21,7 @@ from auditor.store.folder import RunFolder
 from auditor.tables.columns import LACKING, Codes
 from auditor.tables.csv_table import read_table
 from auditor.tables.finds import arrays
-from auditor.tables.row_schema import Schema, cross, load_schema
+from auditor.tables.row_schema import Schema, load_schema
 
 MODEL, VOTE = "model", "classifiers"  # where a label comes from
 
@@ -125,7 +125,7 @@ def _design(schema: Schema, codes: Codes) -> NDArray[np.float64]:
 def _rows(schema: Schema, case: Codes, label: str) -> Iterator[tuple[object, ...]]:
     """Every possible combination of protected values of a case, with its label."""
     last = int(label) if label.removeprefix("-").isdigit() else label
-    rows = cross(case[None], schema.protected_index, schema.combos)
+    rows = schema.crossed(case[None], schema.protected_index, schema.combos)
     for row in rows[schema.on_manifold(rows)]:
         yield (*("" if value == LACKING else value for value in schema.row(row).values()), last)
 

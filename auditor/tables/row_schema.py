@@ -201,9 +201,13 @@ class Schema:
 
         A row keeps its own value where a combination has the bin of that value.
         """
-        rows = cross(codes, np.asarray(index, dtype=np.intp), combos)
-        for j in self._bins.keys() & {int(i) for i in index}:
-            mine = np.tile(codes[:, j], len(combos))
+        return self.put(np.tile(codes, (len(combos), 1)), index, np.repeat(combos, len(codes), axis=0))
+
+    def put(self, rows: Codes, index: Sequence[int] | NDArray[np.intp], values: Codes) -> Codes:
+        """Write other codes into some columns of ``rows``; ``values`` has shape (n, len(index)). See `crossed`."""
+        own = {j: rows[:, j].copy() for j in self._bins.keys() & {int(i) for i in index}}
+        rows[:, index] = values
+        for j, mine in own.items():
             keep = (mine >= self.columns[j].codes) & (self._bins[j][mine] == rows[:, j])
             rows[keep, j] = mine[keep]
         return rows
@@ -270,13 +274,6 @@ def what_is_wrong(column: Column, value: object, row: int, count: int, where: st
         f"(audit tabular schema DATA --out FILE)"
         + (". If the model takes missing values: .nan as the last of the column's values" if missing else "")
     )
-
-
-def cross(codes: Codes, index: NDArray[np.intp], combos: Codes) -> Codes:
-    """Rows with every combination: shape (m * n, d), all rows with the first combination first."""
-    rows = np.tile(codes, (len(combos), 1))
-    rows[:, index] = np.repeat(combos, len(codes), axis=0)
-    return rows
 
 
 def dump_schema(schema: Schema, comments: Sequence[str] = ()) -> str:

@@ -15,7 +15,6 @@ from auditor.tables.aequitas import run, share_estimate
 from auditor.tables.evaluate import Evaluator
 from auditor.tables.method_options import AequitasOptions
 from auditor.tables.retraining import blind_vote
-from auditor.tables.row_schema import cross
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import tabular as bench
@@ -86,7 +85,7 @@ def test_table_5_retraining_lowers_the_share_of_a_tree() -> None:
     assert found is not None
     cases = found[rng.permutation(len(found))[: len(codes) // 50]]
     said = np.array(blind_vote(schema, codes[::4], labels[::4], cases, 7)).astype(labels.dtype)
-    rows = np.concatenate([codes, cross(cases, schema.protected_index, schema.combos)])
+    rows = np.concatenate([codes, schema.crossed(cases, schema.protected_index, schema.combos)])
     after = bench.estimator("DT").fit(schema.decode(rows), np.concatenate([labels, said, said]))
     shares = [
         share_estimate(Evaluator(m.predict, schema), np.random.default_rng(2), trials=50) for m in (before, after)
