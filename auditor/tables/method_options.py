@@ -14,7 +14,7 @@ from auditor.tables.row_schema import ENUMERABLE, Schema
 from auditor.tables.tabular_plan import REMOVED
 
 MAX_COLUMNS = 20  # among which Themis searches sets
-MAX_COMBOS = 4096  # combinations that a search tries on a row; beyond, its score is a lower bound
+MAX_COMBOS = 4096  # combinations that a search tries on a row
 MAX_SAMPLES = 10_000  # rows drawn at most per score
 LEAST = 1_000  # rows drawn before stopping is considered; by the paper's rule as many as in the released code:
 LEAST_OF_PAPER = 10

@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from auditor.core.errors import BudgetExceeded, ConfigError
 from auditor.core.record.rows import Score, ScoreDetail
@@ -36,7 +35,7 @@ class Tested(NamedTuple):
     """What one test of one set said: its score, and whether it is ``above`` or ``below`` the threshold."""
 
     score: Score
-    verdict: str  # by the estimate where the data do not decide; or "not determined"
+    verdict: str  # by the estimate where the data do not decide
 
 
 def search(
@@ -54,6 +53,12 @@ def search(
             f"{plural(len(index), 'column')} have {2 ** len(index) - 1:,} subsets; search at most {MAX_COLUMNS}"
         )
     exact = walks(evaluator, settings)
+    combos = math.prod(schema.cards[index].tolist())
+    if not exact and combos > MAX_COMBOS:
+        raise ConfigError(
+            f"{', '.join(schema.protected)} have {combos:,} combinations; a search tries at most {MAX_COMBOS:,} on a "
+            "row: protect fewer columns, or give them fewer values"
+        )
     reason = ""
     tests: dict[Chosen, Tested] = {}
     minimal: list[Chosen] = []
@@ -71,11 +76,6 @@ def search(
     if undecided:
         named = ", ".join("{" + ", ".join(schema.names[i] for i in s) + "}" for s in undecided[:8])
         notes.append(f"The data do not decide about {named}; their estimates were compared with theta.")
-    if any(t.score.detail.capped for t in tests.values()):
-        notes.append(
-            f"Sets with more than {MAX_COMBOS:,} combinations were tried on that many, drawn at random: "
-            "their scores are lower bounds."
-        )
     rows = []
     for chosen, (score, verdict) in tests.items():
         figures = {name: getattr(score.estimate, name) for name in ("value", "low", "high", "n")}
@@ -109,7 +109,7 @@ def _walk(
 ) -> None:
     """Test sets by size, smaller first; fill ``tests`` and ``minimal``."""
     whole = tuple(index)
-    if prune and len(index) > 1 and test.bounded(whole):
+    if prune and len(index) > 1:
         tests[whole] = test(whole)
         if tests[whole].verdict == "below":
             return
@@ -148,10 +148,6 @@ class _Exact:
                 raise ConfigError(f"no group score: {uncounted(evaluator, seen.tolist())}")
             self._label = label
 
-    def bounded(self, chosen: Chosen) -> bool:
-        """Whether the score of a set bounds those of its subsets."""
-        return True
-
     def __call__(self, chosen: Chosen) -> Tested:
         settings, schema = self._settings, self._schema
         order = [*(i for i in range(schema.d) if i not in chosen), *chosen]
@@ -189,10 +185,6 @@ class _Sampled:
         self._rows = uniform(self._schema, 0, rng)
         self._labels: Labels = np.empty(0, dtype=np.int64)
 
-    def bounded(self, chosen: Chosen) -> bool:
-        """Whether every combination of the set is tried, so that its score bounds those of its subsets."""
-        return math.prod(self._schema.columns[i].codes for i in chosen) <= MAX_COMBOS
-
     def __call__(self, chosen: Chosen) -> Tested:
         settings, n, changed = self._settings, 0, 0
 
@@ -203,12 +195,9 @@ class _Sampled:
             return estimate_of(changed / n, limits, settings.confidence, n, SEQUENCE)
 
         tested = self._decide("causal", chosen, causal)
-        bound = self._prune and not self._schema.constraints and self.bounded(chosen)
+        bound = self._prune and not self._schema.constraints
         if settings.measure == "causal" or (bound and tested.score.estimate.high < self._theta):
             return tested  # Theorem 4.3
-        if not self.bounded(chosen):
-            detail = ScoreDetail(decided_by="not tested", capped=True)
-            return Tested(replace(tested.score, population="", detail=detail), "not determined")
         tally = Tally(self._evaluator, np.asarray(chosen, dtype=np.intp))
 
         def group(part: slice) -> Estimate:
@@ -255,7 +244,7 @@ class _Sampled:
             columns=tuple(self._schema.names[i] for i in chosen),
             estimate=now,
             population="domain (uniform)",
-            detail=ScoreDetail(decided_by="interval" if verdict else "estimate", capped=not self.bounded(chosen)),
+            detail=ScoreDetail(decided_by="interval" if verdict else "estimate"),
         )
         return Tested(score, verdict or ("above" if now.value > self._theta else "below"))
 
@@ -263,12 +252,7 @@ class _Sampled:
         """Which rows change their label, by trying combinations in rounds of doubling size until one does."""
         rows, labels = self._rows[part], self._labels[part]
         changed = np.zeros(len(rows), dtype=bool)
-        # In random order: all of them, or `MAX_COMBOS` drawn ones.
-        if self.bounded(chosen):
-            combos = self._rng.permutation(self._schema.combos_of(chosen))
-        else:
-            size = (MAX_COMBOS, len(chosen))
-            combos = self._rng.integers(0, self._schema.cards[list(chosen)], size).astype(np.int32)
+        combos = self._rng.permutation(self._schema.combos_of(chosen))
         index = np.asarray(chosen, dtype=np.intp)
         at, width = 0, 2
         while at < len(combos) and not changed.all():

@@ -89,13 +89,6 @@ def test_scores_have_one_median(capsys: pytest.CaptureFixture[str], people: Path
     assert block["median_population"] == "known"
 
 
-def test_unknown_people_in_the_median(capsys: pytest.CaptureFixture[str], people: Path) -> None:
-    block = computed(capsys, "--data", people, *BASE, "--score", "score", "--unknown-in-median")["ll144"]
-    assert block["median"] == 50
-    assert block["median_population"] == "all"
-    assert block["tie_share"] == pytest.approx(2 / 9)
-
-
 def test_groups_of_a_selection_have_tables_of_their_own(capsys: pytest.CaptureFixture[str], people: Path) -> None:
     found = computed(capsys, "--data", people, *BASE, "--selected", "ok", "--group", "team")
     groups = {
@@ -136,7 +129,6 @@ def test_exclusion_is_a_recorded_decision(capsys: pytest.CaptureFixture[str], tm
     ("args", "message"),
     [
         (("--selected", "okay"), "Did you mean ok"),
-        (("--selected", "zzz"), "Columns: id, sex"),
         (("--selected", "score"), "line 2, column score: '70' is neither yes nor no"),
         (("--score", "race"), "line 2, column race: 'White' is no score"),
         (("--selected", "ok", "--score", "score"), "give one of them"),
@@ -146,15 +138,12 @@ def test_exclusion_is_a_recorded_decision(capsys: pytest.CaptureFixture[str], tm
             ("--selected", "ok", "--data-kind", "test", "--test-data-reason", "none yet"),
             "test data need --test-data-generation",
         ),
-        (("--selected", "ok", "--test-data-reason", "x"), "belongs to --data-kind test"),
         (("--selected", "ok", "--data-kind", "real"), "historical or test"),
         (("--selected", "ok", "--audit-date", "1/2/2026"), "--audit-date must be a date"),
         (("--selected", "ok", "--exclude-below-2-percent", "Asian"), "CATEGORY=JUSTIFICATION"),
-        (("--selected", "ok", "--exclude-below-2-percent", "Asian="), "CATEGORY=JUSTIFICATION"),
         (("--selected", "ok", "--exclude-below-2-percent", "Asian=few"), "is 33.33 % of the known records"),
         (("--selected", "ok", "--exclude-below-2-percent", "Elves=few"), "unknown category 'Elves'"),
         (("--selected", "ok", "--out", "x.pdf"), ".html or a .json"),
-        (("--selected", "ok", "--format", "xml"), "terminal or json"),
         (("--selected", "ok", "--map", "nowhere.yaml"), "nowhere.yaml: there is no such file"),
     ],
 )
@@ -171,13 +160,9 @@ def test_mistakes_are_told(
     ("content", "message"),
     [
         (b"", "the file is empty"),
-        (b"\n \n", "the file is empty"),
-        (b"sex,race,ok\n", "there is a header and no line below it"),
         (b"sex,race,ok\nF,Caf\xe9,1\n", "line 2: byte 17 is not UTF-8 (0xe9, byte 6 of the line)"),
         (b"sex,race,ok\nF,White\n", "line 2: 2 fields where the header has 3"),
-        (b"sex,sex,race,ok\nF,F,White,1\n", "column 'sex' more than once"),
         (b'sex,race,ok\nF,"White,1\n', "line 2: a quotation mark in the record that begins here is never closed"),
-        (b"sex,race,ok\n\0,White,1\n", "a zero byte"),
         (b"sex,race,ok\nF,Elf,1\n", "nobody here has a known sex and a known race/ethnicity"),
         (b"sex,race,ok\nF,White,\n", "nobody in the data has an outcome"),
     ],
@@ -316,14 +301,6 @@ def test_bad_maps(tmp_path: Path, text: str, message: str) -> None:
 def test_categories(value: str, category: str | None, unmapped: bool) -> None:
     found = categories.load().find_race(value)
     assert (found.category, found.unmapped) == (category, unmapped)
-
-
-def test_ethnicity_comes_first() -> None:
-    known = categories.load()
-    assert known.find_race("White", "yes").category == "Hispanic or Latino"
-    assert known.find_race("White", "Not Hispanic or Latino").category == "White"
-    assert known.find_race("White", "").category == "White"
-    assert known.find_race("White", "perhaps").unmapped
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100])

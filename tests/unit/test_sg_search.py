@@ -18,7 +18,7 @@ from auditor.tables.finds import TabularResult, answers_of, with_examples
 from auditor.tables.method_options import SgOptions
 from auditor.tables.row_schema import Schema
 from auditor.tables.sg import Search, run
-from auditor.tables.sg_inputs import Entry, Frontier, seeds
+from auditor.tables.sg_inputs import Entry, Frontier
 
 pytest.importorskip("lime")
 SCHEMA = Schema(
@@ -82,17 +82,6 @@ def test_the_learned_order_follows_seeds_whose_descendants_succeed() -> None:
         frontier.learn(one, one.origin == 1)
     after = [frontier.pop().origin for _ in range(40)]
     assert after.count(1) >= 35  # in turn it would be 20
-
-
-def test_seeds_come_from_clusters_or_the_domain() -> None:
-    rng = np.random.default_rng(0)
-    data = np.repeat(np.array([[0, 0, 0, 0], [19, 3, 1, 29]], dtype=np.int32), 10, axis=0)
-    got = seeds(SCHEMA, data, 4, rng)
-    assert sorted(got[:2, 0].tolist()) == [0, 19]
-    assert sorted(got[2:, 0].tolist()) == [0, 19]
-    drawn = seeds(SCHEMA, None, 50, rng)
-    assert len(drawn) == 50
-    assert len(np.unique(drawn[:, 0])) > 5
 
 
 def test_neighbourhoods_are_distributed_as_limes() -> None:

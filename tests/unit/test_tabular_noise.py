@@ -69,17 +69,6 @@ def test_a_change_above_the_noise_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert "answers that differ to one and the same row" in (folder / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_search_for_sets_leaves_nothing_to_test(capsys: pytest.CaptureFixture[str]) -> None:
-    search = ("--theta", "0.1", "--replicates", "3")
-    record = searched("planted", capsys, *search, "--protected", "sex,marital_status")
-    assert record["findings"], "labels do change with sex"
-    assert {f["verdict"] for f in record["findings"]} == {"not_determined"}
-    assert (record["tabular"]["noise"]["p_value"], record["tabular"]["noise"]["cases"]) == (None, 0)
-    assert any("only until its label changes" in note for note in record["tabular"]["notes"])
-    record = searched("planted", capsys, *search)  # both values of sex are always asked about
-    assert record["tabular"]["noise"]["p_value"] == pytest.approx(0.001)
-
-
 def test_one_answer_a_row_cannot_tell(capsys: pytest.CaptureFixture[str]) -> None:
     record = searched("planted", capsys)
     assert verdicts(record)["tabular-causal"] == "not_determined"
@@ -87,17 +76,6 @@ def test_one_answer_a_row_cannot_tell(capsys: pytest.CaptureFixture[str]) -> Non
     record = searched("steady", capsys)
     assert verdicts(record)["tabular-causal"] == "shown"
     assert "noise" not in record["tabular"]
-
-
-def test_a_frozen_plan_promises_no_effect_that_noise_may_swallow(capsys: pytest.CaptureFixture[str]) -> None:
-    def planned(model: str, *extra: str) -> str:
-        base = ["tabular", "--task", "lending", "--model", f"python:noisy_rows:{model}", "--dry-run"]
-        assert audit([*base, *extra]) == 0
-        return " ".join(capsys.readouterr().out.split())
-
-    assert "so nothing will be called shown" in planned("planted")
-    assert "how large it is only the run tells" in planned("planted", "--replicates", "3")
-    assert "or more is shown with a probability of" in planned("steady")
 
 
 def test_the_test_keeps_its_level() -> None:

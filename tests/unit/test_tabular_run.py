@@ -157,24 +157,6 @@ def test_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "Sets of protected columns" in text
 
 
-def test_numbers_differ_above_a_threshold_in_their_own_units(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "rows_model.py").write_text(
-        "def points(rows):\n    return 300.5 + 50 * rows[:, 1] + 10 * rows[:, 0]\n", encoding="utf-8"
-    )
-
-    def causal(threshold: str) -> float:
-        assert (
-            command("--model", "python:rows_model:points", "--distance-threshold", threshold, "--format", "json") == 0
-        )
-        scores = json.loads(capsys.readouterr().out)["tabular"]["scores"]
-        return float(next(s["estimate"]["value"] for s in scores if s["name"] == "causal"))
-
-    assert causal("49") == causal("0") == 1.0
-    assert causal("50") == 0.0
-    assert command("--model", "python:rows_model:points") == 2
-    assert "give --distance-threshold NUMBER" in " ".join(capsys.readouterr().err.split())
-
-
 @pytest.mark.parametrize("method", ["themis", "aequitas", "sg"])
 def test_rows_and_seconds_are_those_of_the_whole_run(place: Path, method: Any) -> None:
     """Share, search and the pairs that are written: every row that the model saw, and all its time."""
@@ -238,9 +220,6 @@ def test_no_label_is_called_favourable_by_a_guess(place: Path, capsys: pytest.Ca
     [
         (["--model", "sklearn:tree.skops", "--target", "nope"], "--target 'nope': no such column of data.csv"),
         (["--model", "sklearn:tree.skops", "--protected", "nope"], "--protected 'nope': no such column of data.csv"),
-        (["--model", "sklearn:tree.skops", "--method", "nope"], "--method must be"),
-        (["--model", "sklearn:tree.skops", "--confidence", "1.5"], "confidence must be less than 1"),
-        (["--model", "sklearn:tree.skops", "--set", "nope=1"], "themis has no option 'nope'"),
         (["--model", "sklearn:tree.skops", "--set", "nope"], "NAME=VALUE"),
         (["--model", "sklearn:tree.skops", "--mode", "fully"], "--mode was removed in 0.3; use --theta"),
         (

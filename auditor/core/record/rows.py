@@ -41,8 +41,7 @@ class ScoreDetail(Part, frozen=True, kw_only=True, omit_defaults=True):
     favourable: bool | None = None
     largest: GroupRate | None = None
     smallest: GroupRate | None = None
-    decided_by: str = ""  # interval, estimate, or "not tested"
-    capped: bool | None = None  # whether only some combinations were tried: a lower bound
+    decided_by: str = ""  # interval or estimate
 
 
 class Score(Part, frozen=True, kw_only=True):
