@@ -16,10 +16,10 @@ LINES = {  # of Python, and what they shall become
     "measure": 7900,  # 5,200
     "run": 7750,  # 4,600
     "models": 6950,  # 4,400
-    "tables": 5390,  # 4,400
+    "tables": 5360,  # 4,400
     "perturb": 6180,  # 5,000
     "core": 5400,  # 3,400
-    "contrib": 4930,  # 3,400, and 1,025 of published benchmarks (decision 0062)
+    "contrib": 4800,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3650,  # 2,600
     "cli": 3120,  # 2,000
     "agent": 2460,  # 1,800
@@ -27,7 +27,7 @@ LINES = {  # of Python, and what they shall become
     "text": 1645,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 64_200  # in all; the target is 44,000
+MOST = 64_100  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
