@@ -203,7 +203,7 @@ def command(argv: Sequence[str]) -> tuple[Callable[[list[str]], int], list[str]]
     following = {key.removeprefix(f"{name} "): text for key, (_, text) in FURTHER.items() if key.startswith(f"{name} ")}
     if not place and (not rest or rest[0] in ("--help", "-h")):
         return lambda _: _usage(name, following), rest
-    slip = bool(rest) and bool(difflib.get_close_matches(rest[0], following, n=1))
+    slip = bool(rest) and not rest[0].startswith("-") and bool(difflib.get_close_matches(rest[0], following, n=1))
     if not place or slip:
         raise UnknownPlugin(name, rest[0], following, f"See: audit {name} --help")
     from auditor.cli import frame

@@ -263,19 +263,25 @@ def try_one(opened: Opened) -> None:
 def favourable(opened: Opened, seen: Set[str]) -> tuple[UnknownValue | None, bool]:
     """Return an error where the favourable label is not known to be one, and whether all labels are known.
 
-    A classifier and a task say which labels they have; of other models those in ``seen`` are known.
+    A classifier and a task say which labels they have. Other models have those in ``seen``, and those of the data if
+    they have one in common.
     """
     wanted, asked = opened.schema.favourable, opened.asked
     if wanted is None or opened.evaluator.distance.numeric:
         return None, True
+    of_data = {} if opened.labels is None else {spelled(v): str(v) for v in dict.fromkeys(opened.labels.tolist())}
     task = None if asked is None else asked.task
     own = getattr(opened.model.estimator, "classes_", None) if task is None else task.labels
-    listed = own is not None and np.ndim(own) == 1
-    known = sorted(seen) if own is None or not listed else [spelled(v) for v in own]
+    shared = not seen.isdisjoint(of_data)
+    if own is not None and np.ndim(own) == 1:
+        known, certain = {spelled(v): spelled(v) for v in own}, True
+    else:
+        known = {label: label for label in sorted(seen)} | (of_data if shared or not seen else {})
+        certain = shared or len(seen) > 1
     if spelled(wanted) in known:
-        return None, True
+        return None, certain
     quote = " (in YAML, yes and no are quoted)" if isinstance(wanted, bool) else ""
-    return UnknownValue("--favourable", str(wanted), "label" + quote, known), listed or len(seen) > 1
+    return UnknownValue("--favourable", str(wanted), "label" + quote, known.values()), certain
 
 
 def require_favourable(opened: Opened, seen: Set[str] = frozenset()) -> None:
