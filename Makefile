@@ -39,11 +39,11 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.base
 	$(PIP) install -q -c constraints.txt -e ".[docs]"
 	@touch $@
 
-# What the page tests and the SARIF test judge by, from npm and kept out of the repository: the accessibility rules
-# (axe-core) and the schema of SARIF 2.1.0 (jest-sarif). Without npm those tests say why they are skipped.
+# The accessibility rules (axe-core) that the page tests need, from npm and kept out of the repository. Without npm
+# those tests say why they are skipped.
 $(VENV)/.npm: | $(VENV)/bin/python
 	-command -v npm >/dev/null && npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
-	  --prefix $(VENV)/node axe-core@4 @microsoft/jest-sarif@1.0.0-beta.0
+	  --prefix $(VENV)/node axe-core@4
 	@touch $@
 
 install: $(VENV)/.base

@@ -172,7 +172,7 @@ class Plan(SharedPlan):
     task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit list tasks.", first=True)
     ] = "sentiment"
     models: Annotated[Names, Option("--model", ASKED, RUN | {"agent", "choose"},
-        "Model spec; several give one comparison. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
+        "Model spec; several share one report. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit list models.",
         repeated=True, first=True)] = ()
     data: Annotated[PathText | None, Option("--data", ASKED, TEXTS,

@@ -28,6 +28,7 @@ VALUES: Mapping[str, str] = {
     "--format ai-verify-json": "use --format json",
     "--format inspect": "use --format answers",
     "--format parquet": "use --format answers-parquet",
+    "--format sarif": "use --format junit or github",
 }
 OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more
     "--scores": "read the differences between groups in audit report RUN --full",

@@ -15,21 +15,13 @@ import numpy as np
 from auditor.core.record.controls import PositiveControl
 from auditor.core.record.measured import Caution, Gold
 from auditor.core.types import Answer, Estimate
-from auditor.measure.intervals import (
-    LEVEL,
-    approximate_note,
-    clopper_pearson,
-    effective_size,
-    korn_graubard,
-    share_estimate,
-)
+from auditor.measure.intervals import clopper_pearson, korn_graubard
 from auditor.measure.observations import STATUSES, Arm, Observations, Place
 from auditor.measure.rates import edited, tabulate
 
 ONE_LABEL = 0.95  # share of answers that are alike from which on a report warns
 UNREADABLE = 0.20  # share of answers that could not be read above which a report warns
 LEAST = 2  # answers that can be alike
-NONE = "none"  # stands for an empty set of labels in F1, as one more label
 SHOWN = 5  # labels that could not be mapped, as examples
 
 Value = str | tuple[str, ...]
@@ -133,27 +125,11 @@ class Original:
     violations: int = 0
 
     @property
-    def sets(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The gold labels, and those of the answer."""
-        return _set(self.gold), _set(self.predicted or ())
-
-    @property
     def right(self) -> bool:
         """Whether the answer equals the gold label; for several labels, the whole set."""
-        return self.predicted is not None and _set(self.predicted) == _set(self.gold)
-
-
-def _set(value: Value) -> frozenset[str]:
-    if isinstance(value, tuple):
-        return frozenset(value) or frozenset((NONE,))
-    return frozenset((value,))
-
-
-def _answered(originals: Iterable[Original]) -> tuple[list[Original], int]:
-    """Those with an answer, and how many have none."""
-    rows = list(originals)
-    answered = [o for o in rows if o.predicted is not None]
-    return answered, len(rows) - len(answered)
+        if isinstance(self.gold, tuple) and isinstance(self.predicted, tuple):
+            return set(self.gold) == set(self.predicted)
+        return self.predicted == self.gold
 
 
 def accuracy(originals: Iterable[Original]) -> Estimate | None:
@@ -168,55 +144,10 @@ def accuracy(originals: Iterable[Original]) -> Estimate | None:
     >>> (estimate.value, estimate.n, estimate.n_skipped)
     (1.0, 2, 1)
     """
-    answered, skipped = _answered(originals)
-    right = sum(o.right for o in answered)
-    return clopper_pearson(right, len(answered), n_skipped=skipped) if answered else None
-
-
-def micro_f1(originals: Iterable[Original]) -> Estimate | None:
-    """F1 over all labels and answered originals together: ``2 TP / (2 TP + FP + FN)``; None if none was answered.
-
-    An empty set counts as one label, "none", on either side. A ratio of sums over seeds, so the interval is
-    Korn–Graubard by seed. With one label each it is the accuracy, and has its interval.
-    """
     rows = list(originals)
-    answered, skipped = _answered(rows)
-    if all(isinstance(o.gold, str) and isinstance(o.predicted, str) for o in answered):
-        return accuracy(rows)
-    twice = [2.0 * len(gold & guess) for gold, guess in (o.sets for o in answered)]
-    both = [float(len(gold) + len(guess)) for gold, guess in (o.sets for o in answered)]
-    return dataclasses.replace(korn_graubard(twice, both, n_skipped=skipped), n_variants=None)
-
-
-def macro_f1(originals: Iterable[Original]) -> Estimate | None:
-    """Mean of the labels' F1, each label with equal weight; None if no original was answered.
-
-    Labels that neither the gold labels nor the answers hold are left out; the note counts the others. The interval
-    is Korn–Graubard on the variance by linearisation over seeds; with few seeds per label it is rough.
-    """
-    answered, skipped = _answered(originals)
-    if not answered:
-        return None
-    sets = [o.sets for o in answered]
-    sizes: Counter[str] = Counter()
-    hits: Counter[str] = Counter()
-    for gold, guess in sets:
-        sizes.update(gold)
-        sizes.update(guess)
-        hits.update(gold & guess)
-    scores = {label: 2 * hits[label] / size for label, size in sizes.items()}
-    value = sum(scores.values()) / len(scores)
-    influence = np.zeros(len(answered))
-    for i, (gold, guess) in enumerate(sets):
-        for label in gold | guess:
-            got = 2 * (label in gold and label in guess) - scores[label] * ((label in gold) + (label in guess))
-            influence[i] += got / sizes[label]
-    units = float(len(answered))
-    size = effective_size(value, influence / len(scores) * units, units, LEVEL)
-    wrong = sum(not o.right for o in answered)
-    notes = (f"mean over {len(scores)} labels that occur", approximate_note(len(answered), wrong))
-    method, note = "korn-graubard by seed, linearised", "; ".join(filter(None, notes))
-    return share_estimate(value, size, LEVEL, n=len(answered), method=method, n_skipped=skipped, note=note)
+    answered = [o for o in rows if o.predicted is not None]
+    right = sum(o.right for o in answered)
+    return clopper_pearson(right, len(answered), n_skipped=len(rows) - len(answered)) if answered else None
 
 
 def violations(originals: Iterable[Original], *, right: bool) -> Estimate | None:
@@ -243,20 +174,12 @@ def table(model: str, format: str, originals: Sequence[Original]) -> dict[str, o
         for group in original.groups.items():
             by_group[group].append(original)
     groups = [
-        {"attribute": attribute, "group": group, "n": len(rows), **_measures(rows)}
+        {"attribute": attribute, "group": group, "n": len(rows), "accuracy": _plain(accuracy(rows))}
         for (attribute, group), rows in sorted(by_group.items())
     ]
     changed = {name: _plain(violations(originals, right=name == "right")) for name in ("right", "wrong")}
     about = {"model": model, "format": format, "n": len(originals)}
-    return about | {"overall": _measures(originals), "groups": groups, "violations": changed}
-
-
-def _measures(originals: Sequence[Original]) -> dict[str, object]:
-    return {
-        "accuracy": _plain(accuracy(originals)),
-        "micro_f1": _plain(micro_f1(originals)),
-        "macro_f1": _plain(macro_f1(originals)),
-    }
+    return about | {"overall": {"accuracy": _plain(accuracy(originals))}, "groups": groups, "violations": changed}
 
 
 def _plain(estimate: Estimate | None) -> dict[str, object] | None:

@@ -1,10 +1,9 @@
-"""Rates of changes beside each other: of two runs, with their plans and findings, and of the models of one run.
+"""Two runs compared: their plans, their rates of changes, and their findings.
 
-Rates are shares of variants, as everywhere. They are compared on what both sides asked: the same variant (case, text,
-prompt format) of the same source text, which is the unit: exchanging the sides changes the sign of what a text adds to
-the difference, so the sign-flip test is exact under "both change equally often on each text". Where two runs share no
-judged variant, the texts are two samples (permutation test). Holm's correction runs over all rates that were tested.
-Findings are matched by their key (`auditor.core.waivers.key`).
+Rates are shares of variants, as everywhere. They are compared on what both runs asked: the same variant (case, text,
+prompt format) of the same source text, which is the unit: exchanging the runs changes the sign of what a text adds to
+the difference, so the sign-flip test is exact under "both change equally often on each text". Holm's correction runs
+over all rates that were tested. Findings are matched by their key (`auditor.core.waivers.key`).
 
 References
 ----------
@@ -15,10 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,188 +24,112 @@ from numpy.typing import NDArray
 from auditor.core import waivers
 from auditor.core.record import RunRecord
 from auditor.core.types import Finding
-from auditor.measure.claims import MIN_TEXTS
-from auditor.measure.intervals import apart, difference_of_rates, korn_graubard
-from auditor.measure.observations import Arm, Bools, Codes, Floats, Ints, Judged, Observations, Place
-from auditor.measure.p_values import CHUNK, fine_enough, holm, resamples_for, sign_flip
+from auditor.measure.intervals import difference_of_rates
+from auditor.measure.observations import Arm, Codes, Ints, Observations, Place
+from auditor.measure.p_values import fine_enough, holm, resamples_for, sign_flip
 from auditor.measure.rates import VIOLATION
-from auditor.measure.run_changes import (
-    Change,
-    Comparison,
-    Fate,
-    FindingChange,
-    RateChange,
-    Tested,
-    Unit,
-    plan_differences,
-)
 
 ALPHA = 0.05
-LEVEL = 1 - ALPHA
 BY_TEXT = "sign flips, by text"
-TWO_SAMPLES = "two samples, permutation of texts"
-METHOD = "difference of two rates on the same variants, by text; sign-flip test, Holm"
-TINY = 1e-12
+Change = Literal["better", "worse", "same", "unclear", "untested"]
+Fate = Literal["new", "gone", "kept"]
+Unit = Literal["text", "row"]
 Attributes = tuple[str, ...]
 Keys = NDArray[np.uint64]
-T = TypeVar("T", bound=Tested)
+IGNORED = {*("jobs", "out", "fail_on", "cache", "concurrency"), *("max_calls", "max_cost", "max_seconds", "price")}
+UNSET: tuple[Any, ...] = (None, [], ())
 
 
-class Asked(NamedTuple):
-    """A table of a run, and a number for each version that is the same for the same text of the same case."""
+# -- results ----------------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True, slots=True)
+class PlanDifference:
+    """One entry of the plans (or of what they resolved to) that is not the same."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RateChange:
+    """One rate in both runs: the share of variants whose answer changed, or a score of rows (``format`` names it)."""
+
+    model: str = ""
+    format: str = ""
+    attributes: Attributes = ()
+    n_variants: int = 0
+    change: Change = "untested"
+    test: str = ""
+    before: float | None = None  # on the texts, or rows, that were compared
+    after: float | None = None
+    difference: float | None = None  # ``after - before``, with its 95 % interval
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    n_before: int = 0  # texts or rows compared; equal in a paired test
+    n_after: int = 0
+    only_before: int | None = None  # those of a paired test that changed in one run only
+    only_after: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingChange:
+    """One key of shown findings: in which runs, with which ids, and why it may be missing in one."""
+
+    key: str
+    fate: Fate
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Two runs compared."""
+
+    before: str
+    after: str
+    plans: tuple[PlanDifference, ...]
+    rates: tuple[RateChange, ...]
+    findings: tuple[FindingChange, ...]
+    notes: tuple[str, ...] = ()
+    unit: Unit = "text"
+
+
+class Side(NamedTuple):
+    """One run as the comparison reads it; ``keys`` number the versions, alike for the same text of the same case."""
+
+    record: RunRecord
     table: Observations
     keys: Keys
 
 
-NOTHING = Asked(Observations(), np.zeros(0, dtype=np.uint64))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
-    """One run as the comparison reads it.
-
-    Attributes
-    ----------
-    drawn, directed : Asked
-        What was judged: of cases drawn at random, and of those that earlier verdicts led to.
-    exemplars : mapping of str to int
-        The keys of the variants that its findings name.
-    """
-
-    record: RunRecord
-    drawn: Asked = NOTHING
-    directed: Asked = NOTHING
-    exemplars: Mapping[str, int] = field(default_factory=dict)
-
-
-# -- rates on what two sides judged ---------------------------------------------------------------------------
-
-
-class Cells(NamedTuple):
-    """Judged variants: which they are, their texts, and whether their answers changed."""
-
-    key: Keys | Ints
-    text: Ints
-    changed: Ints
-
-    def by_text(self) -> tuple[Ints, Ints]:
-        """Changed variants and all variants of each text."""
-        _, text = np.unique(self.text, return_inverse=True)
-        return np.bincount(text, self.changed).astype(np.int64), np.bincount(text)
-
-    def beside(self, other: Cells) -> tuple[Ints, Ints, Ints]:
-        """Of each text the shared variants: changed on this side, on the other, and all."""
-        _, own, there = np.intersect1d(self.key, other.key, assume_unique=True, return_indices=True)
-        _, text = np.unique(self.text[own], return_inverse=True)
-        x, y = (np.bincount(text, c).astype(np.int64) for c in (self.changed[own], other.changed[there]))
-        return x, y, np.bincount(text)
-
-
-def _edited(table: Observations, judged: Judged) -> Bools:
-    """Which judgements say of an edited version whether the answer changed."""
-    return np.asarray(table.in_arm(Arm.EDITED)[judged.shape] & (judged.outcome <= VIOLATION))
-
-
-def _cells(table: Observations, keys: Keys | Ints, text: Ints) -> dict[Place, dict[Attributes, Cells]]:
-    """What was judged of edited versions; ``keys`` number the versions, ``text`` the texts."""
-    judged = table.judged()
-    codes: Codes[Attributes] = Codes()
-    sets = np.array([codes.of(s.attributes) for s in table.shapes.values], dtype=np.int64)[judged.shape]
-    use = np.flatnonzero(_edited(table, judged))
-    asked = np.column_stack([judged.model, judged.format, sets])[use]
-    questions, at = np.unique(asked, axis=0, return_inverse=True)
-    out: dict[Place, dict[Attributes, Cells]] = {}
-    for number, (model, name, code) in enumerate(questions.tolist()):
-        own = use[at == number]
-        key, first = np.unique(keys[judged.version[own]], return_index=True)
-        changed = (judged.outcome[own[first]] == VIOLATION).astype(np.int64)
-        place = Place(table.models.values[model], table.formats.values[name])
-        out.setdefault(place, {})[codes.values[code]] = Cells(key, text[judged.text[own[first]]], changed)
-    return out
-
-
-def _sign_flip(d: Ints, rng: np.random.Generator, wanted: int) -> float:
-    return fine_enough(lambda resamples: sign_flip(d, rng=rng, resamples=resamples), wanted)
-
-
-# -- the models of one run ------------------------------------------------------------------------------------
-
-
-def two_models(table: Observations, *, seed: int = 7) -> dict[str, object]:
-    """Compare every two models of a run, overall and by attribute set, as ``comparison`` of the run record has it.
-
-    ``seed`` is for the sign patterns that are drawn where they are too many to enumerate; more of them where there are
-    so many comparisons that a test could else show nothing. P values are None with fewer than `MIN_TEXTS` texts.
-    """
-    pairs = list(_model_pairs(table))
-    wanted = resamples_for(len(pairs))
-    rows: list[dict[str, object]] = []
-    p_values: list[float | None] = []
-    for number, (first, second, attributes, (x, y, n)) in enumerate(pairs):
-        value, low, high = difference_of_rates(x, y, n)
-        p = _sign_flip(x - y, np.random.default_rng([seed, number]), wanted) if len(n) >= MIN_TEXTS else None
-        p_values.append(p)
-        rows.append(
-            {"first": first._asdict(), "second": second._asdict(), "attributes": list(attributes)}
-            | {"n": len(n), "n_variants": int(n.sum()), "value": value, "low": low, "high": high}
-            | {"discordant": int((x != y).sum()), "p_value": p}
-        )
-    adjusted = [row | {"p_adjusted": p} for row, p in zip(rows, holm(p_values), strict=True)]
-    return {"method": METHOD, "level": LEVEL, "pairs": adjusted}
-
-
-def _model_pairs(table: Observations) -> Iterator[tuple[Place, Place, Attributes, tuple[Ints, Ints, Ints]]]:
-    """Two models on one attribute set (none: all together): changes of either, and variants, of each text."""
-    versions = np.arange(len(table.columns().version_text))
-    by_name = np.unique(np.array(table.texts.values, dtype=np.str_), return_inverse=True)[1]
-    cells = _cells(table, versions, by_name)
-    for first, second in combinations(cells, 2):
-        if first.model == second.model or not _comparable(first, second, list(cells)):
-            continue
-        one, other = cells[first], cells[second]
-        shared = {a: one[a].beside(other[a]) for a in sorted(one.keys() & other.keys(), key=lambda a: (len(a), a))}
-        shared = {a: counts for a, counts in shared.items() if len(counts[2])}
-        if len(shared) > 1:  # with one attribute set, "all" would be the same comparison twice
-            yield first, second, (), _together(one).beside(_together(other))
-        for attributes, counts in shared.items():
-            yield first, second, attributes, counts
-
-
-def _together(cells: Mapping[Attributes, Cells]) -> Cells:
-    return Cells(*(np.concatenate(column) for column in zip(*cells.values(), strict=True)))
-
-
-def _comparable(first: Place, second: Place, subjects: Sequence[Place]) -> bool:
-    """Equal formats, or two models that share none (a classifier reads the bare text)."""
-    if first.format == second.format:
-        return True
-    formats = [{p.format for p in subjects if p.model == model} for model in (first.model, second.model)]
-    return not formats[0] & formats[1]
-
-
-# -- two runs -------------------------------------------------------------------------------------------------
+# -- two runs ---------------------------------------------------------------------------------------------------
 
 
 def compare(first: Side, second: Side, *, seed: int = 7) -> Comparison:
-    """Compare two runs, as `auditor.run.observed.side` read them; ``seed`` is for the test of two samples."""
-    return comparison_of(first, second, _rates(first, second, _renamed(first.record, second.record), seed))
+    """Compare two runs, as `auditor.run.observed.side` read them; ``seed`` is for sign flips that are drawn."""
+    return comparison_of(first.record, second.record, _rates(first, second, seed))
 
 
 def comparison_of(
-    first: Side, second: Side, rates: Iterable[RateChange], *, notes: Iterable[str] = (), unit: Unit = "text"
+    first: RunRecord, second: RunRecord, rates: Iterable[RateChange], *, notes: Iterable[str] = (), unit: Unit = "text"
 ) -> Comparison:
     """Compare two runs whose rates were compared already."""
-    renamed, said = _renamed(first.record, second.record), list(notes)
+    renamed, said = _renamed(first, second), list(notes)
     for old, new in renamed.items():
         said.append(f"each run asked one model: {old} before and {new} after are compared as one")
-    for name, side in (("before", first), ("after", second)):
-        if side.record.status == "partial":
-            said.append(f"the run {name} is partial: {side.record.status_reason}")
+    for name, record in (("before", first), ("after", second)):
+        if record.status == "partial":
+            said.append(f"the run {name} is partial: {record.status_reason}")
     return Comparison(
-        before=first.record.id or "",
-        after=second.record.id or "",
-        plans=tuple(plan_differences(first.record.raw, second.record.raw)),
+        before=first.id or "",
+        after=second.id or "",
+        plans=tuple(plan_differences(first.raw, second.raw)),
         rates=tuple(rates),
         findings=tuple(_findings(first, second, renamed)),
         notes=tuple(said),
@@ -221,121 +143,114 @@ def _renamed(first: RunRecord, second: RunRecord) -> dict[str, str]:
     return {old[0]: new[0]} if len(old) == len(new) == 1 and old != new else {}
 
 
-def _questions(side: Side, renamed: Mapping[str, str]) -> dict[tuple[Place, Attributes], Cells]:
-    table, keys = side.drawn
-    return {
-        (place._replace(model=renamed.get(place.model, place.model)), attributes): cells
-        for place, by_set in _cells(table, keys, np.arange(len(table.texts.values))).items()
-        for attributes, cells in by_set.items()
-    }
+# -- rates ------------------------------------------------------------------------------------------------------
 
 
-def _rates(first: Side, second: Side, renamed: Mapping[str, str], seed: int) -> list[RateChange]:
-    before, after = _questions(first, renamed), _questions(second, {})
+class Cells(NamedTuple):
+    """Judged variants: which they are, their texts, and whether their answers changed."""
+
+    key: Keys
+    text: Ints
+    changed: Ints
+
+    def shared(self, other: Cells) -> tuple[Ints, Ints, Ints]:
+        """Of each text the shared variants: changed on this side, on the other, and all."""
+        _, own, there = np.intersect1d(self.key, other.key, assume_unique=True, return_indices=True)
+        _, text = np.unique(self.text[own], return_inverse=True)
+        x, y = (np.bincount(text, c).astype(np.int64) for c in (self.changed[own], other.changed[there]))
+        return x, y, np.bincount(text)
+
+
+def _cells(side: Side, renamed: Mapping[str, str]) -> dict[tuple[Place, Attributes], Cells]:
+    """What was judged of edited versions."""
+    table, judged = side.table, side.table.judged()
+    codes: Codes[Attributes] = Codes()
+    sets = np.array([codes.of(s.attributes) for s in table.shapes.values], dtype=np.int64)[judged.shape]
+    use = np.flatnonzero(table.in_arm(Arm.EDITED)[judged.shape] & (judged.outcome <= VIOLATION))
+    asked = np.column_stack([judged.model, judged.format, sets])[use]
+    questions, at = np.unique(asked, axis=0, return_inverse=True)
+    out: dict[tuple[Place, Attributes], Cells] = {}
+    for number, (model, form, code) in enumerate(questions.tolist()):
+        own = use[at == number]
+        key, first = np.unique(side.keys[judged.version[own]], return_index=True)
+        changed = (judged.outcome[own[first]] == VIOLATION).astype(np.int64)
+        name = table.models.values[model]
+        place = Place(renamed.get(name, name), table.formats.values[form])
+        out[place, codes.values[code]] = Cells(key, judged.text[own[first]], changed)
+    return out
+
+
+def _rates(first: Side, second: Side, seed: int) -> list[RateChange]:
+    before, after = _cells(first, _renamed(first.record, second.record)), _cells(second, {})
     rng = np.random.default_rng(seed)
     wanted = resamples_for(len(before.keys() & after.keys()))
     made = []
     for where in sorted(before.keys() | after.keys(), key=lambda w: (w[0], len(w[1]), w[1])):
-        if where not in before or where not in after:
-            tested, n = Tested(reason=f"judged only in the run {'after' if where in after else 'before'}"), 0
+        if where in before and where in after:
+            one = _tested(*before[where].shared(after[where]), rng, wanted)
         else:
-            tested, n = _tested(before[where], after[where], rng, wanted)
-        about = {**where[0]._asdict(), "attributes": where[1], "n_variants": n}
-        made.append(RateChange(**about, **dataclasses.asdict(tested)))
+            one = RateChange(reason=f"judged only in the run {'after' if where in after else 'before'}")
+        place, attributes = where
+        made.append(dataclasses.replace(one, model=place.model, format=place.format, attributes=attributes))
     return corrected(made)
 
 
-def corrected(made: Sequence[T]) -> list[T]:
-    """Tested figures with Holm's correction over all of them, and what each then says."""
-    return [
-        one if p is None else dataclasses.replace(one, p_adjusted=p, change=_change(one, p))
-        for one, p in zip(made, holm([one.p_value for one in made]), strict=True)
-    ]
-
-
-def _change(one: Tested, p: float) -> Change:
-    if p >= ALPHA or not one.difference:
-        return "unclear"
-    return "worse" if one.difference > 0 else "better"
-
-
-def _tested(before: Cells, after: Cells, rng: np.random.Generator, wanted: int) -> tuple[Tested, int]:
-    """The comparison of one rate, and how many variants it rests on."""
-    x, y, n = before.beside(after)
+def _tested(x: Ints, y: Ints, n: Ints, rng: np.random.Generator, wanted: int) -> RateChange:
+    """The comparison of one rate: changes before and after, and variants, of each text."""
     if not len(n):
-        tested = _two_samples(before.by_text(), after.by_text(), rng, wanted)
-        return tested, len(before.key) + len(after.key)
+        return RateChange(reason="the runs share no variant")
     difference, low, high = difference_of_rates(y, x, n)
-    tested = Tested(
+    return RateChange(
+        n_variants=int(n.sum()),
         test=BY_TEXT,
         before=float(x.sum() / n.sum()),
         after=float(y.sum() / n.sum()),
         difference=difference,
         low=low,
         high=high,
-        p_value=_sign_flip(y - x, rng, wanted),
+        p_value=fine_enough(lambda resamples: sign_flip(y - x, rng=rng, resamples=resamples), wanted),
         n_before=len(n),
         n_after=len(n),
         only_before=int(((x > 0) & (y == 0)).sum()),
         only_after=int(((y > 0) & (x == 0)).sum()),
     )
-    return tested, int(n.sum())
 
 
-def _two_samples(before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, wanted: int) -> Tested:
-    """Changed variants and all variants of each text, in two runs on other texts."""
-    first, second = (korn_graubard(*side) for side in (before, after))
-    low, high = apart(second, first)
-    few = min(len(before[0]), len(after[0])) < 2
-    return Tested(
-        test=TWO_SAMPLES,
-        before=first.value,
-        after=second.value,
-        difference=second.value - first.value,
-        low=max(-1.0, low),
-        high=min(1.0, high),
-        p_value=None if few else fine_enough(lambda resamples: _exchanged(before, after, rng, resamples), wanted),
-        n_before=len(before[0]),
-        n_after=len(after[0]),
-        reason="fewer than two texts in one of the runs" if few else "",
-    )
+def corrected(made: Sequence[RateChange]) -> list[RateChange]:
+    """Tested figures with Holm's correction over all of them, and what each then says."""
+    adjusted = holm([one.p_value for one in made])
+    return [
+        one if p is None else dataclasses.replace(one, p_adjusted=p, change=_change(one, p))
+        for one, p in zip(made, adjusted, strict=True)
+    ]
 
 
-def _exchanged(before: tuple[Ints, Ints], after: tuple[Ints, Ints], rng: np.random.Generator, resamples: int) -> float:
-    """P value of "the texts of both runs are exchangeable"; two-sided, what was seen counted in."""
-    events, sizes = (np.concatenate(both).astype(float) for both in zip(before, after, strict=True))
-    own = len(before[0])
-
-    def distance(order: Ints) -> Floats:
-        x, n = events[order], sizes[order]
-        a = x[..., :own].sum(axis=-1) / n[..., :own].sum(axis=-1)
-        return np.asarray(np.abs(x[..., own:].sum(axis=-1) / n[..., own:].sum(axis=-1) - a))
-
-    seen = float(distance(np.arange(len(events))))
-    hits, left, most = 0, resamples, max(1, CHUNK // len(events))
-    while left:
-        drawn = rng.permuted(np.tile(np.arange(len(events)), (min(left, most), 1)), axis=1)
-        hits += int((distance(drawn) >= seen - TINY).sum())
-        left -= len(drawn)
-    return (hits + 1) / (resamples + 1)
+def _change(one: RateChange, p: float) -> Change:
+    if p >= ALPHA or not one.difference:
+        return "unclear"
+    return "worse" if one.difference > 0 else "better"
 
 
-def _findings(first: Side, second: Side, renamed: Mapping[str, str]) -> list[FindingChange]:
-    before, after = _by_key(first.record, renamed), _by_key(second.record, {})
-    order = {"new": 0, "gone": 1, "kept": 2}
+# -- findings and plans -----------------------------------------------------------------------------------------
+
+
+def _findings(first: RunRecord, second: RunRecord, renamed: Mapping[str, str]) -> list[FindingChange]:
+    before, after = _by_key(first, renamed), _by_key(second, {})
+    order: dict[Fate, int] = {"new": 0, "gone": 1, "kept": 2}
     out = []
     for key in before.keys() | after.keys():
         a, b = (tuple(f.id for f in side.get(key, ()) if f.verdict == "shown") for side in (before, after))
-        if not a and not b:
-            continue
-        fate: Fate = "kept" if a and b else "new" if b else "gone"
-        note = ""
-        if fate == "gone":
-            note = _why(before[key], after.get(key, ()), first, second, "after")
-        elif fate == "new":
-            note = _why(after[key], before.get(key, ()), second, first, "before")
-        out.append(FindingChange(key=key, fate=fate, before=a, after=b, note=note))
-    return sorted(out, key=lambda f: (order[f.fate], f.key))
+        if a or b:
+            fate: Fate = "kept" if a and b else "new" if b else "gone"
+            note = "" if a and b else _why((before if b else after).get(key, ()), "before" if b else "after")
+            out.append(FindingChange(key, fate, a, b, note))
+    return sorted(out, key=lambda one: (order[one.fate], one.key))
+
+
+def _why(there: Sequence[Finding], name: str) -> str:
+    """Why a finding of one run is not shown in the run ``name``, where it has the findings ``there``."""
+    states = sorted({f.verdict.replace("_", " ") for f in there})
+    return f"{', '.join(states)} in the run {name}" if states else f"the run {name} has no such finding"
 
 
 def _by_key(record: RunRecord, renamed: Mapping[str, str]) -> dict[str, list[Finding]]:
@@ -346,28 +261,36 @@ def _by_key(record: RunRecord, renamed: Mapping[str, str]) -> dict[str, list[Fin
     return out
 
 
-def _why(shown: Sequence[Finding], there: Sequence[Finding], own: Side, other: Side, name: str) -> str:
-    """Why a finding of one run is not shown in the other."""
-    if there:
-        states = sorted({f.verdict.replace("_", " ") for f in there})
-        return f"{', '.join(states)} in the run {name}"
-    if shown[0].kind == "claim":
-        return f"the run {name} made no such claim"
-    keys = {own.exemplars[v] for f in shown for v in f.exemplars if v in own.exemplars}
-    models = {f.model for f in shown}
-    if len(other.record.models) == 1:
-        models |= set(other.record.models)
-    changed = list(_changed(other, keys, models, {shown[0].format, ""}))
-    if not changed:
-        return f"the run {name} did not judge these texts"
-    return f"the run {name} judged {len(changed)} of these texts; the answer changed in {sum(changed)}"
+def plan_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[PlanDifference]:
+    """Entries of plan and inputs that differ; where results go and what they may cost is left out."""
+    a, b = _flat(first), _flat(second)
+    return [
+        PlanDifference(name, _show(a.get(name)), _show(b.get(name)))
+        for name in sorted(a.keys() | b.keys())
+        if a.get(name) != b.get(name) and not (a.get(name) in UNSET and b.get(name) in UNSET)
+    ]
 
 
-def _changed(side: Side, keys: Iterable[int], models: Iterable[str], formats: Iterable[str]) -> Iterator[bool]:
-    """Whether the answer changed, of each edited version with one of the keys."""
-    for table, own in (side.drawn, side.directed):
-        judged = table.judged()
-        use = _edited(table, judged) & np.isin(own[judged.version], np.array(sorted(keys), dtype=np.uint64))
-        for names, codes, column in ((models, table.models, judged.model), (formats, table.formats, judged.format)):
-            use &= np.isin(column, [code for one in names if (code := codes.get(one)) is not None])
-        yield from (judged.outcome[use] == VIOLATION).tolist()
+def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    spec = {k: v for k, v in record.get("spec", {}).items() if k not in IGNORED}
+    inputs = record.get("provenance", {})
+    for name in ("task_sha256", "seeds", "rows", "schema", "profile", "parser", "grammar", "dictionaries"):
+        value = inputs.get(name)
+        if isinstance(value, Mapping):
+            spec |= {f"{name}.{k}": v for k, v in value.items() if k in ("sha256", "name", "n", "source")}
+        elif isinstance(value, list) and all(isinstance(v, Mapping) for v in value):
+            spec |= {f"{name}.{v.get('name')}": v.get("sha256") for v in value}
+        elif value is not None:
+            spec[name] = value
+    models = record.get("models") or {}
+    if len(models) == 1:
+        models = {"model": next(iter(models.values()))}
+    for name, model in models.items():
+        spec |= {f"{name}: fingerprint": model.get("fingerprint"), f"{name}: reported as": model.get("reported")}
+    return spec | {"tool_version": record.get("tool_version")}
+
+
+def _show(value: object) -> str:
+    if value in UNSET:
+        return "not set"
+    return ", ".join(str(v) for v in value) if isinstance(value, (list, tuple)) else str(value)

@@ -46,14 +46,15 @@ Measured = Mapping[Scale, tuple[Floats, Bools]]  # outcomes by scale, the decidi
 def claims(observations: Observations, question: Question, versions: Versions | None = None) -> list[Claim]:
     """All claims of a run; ``versions`` are those of the observations, where they were laid out before."""
     columns = observations.columns()
-    versions = versions or Versions(observations, columns)
+    laid_out = versions or Versions(observations, columns)
     unsigned = dataclasses.replace(question, delta=None)
-    return [
-        *decide(list(net(observations, columns, versions, "net", question)), question),
-        *decide(list(net(observations, columns, versions, "refusal", question)), question),
-        *decide(list(instability(observations, columns, versions)), unsigned),
-        *decide(list(interactions.tested(observations, columns, question)), question),
+    made = [
+        *decide(list(net(observations, columns, laid_out, "net", question)), question),
+        *decide(list(net(observations, columns, laid_out, "refusal", question)), question),
+        *decide(list(instability(observations, columns, laid_out)), unsigned),
     ]
+    del laid_out  # 150 MiB of the default audit, which interactions do not need
+    return [*made, *decide(list(interactions.tested(observations, columns, question)), question)]
 
 
 # -- one group against others -----------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ MAX_GROUPS = 12  # groups whose lost answers are listed
 MAX_CARDS = 16  # findings with their texts; the others are listed
 RANK = {"claim": 0, "hidden": 1, "violation": 2}
 STYLES = {"text": "the bare text", "chat": "a chat prompt"}
-ALPHA = 0.05  # adjusted p values up to it are told as a difference shown
 
 
 def document(record: RunRecord, evidence: object = None) -> Document:
@@ -52,7 +51,7 @@ def document(record: RunRecord, evidence: object = None) -> Document:
 
 def _texts(record: RunRecord, evidence: object) -> Document:
     """Lay out a run; what it did not measure is missing, or said to be."""
-    first, rates = first_screen.build(record, evidence), matrix.of_changes(record)
+    first, names = first_screen.build(record, evidence), change_rates.Rates(record).places
     meta = (f"status: {record.status}", record.provenance.started, f"version {record.tool_version or '–'}")
     return Document(
         title=claimed.title(record),
@@ -62,26 +61,19 @@ def _texts(record: RunRecord, evidence: object) -> Document:
         first=first,
         sections=(
             *matrix.sections(record),
-            *([] if rates.folded else [rates]),
+            matrix.of_changes(record),
             _examples(record, evidence, first),
             _checks(record),
-            *_further(record),
-            *([rates] if rates.folded else []),
+            *conditional(record),
+            *also_measured.generated(record, names),
+            *also_measured.texts(record, names),
+            *also_measured.tokens(record, names),
+            *also_measured.performance(record, names, words.noun(record)),
             _method(),
             _provenance(record),
         ),
         footer=f"SHA-256 of the run record (canonical JSON): {head(record.raw)}",
     )
-
-
-def _further(record: RunRecord) -> Iterator[Section]:
-    names = change_rates.Rates(record).places
-    yield from conditional(record)
-    yield from also_measured.generated(record, names)
-    yield from also_measured.scores(record)
-    yield from also_measured.texts(record, names)
-    yield from also_measured.tokens(record, names)
-    yield from also_measured.performance(record, names, words.noun(record))
 
 
 # -- examples ---------------------------------------------------------------------------------------------
@@ -203,31 +195,7 @@ def _provenance(record: RunRecord) -> Section:
 
 def conditional(record: RunRecord) -> tuple[Section, ...]:
     """Those of a run, in the order of a report."""
-    return (*models(record), *discarded(record), *frozen(record), *waived(record))
-
-
-def models(record: RunRecord) -> Iterator[Section]:
-    """Whether two models differ; their rates stand in the table of rates."""
-    if record.comparison is None or len({e.model for e in record.estimates if e.name == "violation_rate"}) < 2:
-        return
-    pairs = record.comparison.pairs
-    names = words.places((side.model, side.format) for pair in pairs for side in (pair.first, pair.second))
-    lines = (
-        (
-            words.attributes(pair.attributes) if pair.attributes else "all",
-            *(names[side.model, side.format] for side in (pair.first, pair.second)),
-            words.count(pair.n),
-            claimed.Effect(value=pair.value, low=pair.low, high=pair.high, unit="points", scale=100).text,
-            "< 0.001" if (p := pair.p_adjusted) is not None and p < 0.001 else words.number(p, ".3f"),
-            words.verdict("not_tested" if p is None else "shown" if p <= ALPHA else "not_determined"),
-        )
-        for pair in pairs
-        if pair.n >= MIN_TEXTS
-    )
-    columns = "Attributes | First | Second | #Texts | Difference | p, adjusted | Verdict"
-    compared = table("Two models on the variants that both answered", columns, lines)
-    notes = words.lines("two_models" if pairs else "no_two_models")
-    yield section("comparison", "The models beside each other", notes, compared, short="Models", folded=True)
+    return (*discarded(record), *frozen(record), *waived(record))
 
 
 def discarded(record: RunRecord) -> Iterator[Section]:

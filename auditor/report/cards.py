@@ -66,7 +66,7 @@ class LatticeCell:
     prompts: tuple[Prompt, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Brief:
     """One variant in a line: what it changes, and both answers; their scores where the label stayed."""
 
@@ -130,7 +130,7 @@ def brief(evidence: object, variant_id: str, model: str, format_: str) -> Brief 
         if all(scores):
             before, after = (f"{label} {sum(side) / len(side):.3f}" for side in scores)
     text = marked(*compare(case.original, variant))
-    return Brief(variant_id=variant_id, text=text, before=before, after=after)
+    return Brief(variant_id, text, before, after)
 
 
 def look_up(evidence: Any, variant_id: str) -> tuple[Case | None, Variant | None, str]:

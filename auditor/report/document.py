@@ -134,15 +134,7 @@ class Findings:
     rows: tuple[Row, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """Parts that a page opens on a click."""
-
-    title: str
-    blocks: tuple[Block, ...]
-
-
-Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings | Fold
+Block = Text | Items | Facts | Table | Chart | Commands | Evidence | Findings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,17 +185,10 @@ class Document:
     inert: bool = False
     bare: bool = False
 
-    def every(self) -> Iterator[Block]:
-        """All parts, those within folds too."""
-
-        def walk(blocks: Iterable[Block]) -> Iterator[Block]:
-            for block in blocks:
-                yield block
-                if isinstance(block, Fold):
-                    yield from walk(block.blocks)
-
-        for section in self.sections:
-            yield from walk(section.blocks)
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """All parts."""
+        return (block for section in self.sections for block in section.blocks)
 
 
 def table(
@@ -317,8 +302,6 @@ def _data(block: Block | str) -> object:
             return {"finding": block.card.finding.id, "text": block.card.sentence}
         case Findings():
             return {"table": block.title, "lines": [{"id": r.finding.id, "text": r.sentence} for r in block.rows]}
-        case Fold():
-            return {"items": [_data(inner) for inner in block.blocks]}
         case _:
             return None  # drawings and commands
 

@@ -1,9 +1,8 @@
-"""One finding, or one variant, as plain text for a terminal."""
+"""One finding, or one variant, as plain text for a terminal (``audit show``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
@@ -15,6 +14,7 @@ from auditor.report import cards, claimed, tabular_report, words
 from auditor.report.page import Page
 
 COMPARED = {"changed": "▲ changed", "": "", "same": "same", "not judged": "? not judged"}
+Judged = Callable[[str, str, str], str | None]  # (variant id, model, format) → what a judge of texts said
 
 
 def card(page: Page, shown: cards.Card) -> None:
@@ -29,9 +29,9 @@ def card(page: Page, shown: cards.Card) -> None:
         page.paragraph(f"Its texts and answers are not available: {shown.missing}.", indent="  ")
         return
     page.line()
-    left, right = cards.excerpt(shown.original), cards.excerpt(shown.variant)
     if len(shown.cells) > 1:
-        page.pair(("original", _marked(page, left)), (f"variant {shown.variant_id}", _marked(page, right)))
+        left, right = (_marked(page, cards.excerpt(side)) for side in (shown.original, shown.variant))
+        page.pair(("original", left), (f"variant {shown.variant_id}", right))
         page.line()
     rows = [
         (
@@ -59,37 +59,23 @@ def _marked(page: Page, segments: Sequence[cards.Segment]) -> Text:
 
 
 def render_finding(
-    record: RunRecord,
-    evidence: object,
-    finding_id: str,
-    *,
-    width: int = 100,
-    encoding: str = "utf-8",
-    color: bool = False,
-    judged: Judged = lambda variant_id, model, format: None,
+    record: RunRecord, evidence: object, finding_id: str, *, judged: Judged = lambda *_: None, **screen: Any
 ) -> str:
-    """Show one finding, variant or case, with its full prompts and every answer (``audit show``).
-
-    Parameters
-    ----------
-    finding_id : str
-        The id of a finding, of a variant, or of a case: all its variants.
-    judged : callable
-        (variant id, model, format) → what a judge of texts said of that answer, beside the original's; None without
-        a judge.
+    """Show one finding, variant, or case with all its variants, with full prompts and every answer.
 
     Raises
     ------
     UnknownPlugin
         The run holds no finding, variant or case with this id; near misses are offered.
     """
-    page = Page(width=width, encoding=encoding, color=color)
-    known = {f.id: f for f in record.findings}
-    variants = () if finding_id in known else _variants(evidence, finding_id)
-    if variants is None:
+    page, known = _page(**screen), {f.id: f for f in record.findings}
+    if finding_id in known:
+        chosen = [known[finding_id]]
+    elif (variants := _variants(evidence, finding_id)) is not None:
+        chosen = [f for v in variants for f in _as_findings(evidence, v)]
+    else:
         hint = f"List them with: audit report {words.run_name(record)}"
         raise UnknownPlugin("finding", finding_id, known, hint)
-    chosen = [known[finding_id]] if finding_id in known else [f for v in variants for f in _as_findings(evidence, v)]
     seen: set[tuple[str, ...]] = set()
     for i, finding in enumerate(chosen):
         if i:
@@ -98,13 +84,17 @@ def render_finding(
         said = words.sentence(finding.text) or row.sentence
         made = cards.build(finding, evidence, record=record, sentence=said, notes=row.notes)
         _whole(page, made, judged, seen)
-        waiver(page, record, finding.id)
+        _waiver(page, record, finding.id)
     return page.value()
 
 
-def list_findings(record: RunRecord, *, width: int = 100, encoding: str = "utf-8", color: bool = False) -> str:
+def _page(*, width: int = 100, encoding: str = "utf-8", color: bool = False) -> Page:
+    return Page(width=width, encoding=encoding, color=color)
+
+
+def list_findings(record: RunRecord, **screen: Any) -> str:
     """A line for each finding of a run, strongest first: what ``audit show RUN ID`` takes (without an ID)."""
-    page = Page(width=width, encoding=encoding, color=color)
+    page = _page(**screen)
     if not record.findings:
         page.paragraph("This run has no finding. A variant or a case is shown by its id too.")
         return page.value()
@@ -164,7 +154,7 @@ def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, .
         seen.add(place)
         page.heading(f"{cell.label} · {cell.variant_id}")
         for prompt in cell.prompts:
-            prompt_of(page, prompt)
+            _prompt(page, prompt)
         page.line()
         for response in cell.responses:
             scores = ", ".join(f"{k} {v:.3f}" for k, v in sorted((response.scores or {}).items()))
@@ -173,52 +163,13 @@ def _whole(page: Page, shown: cards.Card, judged: Judged, seen: set[tuple[str, .
             page.line(response.output if response.output is not None else failed)
         if not cell.responses:
             page.line("not asked")
-        if cell is not shown.cells[0]:
-            for model, format_ in sorted({(r.model, r.format) for r in cell.responses}):
-                if (judgement := judged(cell.variant_id, model, format_)) is not None:
-                    opinion(page, judgement)
+        for place in sorted({(cell.variant_id, r.model, r.format) for r in cell.responses}):
+            if cell is not shown.cells[0] and (said := judged(*place)) is not None:
+                page.line()
+                page.line(said, "bold")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """One order of a pair: which text stood first and second, and what the judge answered.
-
-    ``chosen`` is "original", "variant", "equal", or None where no answer was read.
-    """
-
-    texts: tuple[str, str]
-    prompt: Prompt
-    answer: str
-    chosen: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Opinion:
-    """Both orders of a pair; ``preference`` is 1 for the variant, -1 for the original, 0 for neither, None unread."""
-
-    judge: str
-    questions: tuple[Question, ...]
-    preference: float | None
-
-
-Judged = Callable[[str, str, str], Opinion | None]
-
-
-def opinion(page: Page, shown: Opinion) -> None:
-    """The questions of both orders with their answers, and what they come to."""
-    page.line()
-    page.line(f"judge {shown.judge}: {_meaning(shown)}", "bold")
-    for question in shown.questions:
-        first, second = question.texts
-        page.line()
-        page.line(f"to the judge, text 1 is the answer to the {first} and text 2 that to the {second}:", "bold")
-        prompt_of(page, question.prompt)
-        named = {None: "not read", "equal": "neither"}.get(question.chosen, f"the {question.chosen}")
-        page.line(f"its answer ({named}):", "bold")
-        page.line(question.answer)
-
-
-def prompt_of(page: Page, asked: Prompt) -> None:
+def _prompt(page: Page, asked: Prompt) -> None:
     """One prompt in full, with its digest."""
     for message in asked.messages or ():
         page.line(f"{message.role}:", "bold")
@@ -229,28 +180,13 @@ def prompt_of(page: Page, asked: Prompt) -> None:
     page.line(f"prompt {asked.sha256[:16]} · format {asked.format}", "dim")
 
 
-def _meaning(shown: Opinion) -> str:
-    if not shown.questions:
-        return "not asked (the answers are equal with the changed words masked, one is no text, or a limit came first)"
-    if shown.preference is None:
-        return "an answer could not be read, so the pair does not count"
-    if shown.preference:
-        return f"prefers the answer to the {'variant' if shown.preference > 0 else 'original'} in both orders"
-    if all(q.chosen == "equal" for q in shown.questions):
-        return "prefers neither"
-    return "prefers neither: its choice moved with the order"
-
-
-def waiver(page: Page, record: RunRecord, finding: str) -> None:
-    """The waiver of one finding, where it has one."""
+def _waiver(page: Page, record: RunRecord, finding: str) -> None:
     if (one := record.waived.get(finding)) is not None:
         page.paragraph(f"Waived until {one.expires} by {one.owner}; reason: {one.reason}", indent="  ")
 
 
-def render_row_finding(
-    record: RunRecord, id: str, *, width: int = 100, encoding: str = "utf-8", color: bool = False
-) -> str:
-    """One finding with its figure, its notes, and pairs of rows, for a terminal.
+def render_row_finding(record: RunRecord, id: str, **screen: Any) -> str:
+    """Show one finding of a search over rows with its figure, its notes, and pairs of rows.
 
     Raises
     ------
@@ -260,22 +196,20 @@ def render_row_finding(
     known = {f.id: f for f in record.findings}
     if id not in known:
         raise UnknownPlugin("finding", id, known)
-    f = known[id]
-    page = Page(width=width, encoding=encoding, color=color)
-    place = words.attributes(f.attributes)
-    page.line(f"{id} · {place} · {f.model} · {words.verdict(f.verdict)}", "bold")
+    f, page = known[id], _page(**screen)
+    page.line(f"{id} · {words.attributes(f.attributes)} · {f.model} · {words.verdict(f.verdict)}", "bold")
     page.paragraph(words.sentence(f.text))
     if f.rate:
         page.paragraph(f"Measured: {words.rate_text(f.rate)} of {words.plural(f.rate.n, 'row')}.")
     for note in f.notes:
         page.paragraph(words.sentence(note), first="- ", indent="  ")
-    pairs = [p for p in record.rows.pairs if set(p.changed) <= set(f.attributes)]
     page.heading(tabular_report.PAIRS)
-    for changed, labels, rest in map(tabular_report.pair, pairs):
+    pairs = [tabular_report.pair(p) for p in record.rows.pairs if set(p.changed) <= set(f.attributes)]
+    for changed, labels, rest in pairs:
         page.paragraph(f"{changed}   label {labels}")
         page.paragraph(rest, indent="    ")
     if not pairs:
         page.paragraph("The run kept none.")
-    waiver(page, record, id)
+    _waiver(page, record, id)
     page.paragraph(f"What {f.code} means: audit show {f.code}")
     return page.value()

@@ -94,7 +94,7 @@ def build(record: RunRecord, evidence: object) -> Screen:
     leading = sorted((c for c in claims if c.verdict == "shown"), key=claimed.order)
     statements = [made for c in leading if (made := claimed.state(record, c)) is not None]
     first = statements[0] if statements and statements[0].claim is leading[0] else None
-    example = None if first is None else proposed.example(record, evidence, first)
+    example = None if first is None else proposed.example(record, evidence, first.claim)
     kind, headline, sure = _answer(record, first, names)
     others = sorted(statements[1:] if first else [], key=lambda one: one.claim.family != "net")[:ALSO]
     cannot = run_checks.cannot_judge(record)
@@ -102,7 +102,7 @@ def build(record: RunRecord, evidence: object) -> Screen:
     alike = {*stopped, *(c.model for c in record.cautions if c.code == "constant_answers")}  # nothing to draw
     picked = _picked([c for c in claims if c.model not in alike], names, leading[0] if leading else None)
     label = _label(picked)
-    further = (proposed.example(record, evidence, one) for one in statements if one is not first)
+    further = (proposed.example(record, evidence, one.claim) for one in statements if one is not first)
     return Screen(
         ran=_ran(record),
         banners=tuple(banner for banner in run_checks.banners(record) if banner not in cannot),

@@ -43,7 +43,7 @@ class HtmlReport(Renderer):
 
 def write(document: Document, record: RunRecord | None = None) -> str:
     """A document as a page; the record is for the commands about its findings."""
-    record, blocks = record or RunRecord(), list(document.every())
+    record, blocks = record or RunRecord(), list(document.blocks)
     findings = [b.card.finding for b in blocks if isinstance(b, Evidence)]
     findings += [row.finding for b in blocks if isinstance(b, Findings) for row in b.rows]
     # Something to filter, to sort or to copy.

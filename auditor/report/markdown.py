@@ -106,9 +106,6 @@ def _block(part: doc.Block, full: bool, heading: str = "") -> Iterable[str]:
         case doc.Findings():
             cells = [(_mark(r), r.finding.id, r.finding.code, r.sentence) for r in part.rows]
             yield from table(("Verdict", "Finding", "Code", "What was measured"), cells, part.title)
-        case doc.Fold() if full and not all(isinstance(inner, doc.Chart) for inner in part.blocks):
-            for inner in part.blocks:
-                yield from _block(inner, full)
 
 
 def _mark(row: Row) -> str:

@@ -118,41 +118,39 @@ def key(claim: Claim) -> tuple[object, ...]:
 # -- how often answers changed at all ---------------------------------------------------------------------
 
 
-def rate_table(rates: change_rates.Rates, rows: Sequence[change_rates.Row], caption: str = "") -> Table:
-    """One line for each rate, then what the same prompt asked again did."""
-    placebo, hidden = any(r.placebo for r in rows), any(r.hidden for r in rows)
-    columns = ["Attributes", "Model", "Changed", *(["Placebo"] if placebo else []), *(["Hidden"] if hidden else [])]
-    columns += ["Texts", "Valid (discarded)", "Verdict"]
+def rate_table(rates: change_rates.Rates, rows: Sequence[change_rates.Rate], caption: str = "") -> Table:
+    """Draw one line for each rate, then what the same prompt asked again did."""
+    further = {"Placebo": [r.placebo for r in rows], "Hidden": [r.hidden for r in rows]}
+    shown = {title: values for title, values in further.items() if any(values)}
     lines: list[tuple[str | Cell, ...]] = [
         (
             words.attributes(r.attributes),
             r.name,
             words.interval(r.rate),
-            *((words.interval(r.placebo) if r.placebo else "–",) if placebo else ()),
-            *((words.interval(r.hidden) if r.hidden else "–",) if hidden else ()),
-            words.count(r.texts),
-            "–" if r.valid is None else f"{r.valid:,} ({words.count(r.discarded)})",
+            *(words.interval(values[n]) if values[n] else "–" for values in shown.values()),
+            words.count(r.rate.n),
             Cell(mark=words.verdict(r.verdict), kind=r.verdict),
         )
-        for r in rows
+        for n, r in enumerate(rows)
     ]
-    blank = ("",) * (len(columns) - 3)
-    again = ((name, run_checks.noise(rates.noise(place))) for place, name in rates.places.items())
-    lines += [("same prompt again", name, noise, *blank) for name, noise in again]
+    floors = rates.record.controls.of("noise_floor")
+    for (model, _), name in rates.places.items():
+        floor = floors and (floors.parts.get(model) or floors)
+        lines.append(("same prompt again", name, run_checks.noise(floor), *("",) * (len(shown) + 2)))
     level = words.confidence(next((r.rate.level for r in rows), None))
     usual = f"Share of valid variants whose {words.noun(rates.record)} differs from that for their original"
-    return table(f"{caption or usual}, with the {level} interval by text", columns, lines, right=columns[-3:-1])
+    columns = ("Attributes", "Model", "Changed", *shown, "Texts", "Verdict")
+    return table(f"{caption or usual}, with the {level} interval by text", columns, lines, right=["Texts"])
 
 
 def of_changes(record: RunRecord) -> Section:
     """Return the rates of a run; they are folded away where it makes claims."""
     rates, folded = change_rates.Rates(record), bool(record.claims)
-    every = rates.rows
-    blocks: list[Block] = [Text(said) for said in rates.said()] if folded else []  # else the answer says it
-    rows = change_rates.enough(every)
-    blocks += [rate_table(rates, rows)] if rows else [Text("No rate could be estimated.")]
-    blocks += [Text(words.text("placebo_note"))] if any(row.placebo for row in rows) else []
-    if few := len({row.attributes for row in every} - {row.attributes for row in rows}):
+    rows = change_rates.enough(rates.rows)
+    blocks: list[str | Block] = list(rates.said()) if folded else []  # else the answer says it
+    blocks.append(rate_table(rates, rows) if rows else "No rate could be estimated.")
+    blocks += [words.text("placebo_note")] if any(row.placebo for row in rows) else []
+    if few := len({row.attributes for row in rates.rows} - {row.attributes for row in rows}):
         blocks.append(Text(f"{words.plural(few, 'attribute set')} {run_checks.FEW}: see report.csv.", "meta"))
     if any(record.hinter.values()):
         from auditor.contrib.hinter import paper_figures
@@ -161,4 +159,4 @@ def of_changes(record: RunRecord) -> Section:
     meaning, verdicts = words.named("verdicts"), {} if folded else dict.fromkeys(row.verdict for row in rows)
     blocks += [Text(f"{words.verdict(name)}: {meaning[name]}", "meta") for name in verdicts if name in meaning]
     title = f"How often the {words.noun(record)} changed" + (" at all" if folded else "")
-    return Section(id="rates", title=title, short="Rates", blocks=tuple(blocks), folded=folded, brief=not folded)
+    return section("rates", title, blocks, short="Rates", folded=folded, brief=not folded)

@@ -30,9 +30,6 @@ DONE = {
     "scoring": ("Scoring rate", "above the median"),
     "classification": ("Selection rate", "put into the group"),
 }
-
-
-EMPTY = f"[{doc.TO_FILL}]"
 CAPTIONS = {**TITLES, "intersectional": "Race/ethnicity and sex"}
 CSV_COLUMNS = (
     "group", "table", "category", "n", "x", "rate", "impact_ratio", "impact_ratio_exact", "low", "high", "p_value",
@@ -60,7 +57,6 @@ def build(record: RunRecord) -> doc.Document:
             ),
             doc.section("computed", "What was computed", made, short="Computed"),
             doc.section("unknown", "People of unknown category", _unknown(record), short="Unknown people"),
-            *_draft(record),
             doc.section("how", "How", doc.Items(how(record))),
             doc.section("not", "What this is not", doc.Items(words.lines("ll144_not_this"))),
         ),
@@ -131,29 +127,7 @@ def _unknown(record: RunRecord) -> Iterator[doc.Block]:
         yield doc.table(caption, "Category | Table | Against | #Lowest | #Highest", bounds)
 
 
-def _draft(record: RunRecord) -> Iterator[doc.Section]:
-    if record.kind != "ranking":
-        yield doc.section("summary", "Draft of the published summary", draft(record), short="Draft summary")
-
-
 # -- the summary ------------------------------------------------------------------------------------------
-
-
-def draft(record: RunRecord) -> tuple[doc.Block, ...]:
-    """The fields of the summary, with what is left out and where the tables stand."""
-    left_out = (
-        f"{row.category}: {row.n:,} people, rate {row.rate_text or '–'}; {row.justification}"
-        for _, pool in pools(record)
-        for _, rows, _ in tables(pool)
-        for row in rows
-        if row.excluded
-    )
-    pairs = (
-        *fields(record),
-        *(("Left out of the ratios (5-301(d))", text) for text in left_out),
-        ("Tables", "Number of people, rates and impact ratios of all categories: as above."),
-    )
-    return doc.Text(words.text("ll144_summary")), doc.Facts("Fields of the summary", pairs)
 
 
 def summary(record: RunRecord) -> doc.Document:
@@ -221,14 +195,6 @@ def items(record: RunRecord) -> tuple[doc.Entry, ...]:
         *(test if block.data_kind == "test" else ()),
         doc.Entry("unknown", "Unknown category", f"{unknown}."),
     )
-
-
-def fields(record: RunRecord) -> list[tuple[str, str]]:
-    """The fields of the draft, with those of the auditor; what was not given is said to be missing."""
-    own = _own(record)
-    auditor = (("Independent auditor", "auditor"), ("Statement of independence", "independence"))
-    filled = [(label, own.get(key) or EMPTY) for label, key in auditor]
-    return [*filled, *((e.label, e.value or EMPTY) for e in items(record))]
 
 
 def to_csv(record: RunRecord) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from auditor.core.record import Claim, RunRecord
 from auditor.measure.claims import MIN_TEXTS, OTHERS
-from auditor.measure.run_changes import Comparison, Tested
+from auditor.measure.comparison import Comparison, Fate
 from auditor.report import matrix, words
 from auditor.report.document import Cell, Document, Line, Section, section, sheet, table
 
@@ -20,63 +20,44 @@ SIGNS = {
     "untested": "– not tested",
 }
 ORDER = {name: n for n, name in enumerate(SIGNS)}
-FATES = {"new": "new", "gone": "gone", "kept": "in both"}
+FATES: dict[Fate, str] = {"new": "new", "gone": "gone", "kept": "in both"}
 RATES = {"text": ("How often answers changed", "Model", "Texts"), "row": ("Scores", "Score", "Rows")}
-
-
-def _document(compared: Comparison, summary: str, sections: Sequence[Section]) -> Document:
-    """What differs in the plans, of hashes the first digits, then ``sections``."""
-    lines = [(p.name, *(HASH.sub(r"\1…", text) for text in (p.before, p.after))) for p in compared.plans]
-    same = [] if lines else ["The plans and their inputs are the same."]
-    plans = table("What was set otherwise", "Setting | Before | After", lines)
-    return Document(
-        title=f"Runs {compared.before} before, {compared.after} after",
-        meta=summary,
-        banners=tuple(note[:1].upper() + note[1:] for note in compared.notes),
-        sections=(section("plans", "Plans", same, plans), *sections),
-    )
-
-
-def _differ(comparison: Comparison) -> str:
-    """How many settings differ."""
-    n = len(comparison.plans)
-    return f"{words.plural(n, 'setting')} {words.verb(n, 'differs', 'differ')}."
-
-
-def _fates(fates: Sequence[str]) -> str:
-    return f"Findings shown: {', '.join(f'{fates.count(fate)} {name}' for fate, name in FATES.items())}."
-
-
-def _points(change: Tested, spec: str) -> str:
-    if change.difference is None:
-        return "not measured"
-    return words.span(change.difference, change.low, change.high, spec, scale=100, unit=" points")
-
-
-# -- two runs ----------------------------------------------------------------------------------
 
 
 def runs(comparison: Comparison, records: Sequence[RunRecord] = ()) -> Document:
     """Two runs; with the records of both over texts, their net differences side by side."""
+    lines = [(p.name, *(HASH.sub(r"\1…", text) for text in (p.before, p.after))) for p in comparison.plans]
+    same = [] if lines else ["The plans and their inputs are the same."]
+    plans = table("What was set otherwise", "Setting | Before | After", lines)
     tests, (title, what, unit) = sorted({r.test for r in comparison.rates if r.test}), RATES[comparison.unit]
     meaning = [f"Test: {'; '.join(tests)}. {words.text(f'compared_{comparison.unit}s')}"] if tests else []
     columns = f"Change | {what} | Changed | Before | After | Difference (95 %) | {unit} | p, corrected"
     shown = [(f.fate, f.key, _ids(f.before), _ids(f.after), f.note) for f in comparison.findings]
-    sections = [
-        *_claims(records),
-        *sheet("rates", title, meaning, columns, _rates(comparison)),
-        *sheet("findings", "Findings shown", [], " | Finding | Before | After | Note", shown),
-    ]
-    return _document(comparison, summary(comparison), sections)
+    return Document(
+        title=f"Runs {comparison.before} before, {comparison.after} after",
+        meta=summary(comparison),
+        banners=tuple(map(words.sentence, comparison.notes)),
+        sections=(
+            section("plans", "Plans", same, plans),
+            *_claims(records),
+            *sheet("rates", title, meaning, columns, _rates(comparison)),
+            *sheet("findings", "Findings shown", [], " | Finding | Before | After | Note", shown),
+        ),
+    )
 
 
 def summary(comparison: Comparison) -> str:
-    """Counts, in one sentence."""
-    changes = [r.change for r in comparison.rates]
+    """Counts, in one sentence each for plans, rates and findings."""
+    n, changes, fates = (
+        len(comparison.plans),
+        [r.change for r in comparison.rates],
+        [f.fate for f in comparison.findings],
+    )
     return (
-        f"{_differ(comparison)} Of {words.plural(len(changes), 'rate')}: {changes.count('worse')} worse, "
-        f"{changes.count('better')} better, {changes.count('unclear')} without a difference shown, "
-        f"{changes.count('untested')} not tested. {_fates([f.fate for f in comparison.findings])}"
+        f"{words.plural(n, 'setting')} {words.verb(n, 'differs', 'differ')}. Of {words.plural(len(changes), 'rate')}: "
+        f"{changes.count('worse')} worse, {changes.count('better')} better, {changes.count('unclear')} without a "
+        f"difference shown, {changes.count('untested')} not tested. Findings shown: "
+        f"{', '.join(f'{fates.count(fate)} {name}' for fate, name in FATES.items())}."
     )
 
 
@@ -105,13 +86,16 @@ def _net(claim: Claim | None) -> Cell:
 def _rates(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     digits = 1 if comparison.unit == "text" else 2
     for r in sorted(comparison.rates, key=lambda r: ORDER[r.change]):
+        moved = "not measured"
+        if r.difference is not None:
+            moved = words.span(r.difference, r.low, r.high, f"+.{digits}f", scale=100, unit=" points")
         yield (
             SIGNS[r.change],
             ", ".join(filter(None, (r.model, r.format))),
             words.attributes(r.attributes),
             words.percent(r.before, digits),
             words.percent(r.after, digits),
-            _points(r, f"+.{digits}f"),
+            moved,
             f"{r.n_after:,}" if r.n_before == r.n_after else f"{r.n_before:,} and {r.n_after:,}",
             r.reason if r.p_adjusted is None else words.number(r.p_adjusted),
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import asdict
 
 from auditor.core.record import RunRecord, head
-from auditor.core.record.rows import METHODS, Details, GroupRate, RowAnswers, RowPair, Score, Tabular
+from auditor.core.record.rows import METHODS, GroupRate, RowAnswers, RowPair, Score, Tabular
 from auditor.report import claimed, words
 from auditor.report import document as doc
 
@@ -22,7 +22,6 @@ SCORES = {
 PAIRS = "Pairs that differ in protected columns only"
 MAX_PAIRS = 10
 NO_GROUP = "No group score"  # how a note begins that says why
-SOLVER = {"closed_form": "by closed form", "z3": "by Z3"}
 
 
 def build(record: RunRecord, conditional: Iterable[doc.Section] = ()) -> doc.Document:
@@ -43,7 +42,6 @@ def build(record: RunRecord, conditional: Iterable[doc.Section] = ()) -> doc.Doc
             *_lattice(search),
             *_findings(record),
             *_pairs(search),
-            *_methods(search),
             *conditional,
             *_next(record),
             _method(record, search),
@@ -132,7 +130,7 @@ def _next(record: RunRecord) -> Iterator[doc.Section]:
         (f"audit report {run} --format html", "the full report, one file"),
     )
     if record.id:
-        yield doc.section("next", "Next", doc.Commands(lines))
+        yield doc.section("next", "Next", doc.Commands(lines), brief=True)
 
 
 def _method(record: RunRecord, search: Tabular) -> doc.Section:
@@ -213,6 +211,8 @@ def _summary(search: Tabular) -> Iterator[str]:
             f"In {whole.hidden:,} of {whole.rows:,} rows{' of the cases found' if directed else ' of the domain'} that "
             "were looked at, the label changes only when several protected columns change together (hidden)."
         )
+    if search.details.ended:
+        yield f"The search ended because {search.details.ended}."
     if n := counts.off_manifold:
         yield (
             f"{words.plural(n, 'further case')} {words.verb(n, 'changes', 'change')} only through rows that break a "
@@ -260,15 +260,6 @@ def pair(pair: RowPair) -> tuple[str, str, str]:
     return changed, f"{pair.label} → {pair.other_label}", rest
 
 
-# -- what the methods report beside scores ----------------------------------------------------------------
-
-
-def _methods(search: Tabular) -> list[doc.Section]:
-    """What a method reports beside scores, lattice and pairs."""
-    details = search.details
-    return [*_phases(details), *_symbolic(details)]
-
-
 def _answered(answers: RowAnswers) -> str:
     """How a language model was asked, and how many rows got no label."""
     lost = {key: n for key, n in answers.rows.items() if key != "ok" and n}
@@ -284,41 +275,3 @@ def _answered(answers: RowAnswers) -> str:
     listed = ", ".join(f"{n:,} {key}" for key, n in lost.items())
     count = words.plural(sum(lost.values()), "row")
     return f"{text}{count} got no label ({listed}): they are not judged, and count neither as equal nor as different."
-
-
-def _phases(details: Details) -> list[doc.Section]:
-    notes = []
-    if details.start_rows is not None:
-        notes.append(f"Local search began at {words.plural(details.start_rows, 'row')} that the global search found.")
-    if chosen := details.column_probability:
-        most = sorted(chosen.items(), key=lambda item: (-item[1], item[0]))[:3]
-        named = ", ".join(f"{name} {words.percent(p)}" for name, p in most)
-        notes.append(f"Columns that it came to change most often: {named}.")
-    if details.ended:
-        notes.append(f"The search ended because {details.ended}.")
-    rows = (
-        (
-            words.named("search_phases").get(name, name),
-            f"{entry.generated:,}",
-            f"{entry.discriminatory:,}",
-            words.percent(entry.discriminatory / entry.generated if entry.generated else None),
-        )
-        for name, entry in (details.phases or {}).items()
-    )
-    caption = "What each phase of the search contributed; cases were searched for, so the shares are not rates"
-    lines = doc.table(caption, "Phase | #New cases | #Label changes | #Share of new", rows)
-    return [doc.section("phases", "Phases", notes, lines)] if details.phases else []
-
-
-def _symbolic(details: Details) -> list[doc.Section]:
-    if details.solver is None:
-        return []
-    solved = {f"path constraints solved: {SOLVER.get(k, k.replace('_', ' '))}": n for k, n in details.solver.items()}
-    counts = {
-        **solved,
-        "paths visited before": details.visited_paths_skipped,
-        "cases made before": details.repeated_cases_skipped,
-    }
-    rows = [(what, f"{n:,}") for what, n in counts.items() if n is not None]
-    lines = doc.table("Counts of the symbolic search", "What | #Count", rows)
-    return [doc.section("paths", "Paths and solver", lines)]

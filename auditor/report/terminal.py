@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from auditor.core.protocols import Renderer
@@ -17,9 +17,7 @@ from auditor.report.page import Page
 
 MAX_CARDS = 3  # findings with their texts
 MAX_LINES = 20  # of a table
-MAX_FOLDED = 8  # of one that a page opens on a click
 FEW_LINES = 5  # of each below an answer
-NAMED = 6  # lines for the commands, and for the names of what had no room
 LOOKED_UP = frozenset({"method", "provenance"})
 MOST = 40  # lines of a screen
 STYLES = {"shown": "bold red", "bounded": "green", "not_determined": "yellow", "not_tested": "dim"}
@@ -60,11 +58,10 @@ class TerminalReport(Renderer):
 
 
 def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
-    """Lay a document out: every part but drawings, those within folds too.
+    """Lay a document out: every part but drawings; without ``full`` the answer and what is brief, or whole.
 
-    Below an answer stands what a reader goes on to: the first lines of each table, without what the answer said, and
-    nothing of what is looked up by name (hashes, settings), which the page, the CSV and ``run.json`` have. Without
-    ``full`` it is the answer, then the first sections that have room on a screen.
+    Below an answer with a plot, nothing is repeated, and what is looked up by name (hashes, settings) is left to the
+    page, the CSV and ``run.json``.
     """
     first = document.first
     answered = first is not None and bool(first.rows)
@@ -75,43 +72,19 @@ def write(page: Page, document: doc.Document, *, full: bool = True) -> str:
         for banner in document.banners if first is None else ():
             page.paragraph(banner, first="!! ", indent="   ")
         page.paragraph(" · ".join(filter(None, (document.name, document.meta))))
-    left: list[doc.Section] = []
-    for section in document.sections:
-        if full:
-            if not (answered and section.id in LOOKED_UP):
-                _section(page, section, answered=answered, short=answered)
-        elif (
-            section.id == "next" or section.whole or (not left and section.id not in LOOKED_UP and _fits(page, section))
-        ):
-            _section(page, section, answered=False, short=True)
-        else:
-            left += [section] if left else _begun(page, section)
-    if left:
+    looked_up = [s for s in document.sections if s.id in LOOKED_UP]
+    shown = [s for s in document.sections if s not in looked_up or (full and not answered)]
+    if not full:
+        shown = [s for s in shown if s.brief or s.whole] or shown
+    for section in shown:
+        _section(page, section, answered=answered, short=answered or not full)
+    if not full and (left := [s.title for s in document.sections if s not in shown]):
         page.line()
-        page.paragraph(f"--full tells more: {', '.join(section.title for section in left)}.")
+        page.paragraph(f"--full tells more: {', '.join(left)}.")
     if answered and full:
         page.line()
         page.paragraph("Method, limits, settings and hashes: the HTML report. Every figure: --format csv.")
     return page.value()
-
-
-def _fits(page: Page, section: doc.Section) -> bool:
-    """Whether a section has room on the screen below what stands there."""
-    trial = Page(width=page.width, encoding=page.encoding, color=False)
-    _section(trial, section, answered=False, short=True)
-    return page.value().count("\n") + trial.value().count("\n") + 1 + NAMED <= MOST
-
-
-def _begun(page: Page, section: doc.Section) -> list[doc.Section]:
-    """Lay out what has room of a section that is too long, if anything has; it is still to be named."""
-    for n in range(len(section.blocks) - 1, 0, -1):
-        part, last = replace(section, blocks=section.blocks[:n]), section.blocks[n - 1]
-        if isinstance(last, doc.Text) and last.tone == "heading":
-            continue  # the title of what has no room
-        if section.id not in LOOKED_UP and _fits(page, part):
-            _section(page, part, answered=False, short=True)
-            break
-    return [section]
 
 
 def _section(page: Page, section: doc.Section, *, answered: bool, short: bool) -> None:
@@ -169,10 +142,6 @@ def _put(page: Page, block: doc.Block, most: int = MAX_LINES, *, short: bool = F
                 page.paragraph(f"{row.finding.id} {words.finding_verdict(row.finding)}: {row.sentence}", indent="  ")
             if left := len(block.rows) - len(kept):
                 page.paragraph(f"{words.plural(left, 'further finding')}: see the CSV (--format csv).")
-        case doc.Fold() if not all(isinstance(inner, doc.Chart) for inner in block.blocks):
-            page.title(block.title)
-            for inner in block.blocks if not (short and "none shown" in block.title) else ():
-                _put(page, inner, MAX_FOLDED if not short else FEW_LINES, short=short, inside=short)
 
 
 def _short(cell: str | doc.Cell | doc.Entry) -> str:

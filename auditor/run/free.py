@@ -10,7 +10,6 @@ from auditor.core.protocols import Model
 from auditor.core.record import RunRecord
 from auditor.core.record.measured import Claim
 from auditor.core.types import Answer, Case, Check, Finding, Prompt, Response, is_wording
-from auditor.report.finding import Opinion, Question
 from auditor.run.state import Answers, State, Tally
 from auditor.tasks.task import Task
 
@@ -164,12 +163,8 @@ def _pairs(loop: State) -> tuple[list[Finding], dict[str, object]]:
     return text_pairs.findings(rows), section
 
 
-def opinion(record: RunRecord, evidence: Evidence, variant_id: str, model: str, format: str) -> Opinion | None:
-    """What the judge said of the answers of ``model`` to a variant and its original; None where there was no judge.
-
-    A pair has no questions where its answers are equal, one of them is no text, or a limit came first. Of a redacted
-    run the labels are handed out and not the words around them.
-    """
+def opinion(record: RunRecord, evidence: Evidence, variant_id: str, model: str, format: str) -> str | None:
+    """Say what the judge made of the answers of ``model`` to a variant and its original; None without a judge."""
     from auditor.models.pair_judge import Tallied, count
     from auditor.tasks import load
 
@@ -177,25 +172,23 @@ def opinion(record: RunRecord, evidence: Evidence, variant_id: str, model: str, 
         return None
     # A run that was gone on with may have asked about an earlier answer too: the last two count.
     asked = list(evidence.judged(about(variant_id, model, format)).items())[-2:]
-    task, questions, labels = load("judge"), [], []
+    if not asked:
+        return f"judge {judge}: not asked (the answers are equal, one is no text, or a limit came first)"
+    task, labels = load("judge"), []
     # Texts that differ in the white space around them are one question.
-    for texts, (name, prompt) in zip(ORDERS, asked if len(asked) == 2 else 2 * asked, strict=False):
-        came = next((r for r in evidence.responses(name) if r.model == judge), None)
-        label = _label(task, prompt, came)
-        labels.append(label)
-        questions.append(
-            Question(
-                texts=texts,
-                prompt=prompt,
-                answer=_words(came, label, redacted=bool(record.raw["spec"].get("redact"))),
-                chosen={"first": texts[0], "second": texts[1], "equal": "equal"}.get(label or ""),
-            )
-        )
-    return Opinion(
-        judge=judge,
-        questions=tuple(questions),
-        preference=count(labels[0], labels[1], Tallied()) if questions else None,
+    for name, prompt in asked if len(asked) == 2 else 2 * asked:
+        labels.append(_label(task, prompt, next((r for r in evidence.responses(name) if r.model == judge), None)))
+    preference = count(labels[0], labels[1], Tallied())
+    said = "prefers neither" + ("" if set(labels) == {"equal"} else ": its choice moved with the order")
+    if preference is None:
+        said = "an answer could not be read, so the pair does not count"
+    elif preference:
+        said = f"prefers the answer to the {'variant' if preference > 0 else 'original'} in both orders"
+    chosen = (
+        {"first": first, "second": second, "equal": "neither"}.get(label or "", "not read")
+        for (first, second), label in zip(ORDERS, labels, strict=True)
     )
+    return f"judge {judge}: {said} (original first: {', variant first: '.join(chosen)}; {', '.join(dict(asked))})"
 
 
 def _label(task: Task, prompt: Prompt, came: Response | None) -> str | None:
@@ -203,12 +196,3 @@ def _label(task: Task, prompt: Prompt, came: Response | None) -> str | None:
         return None
     read = task.read(came.output, "chat" if prompt.text is None else "text")
     return str(read.value) if read.status == "ok" else None
-
-
-def _words(came: Response | None, label: str | None, *, redacted: bool) -> str:
-    """What is shown of an answer."""
-    if came is None:
-        return "not answered"
-    if came.output is None:
-        return f"failed ({came.error})" + ("" if redacted else f": {came.detail}")
-    return (label or "(redacted)") if redacted else came.output

@@ -128,7 +128,7 @@ def audit(
     model : str, callable, Model or a sequence of them
         Model specs (``"vader"``, ``"openai:NAME"``), functions text → label (or list → list), adapters; LangChain
         runnables, classifiers of scikit-learn that read texts, pipelines of transformers.
-        Several give one comparison.
+        Several share one report.
     data : str, Path, list, data frame or data set, optional
         Source texts: a file, ``hf:…``; a list of texts, of dicts or of `SourceText`; a data frame (pandas, polars,
         Arrow); a ``datasets.Dataset``. ``columns={"text": …, "label": …, "id": …}`` names the columns

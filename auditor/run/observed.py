@@ -15,7 +15,7 @@ import numpy as np
 from auditor.core.plan import Plan
 from auditor.core.types import Answer, Case, Variant, Verdict
 from auditor.measure.claims import Question
-from auditor.measure.comparison import Asked, Side
+from auditor.measure.comparison import Side
 from auditor.measure.observations import Arm, Observations, Shape, place_of, shape_of
 from auditor.measure.rates import VIOLATION
 from auditor.measure.text_metrics import Measured, Metrics
@@ -26,7 +26,6 @@ from auditor.tasks.task import Task
 
 KEPT_SHAPES = 50_000  # combinations of edits whose shape is remembered
 ORIGINAL = shape_of(())
-WHOLE = 17  # characters of the id of a text; those of a directed case go on with what is in it
 
 
 class Row(NamedTuple):
@@ -207,29 +206,18 @@ def question(
 
 def side(path: Path) -> Side:
     """What `auditor.measure.comparison` reads of a run: its record, and what was judged of which text."""
-    folder = RunFolder.open(path)
-    record = folder.run()
-    wanted = {one for finding in record.findings for one in finding.exemplars}
-    observed, keys, exemplars = Observed(), (array("Q"), array("Q")), {}
+    folder, observed, keys = RunFolder.open(path), Observed(), array("Q")
     for case, checks in folder.cases():
         valid = {v.id for v in case.variants if (c := checks.get(v.id)) is None or c.status != "invalid"}
         observed.add(case, valid)
-        for variant in (case.original, *(v for v in case.variants if v.id in valid)):
-            key = _key(case, variant)
-            keys[case.sampling == "directed"].append(key)
-            if variant.id in wanted:
-                exemplars[variant.id] = key
+        if case.sampling != "directed":
+            keys.extend(_key(case, v) for v in (case.original, *case.variants) if v is case.original or v.id in valid)
     for verdict in folder.verdicts():
         observed.judge(verdict)
-    drawn, directed = (
-        Asked(table, np.array(own, dtype=np.uint64))
-        for table, own in zip((observed.table, observed.directed), keys, strict=True)
-    )
-    return Side(record=record, drawn=drawn, directed=directed, exemplars=exemplars)
+    return Side(folder.run(), observed.table, np.array(keys, dtype=np.uint64))
 
 
 def _key(case: Case, variant: Variant) -> int:
     value = variant.input
     text = value if isinstance(value, str) else json.dumps(dict(value), sort_keys=True)
-    name = case.id[:WHOLE] if case.sampling == "directed" else case.id
-    return short(f"{name}\0{text}")
+    return short(f"{case.id}\0{text}")

@@ -73,10 +73,6 @@ def build(loop: Loop, confirmed: Confirmed, *, started: datetime, seconds: float
         record["figures"] = figures
     if plan.test_discarded:
         record["discarded"] = rates.discarded(observed.table, observed.discarded)
-    if len(loop.tallies) > 1 and plan.protocol == "default":
-        from auditor.measure.comparison import two_models
-
-        record["comparison"] = two_models(observed.table, seed=plan.seed)
     if plan.oracle == "probability":
         # For every tolerance, the distinct cases with a variant beyond it; directed cases are left out.
         oracle = loop.parts.oracle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +15,7 @@ from auditor.core.record import RunRecord, frame
 from auditor.core.record.rows import Score
 from auditor.core.shown import csv_text, plural, verb
 from auditor.core.types import ClaimVerdict, Estimate, Finding, digest
-from auditor.measure import comparison
-from auditor.measure.run_changes import Change, Comparison, RateChange, Tested
+from auditor.measure.comparison import Change, Comparison, RateChange, comparison_of
 from auditor.run import freeze
 from auditor.store.folder import IN_MEMORY, REPORT, RunFolder
 from auditor.tables.coded import bins_note
@@ -285,16 +284,15 @@ def compared(first: RunRecord, second: RunRecord) -> Comparison:
     for name, columns, population in sorted(before.keys() | after.keys()):
         a, b = (side.get((name, columns, population)) for side in (before, after))
         if a is None or b is None:
-            tested = Tested(reason=f"measured only in the run {'before' if b is None else 'after'}")
+            tested = RateChange(reason=f"measured only in the run {'before' if b is None else 'after'}")
         else:
             tested = _difference(a, b)
         said = f"{NAMES.get(name, name + ' score')}, {population}"
-        rates.append(RateChange(model="", format=said, attributes=columns, **asdict(tested)))
-    before_side, after_side = (comparison.Side(record=record) for record in (first, second))
-    return comparison.comparison_of(before_side, after_side, rates, notes=notes, unit="row")
+        rates.append(replace(tested, format=said, attributes=columns))
+    return comparison_of(first, second, rates, notes=notes, unit="row")
 
 
-def _difference(a: Estimate, b: Estimate) -> Tested:
+def _difference(a: Estimate, b: Estimate) -> RateChange:
     valid = not any(NOTE in e.note for e in (a, b))
     exact = all(e.method.startswith("enumeration") for e in (a, b))
     difference = b.value - a.value
@@ -306,7 +304,7 @@ def _difference(a: Estimate, b: Estimate) -> Tested:
     elif exact or a.high < b.low or b.high < a.low:
         change = "worse" if difference > 0 else "better"
     test = "both exact" if exact else "intervals that do not overlap" if valid else ""
-    return Tested(
+    return RateChange(
         change=change,
         test=test,
         before=a.value,

@@ -12,8 +12,8 @@ from auditor.core.plan import Plan
 
 PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
-    "report": 7970,  # 4,600
-    "measure": 7900,  # 5,200
+    "report": 7150,  # 4,600
+    "measure": 6870,  # 5,200
     "run": 7750,  # 4,600
     "models": 6950,  # 4,400
     "tables": 5360,  # 4,400

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from auditor.core.record import read
 from auditor.core.types import Verdict
-from auditor.measure.comparison import Asked
+from auditor.measure.comparison import Side
 from auditor.measure.observations import Arm, Direction, Observations, Shape
 from auditor.store.index import short
 
@@ -46,8 +47,9 @@ def table_of(verdicts: Iterable[Verdict], shapes: Mapping[str, Shape] | None = N
     return table
 
 
-def asked(verdicts: Iterable[Verdict], prefix: str = "") -> Asked:
+def side(verdicts: Iterable[Verdict], record: Mapping[str, object], prefix: str = "") -> Side:
     """One side of a comparison: variants of two runs are the same where their ids and prefixes are."""
     table = table_of(verdicts)
     rows = range(len(table.columns().version_text))
-    return Asked(table, np.array([short(prefix + table.name(row)) for row in rows], dtype=np.uint64))
+    keys = np.array([short(prefix + table.name(row)) for row in rows], dtype=np.uint64)
+    return Side(read(record), table, keys)

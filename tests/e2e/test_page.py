@@ -6,7 +6,6 @@ place); without it those tests are skipped.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -16,10 +15,10 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+import specimen as SPECIMEN
 
 from auditor import agent, audit
 from auditor.core.record import read
@@ -34,18 +33,6 @@ AXE = Path(os.environ.get("AXE") or ROOT / ".venv/node/node_modules/axe-core/axe
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 EXAMPLES = sorted((ROOT / "reports/examples").rglob("*.html"))
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844), "small": (360, 740)}
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("specimen", ROOT / "tests/golden/specimen.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN = load()
 
 
 def many(n: int) -> str:

@@ -6,13 +6,12 @@ After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the di
 from __future__ import annotations
 
 import datetime
-import importlib.util
 import os
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+import specimen as SPECIMEN
 
 from auditor.contrib.ll144 import applicants, categories, draft
 from auditor.core.record import read
@@ -27,18 +26,6 @@ FROZEN = {
     "reason": "two points were called small in the risk file",
     "deviations": [{"what": "setting: limit", "planned": None, "actual": 312}],
 }
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("specimen", Path(__file__).parent / "specimen.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN = load()
 
 
 def full() -> dict[str, Any]:

@@ -6,14 +6,13 @@ After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the di
 from __future__ import annotations
 
 import datetime
-import importlib.util
 import os
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from judged import asked
+import specimen as SPECIMEN
+from judged import side
 
 from auditor.core import waivers
 from auditor.core.record import read
@@ -24,22 +23,11 @@ from auditor.measure import comparison
 from auditor.report import exchange, html, markdown, side_by_side, terminal
 from auditor.report.exchange import workflow_commands
 from auditor.report.page import Page
-from auditor.store.index import short
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("specimen", HERE / "specimen.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN = load()
 TODAY = datetime.date(2026, 11, 20)
 
 
@@ -98,20 +86,13 @@ def compared() -> comparison.Comparison:
         "spec": {**record["spec"], "order": 3, "data": "<b>new</b>|x"},
         "findings": [f for f in record["findings"] if f["id"] != "H001"],
     }
-    first, second = (
-        comparison.Side(
-            record=read(told), drawn=asked(given), exemplars={v.variant_id: short(v.variant_id) for v in given}
-        )
-        for told, given in ((record, verdicts()), (later, changed))
-    )
-    return comparison.compare(first, second)
+    return comparison.compare(side(verdicts(), record), side(changed, later))
 
 
 CASES = {
     "exchange.md": lambda: rendered("markdown"),
     "exchange.csv": lambda: rendered("csv"),
     "exchange-junit.xml": lambda: rendered("junit"),
-    "exchange.sarif": lambda: rendered("sarif"),
     "exchange.json": lambda: rendered("json"),
     "exchange-github.md": lambda: rendered("github"),
     "exchange-github.txt": lambda: "\n".join(workflow_commands(WAIVED)) + "\n",

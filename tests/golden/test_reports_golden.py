@@ -5,12 +5,11 @@ After a wanted change: ``UPDATE_GOLDEN=1 pytest tests/golden``, then read the di
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+import specimen as SPECIMEN
 
 from auditor.core.record import read
 from auditor.report.finding import render_finding
@@ -21,16 +20,6 @@ from auditor.report.terminal import TerminalReport
 FILES = Path(__file__).parent / "files"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("specimen", Path(__file__).parent / "specimen.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN = load()
 FULL = (read(SPECIMEN.record()), SPECIMEN.evidence())
 FAILING = (read(SPECIMEN.failing()[0]), SPECIMEN.failing()[1])
 CLAIMS = (read(SPECIMEN.claimed()), SPECIMEN.evidence())

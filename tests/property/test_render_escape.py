@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import importlib.util
 import unicodedata
 from html.parser import HTMLParser
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import specimen as SPECIMEN
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -22,18 +20,6 @@ from auditor.report.finding import render_finding
 from auditor.report.html import HtmlReport
 from auditor.report.terminal import TerminalReport
 
-
-def load() -> ModuleType:
-    path = Path(__file__).parents[1] / "golden" / "specimen.py"
-    spec = importlib.util.spec_from_file_location("specimen", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN = load()
 PAYLOADS = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',

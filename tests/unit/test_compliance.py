@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import datetime
-import importlib.util
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import specimen as SPECIMEN
+import test_compliance_golden as GOLDEN
 
 from auditor.core.errors import ConfigError, DataFileError, UnknownPlugin
 from auditor.core.record import RunRecord, read
@@ -22,18 +23,6 @@ from auditor.report import claimed
 from auditor.report.legal import facts, frameworks
 from auditor.report.legal.legal_page import Page
 
-
-def load(name: str) -> ModuleType:
-    path = Path(__file__).parents[1] / "golden" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN, GOLDEN = load("specimen"), load("test_compliance_golden")
 FORMATS = ("eu-ai-act", "nist-ai-rmf", "ai-verify")
 RESPONSIBLE = {
     "source": "responsible.toml",
@@ -285,7 +274,7 @@ class TestLl144:
         (tmp_path / "ll144.json").write_text(json.dumps(GOLDEN.people_record()), encoding="utf-8")
         made = page(SPECIMEN.record(), "ll144", SimpleNamespace(path=tmp_path))
         assert "0.979" in section(made, "impact")
-        assert "Draft of the published summary" in section(made, "impact")
+        assert "--format ll144-summary" in section(made, "impact")
         assert "Not tested: this record holds outcomes" in section(made, "says")
         for empty in ("claims", "controls", "counterfactual", "intersections", "rows", "evidence"):
             assert f'id="{empty}"' not in made

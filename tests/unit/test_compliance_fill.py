@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+import specimen as SPECIMEN
+import test_compliance_golden as GOLDEN
 
 from auditor.cli import main
 from auditor.core.errors import DataFileError
@@ -41,19 +41,6 @@ measure = "no first names in the prompt"
 finding = "F002"
 measure = ""
 """
-
-
-def load(name: str) -> ModuleType:
-    path = Path(__file__).parents[1] / "golden" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN, GOLDEN = load("specimen"), load("test_compliance_golden")
 
 
 @pytest.fixture

@@ -389,7 +389,6 @@ def test_a_planted_difference_on_the_screen(door: Path, capsys: pytest.CaptureFi
     assert re.search(r"male \d\d % · female 0 %.*├─*●─*┤", text)
     do = told.partition("DO read the 5 clearest texts")[2]
     assert "audit show " in do
-    assert "ask again with other words" in do
 
 
 @pytest.mark.slow
@@ -409,7 +408,6 @@ def test_a_model_that_always_says_the_same_cannot_be_judged(door: Path, capsys: 
     assert re.search(r"constant cannot be judged: all its \d+ answers are “invite”\.", flat(text))
     assert "net difference" not in text
     assert "DO go on" in flat(text)
-    assert "try other prompt formats" in flat(text)
 
 
 @pytest.mark.slow

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+import specimen as SPECIMEN
 
 from auditor.core.record import read
 from auditor.core.registry import RENDERERS
 from auditor.report import claimed, words
 from auditor.report.finding import render_finding
 
-
-def load() -> ModuleType:
-    path = Path(__file__).parents[1] / "golden" / "specimen.py"
-    spec = importlib.util.spec_from_file_location("specimen", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN = load()
 RECORD, EVIDENCE = SPECIMEN.record(), SPECIMEN.evidence()
 HIDDEN = [f for f in RECORD["findings"] if f["kind"] == "hidden"]
 

@@ -179,7 +179,7 @@ def answer(messages):
 answer.auditor_style = "chat"
 """
 PEOPLE = ("man", "woman", "boy", "girl", "brother", "aunt", "gentleman", "lady", "uncle", "niece")
-FORMATS = "terminal,html,json,markdown,csv,junit,sarif,eu-ai-act,nist-ai-rmf,ai-verify,github"
+FORMATS = "terminal,html,json,markdown,csv,junit,eu-ai-act,nist-ai-rmf,ai-verify,github"
 
 
 def _readable(path: Path) -> str:

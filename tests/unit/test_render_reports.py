@@ -2,42 +2,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import itertools
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+import specimen as SPECIMEN
 from rich.cells import cell_len
 
 from auditor.core.errors import RunFolderError, UnknownPlugin
 from auditor.core.record import read
-from auditor.core.registry import RENDERERS
-from auditor.core.types import Verdict
 from auditor.measure.claims import MIN_TEXTS
-from auditor.report import build, cards, change_rates, charts, proposed
+from auditor.report import build, change_rates, charts, proposed
 from auditor.report.build import MAX_CARDS
 from auditor.report.finding import render_finding
 from auditor.report.html import CHUNK, MIN_FILTER, HtmlReport, choices
 from auditor.report.terminal import MAX_CARDS as FEW
 from auditor.report.terminal import TerminalReport
 
-
-def load() -> ModuleType:
-    path = Path(__file__).parents[1] / "golden" / "specimen.py"
-    spec = importlib.util.spec_from_file_location("specimen", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SPECIMEN = load()
 RUNS: dict[str, Any] = {
     "full": (SPECIMEN.record(), SPECIMEN.evidence()),
     "partial": (SPECIMEN.partial(), SPECIMEN.evidence()),
@@ -89,14 +74,6 @@ def every(name: str, renderer: Any) -> str:
     return str(renderer.render(read(RUNS[name][0]), RUNS[name][1]))
 
 
-def test_registry_knows_the_renderers() -> None:
-    for name, suffix in (("terminal", ".txt"), ("html", ".html"), ("json", ".json")):
-        made = RENDERERS.create(name)
-        assert made.name == name
-        assert made.suffix == suffix
-        assert every("full", made)
-
-
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("width", [40, 72, 100, 160])
 def test_terminal_fits_its_width(run: str, width: int) -> None:
@@ -146,95 +123,7 @@ def test_terminal_says_what_matters() -> None:
 def test_partial_run_carries_its_reason(renderer: Any) -> None:
     assert "Partial run: the limit of 500 calls" in " ".join(every("partial", renderer).split())
     assert "Partial run" not in every("full", renderer)
-
-
-def test_partial_run_offers_resume() -> None:
-    assert "audit resume 20260102-sentiment-7f3a" in every("partial", TerminalReport(full=True))
-    assert "audit resume" not in every("full", TerminalReport(full=True))
-
-
-@pytest.mark.parametrize("renderer", [TerminalReport(full=True), HtmlReport()])
-def test_other_protocols_are_named(renderer: Any) -> None:
-    record = SPECIMEN.record()
-    record["spec"]["protocol"] = "hinter"
-    assert "Protocol hinter" in renderer.render(read(record), SPECIMEN.evidence())
-
-
-PAIR = {
-    "attributes": ["gender", "race"],
-    "joint": {"errors": 3, "tested": 40, "valid": 40, "generated": 50},
-    "atomic": {"gender": {"errors": 1, "tested": 20}, "race": {"errors": 0, "tested": 20}},
-    "hidden": 2,
-}
-
-
-@pytest.mark.parametrize("renderer", [TerminalReport(width=160, full=True), HtmlReport()])
-def test_counting_of_the_paper_is_laid_out(renderer: Any) -> None:
-    record = SPECIMEN.record() | {"hinter": {"reviews": [PAIR]}, "findings": []}
-    text = renderer.render(read(record), SPECIMEN.evidence()).replace("\u00a0", " ")
-    assert "7.5 % (3 of 40)" in text
-    assert "66.7 % (2 of 3)" in text
-    assert "This protocol records no findings" in text or "&#39;s own counting" in text
-
-
-def test_groups_that_lost_no_answer_are_summed_up() -> None:
-    text = every("full", TerminalReport(full=True))
-    assert "1 group of a model and attribute lost no answer" in text
-    assert "group of a model and attribute lost no answer" in every("full", HtmlReport())
-
-
-def test_noise_rows_add_no_column() -> None:
-    record = SPECIMEN.record()
-    record["estimates"].append(
-        {
-            "name": "noise_floor",
-            "model": "vader",
-            "format": "",
-            "attributes": [],
-            "directions": None,
-            "kind": None,
-            "estimate": SPECIMEN.estimate(0.003, 0.0004, 0.011, 305),
-        }
-    )
-    assert [*change_rates.Rates(read(record)).places.values()] == ["reviews", "vader"]
-
-
-def test_lattice_has_four_cells_in_order() -> None:
-    evidence = SPECIMEN.evidence()
-    case = SPECIMEN.cases()[0]
-    cells = cards.lattice(case, case.variants[2], evidence, "reviews", "bare")
-    assert [(c.label, c.tally.text, c.compared) for c in cells] == [
-        ("original", "positive 1/1", ""),
-        ("gender", "positive 1/1", "same"),
-        ("race", "positive 1/1", "same"),
-        ("gender + race", "negative 1/1", "changed"),
-    ]
-    other = cards.lattice(case, case.variants[2], evidence, "vader", "bare")
-    assert other[-1].compared == "same"
-
-
-def test_lattice_follows_the_oracle_where_it_spoke() -> None:
-    evidence = SPECIMEN.evidence()
-    case = SPECIMEN.cases()[0]
-    spoken = Verdict(
-        case_id=case.id,
-        variant_id=case.variants[2].id,
-        order=2,
-        attributes=("gender", "race"),
-        outcome="inconclusive",
-        model="reviews",
-        format="bare",
-    )
-    evidence.judged[spoken.variant_id] = [spoken]
-    cells = cards.lattice(case, case.variants[2], evidence, "reviews", "bare")
-    assert cells[-1].compared == "not judged"
-
-
-def test_discarded_part_shows_its_reason() -> None:
-    _, evidence = RUNS["failing"]
-    case = SPECIMEN.cases()[0]
-    cells = cards.lattice(case, case.variants[2], evidence, "openai:some-model", "plain")
-    assert [c.note for c in cells if c.note] == ["discarded: tags differ"]
+    assert "audit resume" in every("partial", renderer)
 
 
 class Damaged(SPECIMEN.FakeEvidence):  # type: ignore[misc, name-defined]
@@ -282,15 +171,7 @@ def test_show_gives_full_prompts_and_all_answers() -> None:
     assert "Let me think about it.\nThe tone is mixed" in text
     assert text.count("failed (timeout): no answer within 60 s") == 3
     assert "I cannot help with that." in text
-
-
-def test_show_takes_a_variant_id() -> None:
-    text = shown("full", "c1f0a2b3c4.v0")
-    assert "as reviews answered it" in text
-    assert "as vader answered it" in text
-
-
-def test_show_of_an_unknown_id_offers_near_misses() -> None:
+    assert "as vader answered it" in shown("full", "c1f0a2b3c4.v0")
     with pytest.raises(UnknownPlugin, match=r"unknown finding 'H01'\. Did you mean H001"):
         shown("full", "H01")
 
@@ -319,14 +200,6 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-s
 
 def hashed(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def test_the_only_script_is_the_one_that_the_policy_names() -> None:
-    text = HtmlReport().render(read(many("hidden", MIN_FILTER)), SPECIMEN.evidence())
-    scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
-    assert len(scripts) == text.count("<script") == 1
-    assert POLICY.format(hashed(scripts[0])) in text.replace("&#39;", "'")
-    assert not re.search(r"innerHTML|outerHTML|eval|insertAdjacent|document\.write|fetch|location", scripts[0])
 
 
 def test_the_filter_hides_nothing_without_its_script() -> None:
@@ -368,7 +241,7 @@ def test_attribute_sets_on_few_seeds_stand_apart() -> None:
         ("age",),
         ("age", "race"),
     }
-    assert change_rates.enough(every) == list(change_rates.Rates(read(SPECIMEN.record())).rows)
+    assert change_rates.enough(every) == change_rates.Rates(read(SPECIMEN.record())).rows
     text = " ".join(TerminalReport(full=True).render(read(record), SPECIMEN.evidence()).split())
     told = "2 attribute sets on fewer than six texts: see report.csv."
     assert told in text
@@ -376,22 +249,7 @@ def test_attribute_sets_on_few_seeds_stand_apart() -> None:
     assert told in HtmlReport().render(read(record), SPECIMEN.evidence())
 
 
-def side(model: str) -> dict[str, str]:
-    return {"model": model, "format": "bare"}
-
-
 MORE = {
-    "comparison": {
-        "level": 0.95,
-        "pairs": [
-            {
-                "first": side("reviews"), "second": side("vader"), "attributes": ["race"], "n": n,
-                "n_variants": 3 * n, "value": 0.0312, "low": 0.01, "high": 0.05, "discordant": 9,
-                "p_value": 0.001, "p_adjusted": 0.002,
-            }
-            for n in (40, 3)
-        ],
-    },
     "discarded": {
         "rows": [
             {
@@ -418,27 +276,17 @@ MORE = {
 }  # fmt: skip
 
 
-def test_sections_stand_only_where_the_record_has_them() -> None:
-    assert build.conditional(read(SPECIMEN.record())) == ()
-    made = build.conditional(read(SPECIMEN.record() | MORE))
-    assert [s.id for s in made] == ["comparison", "discarded", "frozen", "waivers"]
-    comparison, discarded, frozen, waived = made
-    assert [len(t.lines) for t in comparison.tables][-1] == 1  # the pair of three texts is for the CSV
-    assert discarded.tables[0].lines[0][-1] == "75.0 % (6 of 8)"
-    assert frozen.tables[0].lines == (("setting: seed", "not given", "11"),)
-    assert waived.blocks[1].lines[0].startswith("Expired waiver")
-
-
 def test_sections_stand_in_page_and_terminal() -> None:
+    assert build.conditional(read(SPECIMEN.record())) == ()
     record = SPECIMEN.record() | MORE
     text = HtmlReport().render(read(record), SPECIMEN.evidence())
     outline(text)
     assert "known &lt;b&gt;" in text
-    for name in ("comparison", "discarded", "frozen", "waivers"):
+    for name in ("discarded", "frozen", "waivers"):
         assert f'<a href="#{name}">' in text
         assert f'<h2 id="{name}">' in text
     told = TerminalReport(full=True).render(read(record), SPECIMEN.evidence())
-    for part in ("75.0 % (6 of 8)", "+3.1", "setting: seed", "audit show 20260102-sentiment-7f3a c1.v9"):
+    for part in ("75.0 % (6 of 8)", "setting: seed", "audit show 20260102-sentiment-7f3a c1.v9"):
         assert part in told, part
     assert "known <b>" not in told  # the command that reads waivers tells them
 
@@ -452,6 +300,10 @@ def test_page_is_well_formed_and_closed_to_the_outside(run: str) -> None:
     assert names.count("script") <= 1  # where there is something to filter or to copy
     assert ('id="filter"' in text) == (told >= MIN_FILTER)  # a few findings need none
     assert not {"iframe", "object", "embed", "link", "form", "img", "base"} & set(names)
+    scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.S)
+    assert not any(
+        re.search(r"innerHTML|outerHTML|eval|insertAdjacent|document\.write|fetch|location", x) for x in scripts
+    )
     csp = [a["content"] for t, a in page.elements if t == "meta" and "http-equiv" in a]
     assert csp == [POLICY.format(hashed(FILTER.read_text(encoding="utf-8")))]
     for _, attributes in page.elements:
@@ -507,22 +359,3 @@ def test_colours_keep_their_contrast_in_both_schemes() -> None:
                 assert contrast(colour[text], colour[ground]) >= 4.5, (text, ground)
         for tint in [f"t{i}" for i in range(7)]:
             assert contrast(colour["ink"], colour[tint]) >= 4.5, tint
-
-
-def test_rates_stand_before_findings_and_they_before_checks() -> None:
-    text = every("full", HtmlReport())
-    order = [text.index(f'<h2 id="{name}"') for name in ("rates", "findings", "controls", "method", "provenance")]
-    assert order == sorted(order)
-
-
-def test_rates_by_kind_and_by_direction_stand_in_the_csv_alone() -> None:
-    rows = change_rates.Rates(read(SPECIMEN.record())).rows
-    assert len({(r.attributes, r.name) for r in rows}) == len(rows)
-    assert rows[-1].attributes == ("nationality", "race")
-
-
-def test_several_formats_have_names_of_their_own() -> None:
-    record = SPECIMEN.record()
-    extra = [dict(e, format="plain") for e in record["estimates"] if e["model"] == "vader"]
-    record["estimates"] += extra
-    assert [*change_rates.Rates(read(record)).places.values()] == ["reviews", "vader, bare", "vader, plain"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,11 @@ import pytest
 
 from auditor import Result, SourceText, audit
 from auditor.cli.main import run
-from auditor.core.errors import UnknownPlugin
 from auditor.core.protocols import Model, Reply
-from auditor.core.record import read
-from auditor.core.types import Request
-from auditor.report.finding import render_finding
+from auditor.core.types import Request, Response
+from auditor.models.pair_judge import PREFIX
+from auditor.run.free import about, opinion
+from auditor.store.evidence import JUDGE
 from auditor.store.folder import RunFolder
 
 WOMAN = re.compile(r"\b(she|her|woman)\b", re.IGNORECASE)
@@ -68,6 +69,7 @@ def seeds(n: int = 12) -> list[SourceText]:
 
 
 def made(folder: Path, judge: str | None, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Result:
+    folder.mkdir(exist_ok=True)
     (folder / "shown_judge.py").write_text(PLANTED, encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
     chosen: dict[str, Any] = {"attributes": ("gender",), "order": 1, "per_seed": 2, "cache": False}
@@ -99,53 +101,58 @@ def show(result: Result, name: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_a_variant_is_shown_with_both_questions_to_the_judge_and_its_answers(
+def test_a_variant_is_shown_with_what_the_judge_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = made(tmp_path, "by_warmth", monkeypatch)
     case, variant = women(result)
-    told = show(result, variant.id, capsys)
-    first, second = told.split("as w2 answered it")
-    assert "judge python:shown_judge:by_warmth: prefers the answer to the original in both orders" in first
-    plain, swapped = first.split("to the judge, text 1 is the answer to the ")[1:]
-    assert plain.startswith("original and text 2 that to the variant:")
-    assert swapped.startswith("variant and text 2 that to the original:")
-    warm, cool = "I warmly recommend this w1 person.", "I coolly recommend this w1 person."
-    assert f"Text 1:\n{warm}\n\nText 2:\n{cool}" in plain
-    assert f"Text 1:\n{cool}\n\nText 2:\n{warm}" in swapped
-    assert "its answer (the original):\nfirst\n" in plain
-    assert "its answer (the original):\nI say second\n" in swapped
-    # The other model answered both alike, so nothing was asked about it.
-    assert "this w2 person" in second
-    assert "not asked (the answers are equal" in second
-    assert "text 1 is" not in second
-    # A case is all its variants, each cell once.
-    whole = show(result, case.id, capsys)
+    first, second = show(result, variant.id, capsys).split("as w2 answered it")
+    told = "judge python:shown_judge:by_warmth: prefers the answer to the original in both orders"
+    assert f"{told} (original first: original, variant first: original; judge." in " ".join(first.split())
+    assert "not asked (the answers are equal" in second  # the other model answered both alike
+    whole = show(result, case.id, capsys)  # a case is all its variants, each cell once
     assert whole.count(f"original · {case.original.id}") == 2  # once for each model
-    assert whole.count("prefers the answer to the original in both orders") == len(
-        [v for v in case.variants if WOMAN.search(str(v.input))]
-    )
+    assert " ".join(whole.split()).count(told) == len([v for v in case.variants if WOMAN.search(str(v.input))])
+    found = next(f for f in result.record["findings"] if f["model"] == "w1" and f["exemplars"])
+    assert "in both orders" in show(result, found["id"], capsys)
+    without = made(tmp_path / "other", None, monkeypatch)
+    assert "judge" not in show(without, women(without)[1].id, capsys)
 
 
 def test_a_choice_that_moves_with_the_order_is_said_to_be_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = made(tmp_path, "first_always", monkeypatch)
-    told = show(result, women(result)[1].id, capsys)
-    assert "prefers neither: its choice moved with the order" in told
-    assert "its answer (the original):\nfirst\n" in told
-    assert "its answer (the variant):\nfirst\n" in told
+    told = " ".join(show(result, women(result)[1].id, capsys).split())
+    assert "prefers neither: its choice moved with the order (original first: original, variant first: variant;" in told
 
 
-def test_a_finding_shows_the_judge_too_and_a_run_without_one_says_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_of_a_pair_that_was_asked_about_anew_the_last_answers_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert JUDGE == PREFIX
     result = made(tmp_path, "by_warmth", monkeypatch)
-    found = next(f for f in result.record["findings"] if f["model"] == "w1" and f["exemplars"])
-    assert "in both orders" in show(result, found["id"], capsys)
-    other = tmp_path / "other"
-    other.mkdir()
-    without = made(other, None, monkeypatch)
-    assert "judge" not in show(without, women(without)[1].id, capsys)
-    with pytest.raises(UnknownPlugin):
-        render_finding(read(result.record), result.evidence, "c0000000000")
+    _, variant = women(result)
+    evidence = result.evidence
+    now = evidence.judged(about(variant.id, "w1", "plain"))
+    one = next(iter(now))
+
+    class Other:
+        """The evidence with other questions, or other answers of the judge."""
+
+        def __init__(self, *names: str, **change: Any) -> None:
+            self.names, self.change = names or tuple(now), change
+
+        def judged(self, name: str) -> Any:
+            return {n: now.get(n, now[one]) for n in self.names}
+
+        def responses(self, name: str) -> list[Response]:
+            return [dataclasses.replace(r, **self.change) for r in evidence.responses(name)]
+
+    def said(evidence: Any) -> str:
+        return str(opinion(result.run, evidence, variant.id, "w1", "plain"))
+
+    assert said(Other("a", "b", *now)) == said(evidence)
+    assert "prefers neither" in said(Other(one))  # one question for both orders
+    for change in ({"output": None, "error": "timeout"}, {"output": "I cannot tell"}, {"model": "someone else"}):
+        assert "an answer could not be read" in said(Other(**change))

@@ -98,10 +98,10 @@ def test_what_deviates_is_in_every_report(capsys: pytest.CaptureFixture[str]) ->
     captured = capsys.readouterr()
     assert "deviation from the frozen plan: setting: seed" in captured.err
     assert json.loads((folder() / "plan.json").read_text(encoding="utf-8"))["frozen"] == record()["frozen"]
-    names = "md,html,junit,sarif,eu-ai-act,github"
+    names = "md,html,junit,eu-ai-act,github"
     assert audit(["report", str(folder()), "--format", names]) == 0
     capsys.readouterr()
-    for file in ("report.md", "report.html", "report.xml", "report.sarif", "report.eu-ai-act.html", "summary.md"):
+    for file in ("report.md", "report.html", "report.xml", "report.eu-ai-act.html", "summary.md"):
         shown = (folder() / file).read_text(encoding="utf-8").replace("\\_", "_")
         assert "setting: options.max_samples" in shown, file
         assert record()["frozen"]["sha256"] in shown, file

@@ -42,7 +42,6 @@ from auditor.core.record.measured import (
     FAMILIES,
     Caution,
     Claim,
-    Compared,
     Discarded,
     Generation,
     Performance,
@@ -85,7 +84,6 @@ class RunRecord(Part, frozen=True, kw_only=True):
     performance: Performance = Performance()
     tokens: tuple[Tokens, ...] = ()
     vocabulary: Vocabulary = Vocabulary()
-    comparison: Compared | None = None
     discarded: Discarded = Discarded()
     generation: Generation | None = None
     probability: Probability | None = None

@@ -125,8 +125,6 @@ class Measures(Part, frozen=True, kw_only=True):
     group: str = ""
     n: int = 0
     accuracy: Estimate | None = None
-    micro_f1: Estimate | None = None
-    macro_f1: Estimate | None = None
 
 
 class ByLabel(Part, frozen=True, kw_only=True):
@@ -370,29 +368,3 @@ class Discarded(Part, frozen=True, kw_only=True):
 
     rows: tuple[DiscardedRow, ...] = ()
     exemplars: tuple[str, ...] = ()
-
-
-class Place(Part, frozen=True, kw_only=True):
-    """A model in one format."""
-
-    model: str
-    format: str
-
-
-class ModelPair(Part, frozen=True, kw_only=True):
-    """Two models on the variants that both answered."""
-
-    first: Place
-    second: Place
-    attributes: tuple[str, ...]
-    n: int
-    value: float
-    low: float
-    high: float
-    p_adjusted: float | None = None
-
-
-class Compared(Part, frozen=True, kw_only=True):
-    """Several models beside each other."""
-
-    pairs: tuple[ModelPair, ...] = ()

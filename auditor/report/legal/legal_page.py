@@ -415,8 +415,7 @@ def _impact(page: Page) -> Iterator[doc.Block]:
         yield doc.Items(outcomes.warnings)
     yield doc.Text(words.text("impact_note"))
     if page.framework.id == OF_OUTCOMES:
-        yield doc.Text("Draft of the published summary (6 RCNY 5-303)", "heading")
-        yield from outcome_report.draft(outcomes)
+        yield doc.Text("The summary to publish (6 RCNY 5-303): --format ll144-summary.")
 
 
 # -- what people do with it -----------------------------------------------------------------------------
