@@ -18,6 +18,7 @@
     │   ├── ServerFault            transient: connection lost, HTTP 5xx
     │   ├── AuthFailed             permanent: wrong key, no access; stops the run
     │   ├── BadRequest             permanent: the server refuses this request
+    │   │   ├── PromptTooLong          the prompt is longer than the model's context
     │   │   └── ParameterChanged       transient: it refused a parameter, which is sent otherwise from now on
     │   ├── ContentFiltered        permanent: the provider's filter refused; an outcome, never cached
     │   └── BadResponse            transient: the answer is not in the protocol's form
@@ -168,6 +169,12 @@ class BadRequest(CallError):
     """The server refuses this request and would refuse it again."""
 
     code = "bad-request"
+
+
+class PromptTooLong(BadRequest):
+    """The prompt, with room for an answer, is longer than the model's context."""
+
+    code = "prompt-too-long"
 
 
 class ParameterChanged(BadRequest):

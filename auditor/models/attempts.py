@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
-from auditor.core.errors import BadRequest, CallError, ConfigError, ContentFiltered, Unreadable
+from auditor.core.errors import BadRequest, CallError, ConfigError, ContentFiltered, PromptTooLong, Unreadable
 from auditor.core.protocols import Reply
 from auditor.core.secrets import scrub_text
 from auditor.core.types import Answer, Request, Response
 
 BUDGET = "budget"  # Response.error of requests that a limit kept from being asked
 FIRST, HOPELESS = 26, 20  # answers of a model that are looked at, and how many may be lost of them
-DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code})
+DEFINITIVE = frozenset({ContentFiltered.code, BadRequest.code, PromptTooLong.code})
 Key = tuple[str, int]  # (prompt sha256, replicate)
 
 
@@ -26,19 +26,13 @@ class Known(Protocol):
 
 
 def definitive(response: Response) -> bool:
-    """Whether asking again would be a waste: an answer, or a refusal that is about this prompt.
-
-    A journal hands the client only these as ``answered``; what failed in passing is asked again.
-    """
+    """Whether asking again would be a waste: an answer, or a refusal that is about this prompt."""
     return response.output is not None or response.error in DEFINITIVE
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a client did in this process; what it all cost is in its budget.
-
-    Sum these rather than responses: one answer may serve many requests.
-    """
+    """What a client did in this process; one answer may serve many requests."""
 
     calls: int = 0  # attempts that reached the adapter
     answered: int = 0  # by the adapter

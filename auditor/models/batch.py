@@ -231,7 +231,7 @@ class Batched(Model):
                 content = (await client.files.content(file_id, timeout=UPLOAD_S)).content
             for line in content.splitlines():
                 key, outcome, body = _outcome(line)
-                if isinstance(outcome, BadRequest) and key in bodies and self._chat.changed_by(body, bodies[key]):
+                if type(outcome) is BadRequest and key in bodies and self._chat.changed_by(body, bodies[key]):
                     outcome = ParameterChanged(str(outcome))
                 outcomes[key] = outcome
         for i in wanted.ids:
@@ -287,7 +287,7 @@ def _outcome(line: bytes) -> tuple[str, Reply | CallError, object]:
     status, body = response.get("status_code"), response.get("body")
     if status == 200:
         return key, read_completion(json.dumps(body).encode(), None), body
-    made = of_status(status, error_code(body)) if isinstance(status, int) else ServerFault
+    made = of_status(status, error_code(body), body) if isinstance(status, int) else ServerFault
     return key, made(f"in the batch: HTTP {status}: {said(body)[:DETAIL]}"), body
 
 

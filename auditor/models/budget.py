@@ -104,16 +104,8 @@ class Budget:
     process, and is checked before a call: calls in flight at the deadline are still awaited, because they are paid
     for; a provider's batch is not, because a later run can read it.
 
-    Parameters
-    ----------
-    max_calls : int or None
-        At most this many attempts; 0 allows answers from the cache only.
-    max_cost : float or None
-        US dollars.
-    max_seconds : float or None
-        Wall time from `start`, which the first reservation calls if nobody did.
-    price_in, price_out : float or None
-        US dollars per million tokens, for all models with a price; overrides the price table.
+    ``max_cost`` is in US dollars, ``max_seconds`` counts from the first reservation, and ``price_in`` and ``price_out``
+    (per million tokens) override the price table for all models with a price.
 
     Examples
     --------

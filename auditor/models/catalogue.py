@@ -84,26 +84,25 @@ def kinds() -> list[Listed]:
 def _listed(kind: Kind) -> Listed:
     missing = tuple(package for package in kind.packages if not installed(package))
     packages = f'"llm-bias-auditor[{kind.extra}]"' if kind.extra else " ".join(missing)
-    line = kind.install or f"pip install {packages}"
-    providers = LANGCHAIN if kind.spec.startswith("langchain:") else {}
     return Listed(
         spec=kind.spec,
         what=kind.what,
         installed=not missing,
         missing=missing,
         extra=kind.extra,
-        install=line if missing else None,
+        install=(kind.install or f"pip install {packages}") if missing else None,
         environment=_are_set(kind.environment),
         network=kind.network,
         example=kind.example,
-        providers={name: _provider(*needs) for name, needs in sorted(providers.items())},
+        providers={
+            name: Needs(
+                installed=installed(package),
+                install=None if installed(package) else f"pip install {package.replace('_', '-')}",
+                environment=_are_set((key,) if key else ()),
+            )
+            for name, (package, key) in (LANGCHAIN.items() if kind.spec.startswith("langchain:") else ())
+        },
     )
-
-
-def _provider(package: str, key: str | None) -> Needs:
-    here = installed(package)
-    install = None if here else f"pip install {package.replace('_', '-')}"
-    return Needs(installed=here, install=install, environment=_are_set((key,) if key else ()))
 
 
 def installed(package: str) -> bool:

@@ -63,44 +63,15 @@ class _Round:
 class Client:
     """Asks one model; see the module's docstring for the layers.
 
-    Every answer, also one from the cache, goes to ``on_response`` once, before `ask` returns it. So do
-    failures that are about a request (refused, or all attempts failed). What is only about the run is
-    never reported there: a limit that was reached, a wrong key, a server that never answered. Those set
-    ``stopped``; requests that were not asked then come back with its code as their ``error``.
+    Every answer, also one from the cache, goes to ``on_response`` once, and is on disk when that returns. So do
+    failures that are about a request (refused, or all attempts failed). What is only about the run is never reported
+    there: a limit that was reached, a wrong key, a server that never answered. Those set ``stopped``; requests that
+    were not asked then come back with its code as their ``error``.
 
-    Parameters
-    ----------
-    cache : Cache or None
-        None, or a model that is not ``cacheable``: nothing is looked up or kept.
-    concurrency : int
-        Batches in flight at most.
-    answered : Known, optional
-        What the journal of this run has; only `definitive` ones.
-    on_response : callable or None
-        Must have the response on disk when it returns; what it raises ends `ask`.
-    remember : bool
-        Keep this run's responses, so that a later `ask` repeats no call. False saves memory where
-        ``answered`` is a live view of the journal.
-    keep : callable or None
-        Says of the text of an answer, and the format that was asked in, whether the cache may hold it; None: of every
-        one. One that nobody could read is asked for again.
-    give_up : bool
-        Stop where ``keep`` says of most of the first answers that nobody can read them.
-    budget : Budget
-        Shared by all clients of a run.
-    retry : RetryPolicy, optional
-        When a failed call is tried again.
-    clock, sleep : callable
-        For tests.
-
-    Attributes
-    ----------
-    stopped : BudgetExceeded or CallError or None
-        Why no further call is made.
-    counts : Counts
-        Totals so far.
-    first : First
-        What became of the first answers.
+    ``answered`` is what the journal of this run has, only `definitive` responses; with ``remember`` those of this
+    process are kept in memory too. ``keep`` says of an answer's text and format whether it could be read: others are
+    not cached, and with ``give_up`` the client stops where most of the first are such. ``budget`` is shared by all
+    clients of a run.
     """
 
     def __init__(
@@ -158,18 +129,6 @@ class Client:
             pass
         assert all(r is not None for r in results)
         return [r for r in results if r is not None]
-
-    def keep(self, responses: Iterable[Response], *, cached: bool) -> None:
-        """Have the cache hold these answers, or forget them: what single ones are worth may show later."""
-        if self._cache is None:
-            return
-        by_name = {self._name(r.prompt_sha256, r.replicate): r for r in responses}
-        if not cached:
-            self._cache.forget(by_name)
-            return
-        for name, r in by_name.items():
-            reply = Reply(r.output or "", r.scores, r.usage, model_reported=r.model_reported, cut_off=r.cut_off)
-            self._cache.put(name, reply)
 
     async def aclose(self) -> None:
         """Commit the cache (it stays open: others may share it) and release the adapter."""
@@ -287,7 +246,7 @@ class Client:
         """The request has no answer; say so in the journal."""
         self.counts.failed += 1
         # Refused requests may share one over-long seed, so they only count while nothing was answered.
-        if error.transient or (error.code == BadRequest.code and not self.counts.answered):
+        if error.transient or (isinstance(error, BadRequest) and not self.counts.answered):
             self._fruitless += 1
             if self._fruitless >= self._patience:
                 self.stop(error)

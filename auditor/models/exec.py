@@ -1,10 +1,11 @@
-"""``exec:COMMAND``: a program as a model, for texts and for rows (`auditor.models.program`).
+"""``exec:COMMAND``: a program as a model, for texts and for rows: it stays open, JSON lines in, JSON lines out.
 
 Requests are lines on the program's standard input, answers lines on its standard output, in any order;
 many are under way at once::
 
     → {"id": 1, "input": "A fine film.", "replicate": 0}
     → {"id": 2, "messages": [{"role": "user", "content": "…"}], "replicate": 0}
+    → {"id": 3, "row": {"age": 31, "sex": "Female"}}
     ← {"id": 2, "output": "negative"}
     ← {"id": 1, "output": "positive", "scores": {"positive": 0.9, "negative": 0.1}}
     ← {"id": 3, "error": "the model is overloaded"}
@@ -13,55 +14,44 @@ Text is UTF-8 on the way out of the program and ASCII with JSON escapes on the w
 through a buffer has to flush after each line, and must write its logs to standard error; their end is
 shown when it fails. No shell is involved: the command is split as a shell would (quotes, backslashes).
 
-A program that ends is started again by the next batch, a limited number of times. One that writes what cannot be read
-several times in a row is not asked any further: it would go on like that.
+A line that is no answer but has an id fails that request; lines without one fail all open requests once there are as
+many of them. A program that ends fails its open requests, and is started again, a limited number of times.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
-import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import wait
-from typing import Any, ClassVar, Literal, NoReturn
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+from asyncio import subprocess
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
-from auditor.core.errors import (
-    AuditError,
-    BadRequest,
-    BadResponse,
-    BudgetExceeded,
-    CallError,
-    CallTimeout,
-    ConfigError,
-    PluginError,
-    ServerFault,
-    UserError,
-)
+from auditor.core import reading
+from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
 from auditor.core.protocols import Costs, Model, Reply
+from auditor.core.reading import from_json
 from auditor.core.types import Request, digest
-from auditor.models.adapter import read_scores, scalar, usage
-from auditor.models.program import TIMEOUT_S, Entry, Program, Promise, digests, split
+from auditor.models.adapter import read_scores, usage
 
-GARBLED_AFTER = 5  # malformed answers in a row, where none was well-formed yet
-GARBLED_LATER = 25  # the same where some were
+LINE_LIMIT = 16 * 1024 * 1024  # bytes of one answer
+TIMEOUT_S = 300.0  # for one answer
+STDERR_LINES = 12
+GRACE_S = 2.0  # between asking a program to end and ending it
+_ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
+
+Promise = asyncio.Future[Reply | CallError]
 
 
 class ProcessGone(ServerFault):
     """The program ended too often; it is not started again."""
-
-    transient = False
-
-
-class Garbled(ServerFault):
-    """The program writes nothing that can be read; it is not asked any further."""
-
-    code = BadResponse.code
-    transient = False
-
-
-class _Malformed(BadResponse):
-    """A malformed answer of a program that would give the same one again."""
 
     transient = False
 
@@ -78,7 +68,7 @@ class Exec(Model):
     fingerprint : str, optional
         A name for the exact state of the model behind the program; only with one are answers cached.
     timeout_s : float
-        Seconds to wait for one answer.
+        Seconds to wait for the next answer.
 
     Raises
     ------
@@ -99,7 +89,7 @@ class Exec(Model):
         max_restarts: int = 3,
     ) -> None:
         self.name = f"exec:{command}"
-        self._argv = split(command)
+        self._argv = _split(command)
         if style not in ("text", "chat"):
             raise ConfigError(f"model {self.name}: style {style!r} is neither text nor chat")
         if not timeout_s > 0 or max_restarts < 0:
@@ -108,35 +98,39 @@ class Exec(Model):
         self.deterministic = deterministic
         self.cacheable = fingerprint is not None
         self.max_batch = 64
-        facts = {"adapter": "exec.v1", "argv": self._argv, "files": digests(self._argv)}
+        facts = {"adapter": "exec.v1", "argv": self._argv, "files": [_digest(part) for part in self._argv[1:]]}
         self.fingerprint = "exec:" + digest(facts | {"declared": fingerprint, "style": style}, size=16)
         self._timeout_s = timeout_s
         self._max_restarts = max_restarts
         self._deaths = 0
         self._last_end = ""
-        self._program: Program | None = None
-        self._malformed = 0  # answers in a row that could not be read
-        self._understood = False
+        self._program: _Program | None = None
+        self._starting = asyncio.Lock()
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """Send the batch and wait for all of its answers."""
+        payloads = [self._payload(request) for request in batch]
+        replies = iter(await self.ask([p for p in payloads if not isinstance(p, BadRequest)]))
+        return [p if isinstance(p, BadRequest) else next(replies) for p in payloads]
+
+    async def ask(self, payloads: Sequence[Mapping[str, object]]) -> list[Reply | CallError]:
+        """Send requests, their ids left out, and wait for all answers, as long as any comes."""
         try:
-            program = self._ready()
+            program = await self._ready()
         except ServerFault as error:
-            return [error] * len(batch)
-        asked = [self._payload(request) for request in batch]
-        sent = program.send(payload for payload in asked if not isinstance(payload, BadRequest))
+            return [error] * len(payloads)
+        sent = program.send(payloads)
+        waiting = set(sent.values())
         try:
-            # Wrapped, so that one who is cancelled here cancels nothing there.
-            await asyncio.wait(map(asyncio.wrap_future, sent.values()), timeout=self._timeout_s) if sent else None
+            while waiting:
+                heard = program.heard
+                _, waiting = await asyncio.wait(waiting, timeout=self._timeout_s)
+                if program.heard == heard:
+                    break
             late = CallTimeout(f"{self.name} gave no answer in {self._timeout_s:g} s{program.tail()}")
-            entries = iter([promise.result() if promise.done() else late for promise in sent.values()])
+            return [promise.result() if promise.done() else late for promise in sent.values()]
         finally:
             program.forget(sent)
-        return [
-            payload if isinstance(payload, BadRequest) else self._heed(_read(next(entries), self.name))
-            for payload in asked
-        ]
 
     def _payload(self, request: Request) -> Mapping[str, object] | BadRequest:
         payload = request.prompt.payload()
@@ -144,121 +138,221 @@ class Exec(Model):
             return BadRequest(f"{self.name} reads {self.style}; it was sent {' and '.join(payload)}")
         return {**payload, "replicate": request.replicate}
 
-    def _heed(self, reply: Reply | CallError) -> Reply | CallError:
-        """Count answers that cannot be read; a few in a row are no passing fault."""
-        if isinstance(reply, Reply):
-            self._malformed, self._understood = 0, True
-        if not isinstance(reply, BadResponse):
-            return reply
-        self._malformed += 1
-        if self._malformed >= (GARBLED_LATER if self._understood else GARBLED_AFTER):
-            return Garbled(f"{reply} ({self._malformed} times in a row; it is not asked any further)")
-        return _Malformed(str(reply)) if self.deterministic else reply
-
     async def aclose(self) -> None:
         """Close the program's input and wait for its end; after a grace time, terminate, then kill it."""
-        program, self._program = self._program, None
+        program, self._program, self._starting = self._program, None, asyncio.Lock()
         if program is not None:
-            await asyncio.to_thread(program.close)
+            await program.close()
 
-    def _ready(self) -> Program:
+    async def _ready(self) -> _Program:
         """Give the program that runs, or a new one in its place."""
-        program = self._program
-        if program is not None and program.ended:
-            self._deaths += 1
-            self._last_end = program.ended
-            program = None
-        if program is None:
-            if self._deaths > self._max_restarts:
-                raise ProcessGone(f"{self.name} ended {self._deaths} times and is not started again; {self._last_end}")
-            program = Program(self.name, self._argv)
-        self._program = program
-        return program
+        async with self._starting:
+            if self._program is not None and self._program.ended:
+                self._deaths += 1
+                self._last_end, self._program = self._program.ended, None
+            if self._program is None:
+                if self._deaths > self._max_restarts:
+                    message = f"{self.name} ended {self._deaths} times and is not started again; {self._last_end}"
+                    raise ProcessGone(message)
+                try:
+                    # Ctrl-C must reach this process alone; it then closes the program in order.
+                    process = await subprocess.create_subprocess_exec(
+                        *self._argv,
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        limit=LINE_LIMIT,
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    raise ConfigError(f"model {self.name} could not be started: {error.strerror or error}") from error
+                self._program = _Program(self.name, process)
+            return self._program
 
 
-def _read(entry: Entry | CallError, name: str) -> Reply | CallError:
-    if isinstance(entry, CallError):
-        return entry
+class _Program:
+    """One run of a program; ``ended`` says how it ended, ``heard`` counts its answers."""
+
+    def __init__(self, name: str, process: subprocess.Process) -> None:
+        self._name, self._process = name, process
+        self.ended, self.heard = "", 0
+        self._last_id = 0
+        self._open: dict[int, Promise] = {}
+        self._broken: list[str] = []  # lines that name no request, since the last one that did harm
+        self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
+        self._logs = asyncio.create_task(self._note())
+        self._answers = asyncio.create_task(self._listen())
+
+    def send(self, payloads: Iterable[Mapping[str, object]]) -> dict[int, Promise]:
+        """Hand over requests; what is returned, by id, gets their answers."""
+        sent: dict[int, Promise] = {}
+        lines = []
+        for payload in payloads:
+            self._last_id += 1
+            sent[self._last_id] = asyncio.get_running_loop().create_future()
+            lines.append(json.dumps({"id": self._last_id, **payload}) + "\n")
+        self._open |= sent
+        assert self._process.stdin is not None
+        if not self._process.stdin.is_closing():
+            self._process.stdin.write("".join(lines).encode("ascii"))
+        if self.ended:
+            self._fail_all(ServerFault(f"{self._name} has ended; {self.ended}"))
+        return sent
+
+    def forget(self, ids: Iterable[int]) -> None:
+        """Drop requests that nothing waits for any more."""
+        for number in ids:
+            self._open.pop(number, None)
+        self._settle()
+
+    def tail(self) -> str:
+        """The last lines that it wrote to standard error, for messages."""
+        return f"; its last messages: {' | '.join(self._stderr)}" if self._stderr else ""
+
+    async def close(self) -> None:
+        """Close its input and wait for its end; after a grace time, terminate, then kill it and what it started."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        if not await self._gone():
+            self._end(signal.SIGTERM)
+            await self._gone()
+        self._end()
+        await asyncio.gather(self._logs, self._answers, return_exceptions=True)
+
+    async def _gone(self) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                await self._process.wait()
+        return self._process.returncode is not None
+
+    def _end(self, number: int | None = None) -> None:
+        """Send a signal (else the one that cannot be refused) to the program and what it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL if number is None else number)
+            else:
+                self._process.terminate()
+
+    # -- its streams ----------------------------------------------------------
+
+    async def _note(self) -> None:
+        assert self._process.stderr is not None
+        while True:
+            with contextlib.suppress(ValueError):  # a line that is too long
+                if not (line := await self._process.stderr.readline()):
+                    return
+                if line.strip():
+                    self._stderr.append(line.rstrip(b"\r\n").decode("utf-8", "replace")[:300])
+
+    async def _listen(self) -> None:
+        assert self._process.stdout is not None
+        while True:
+            try:
+                line = await self._process.stdout.readline()
+            except ValueError:
+                self._no_answer(f"a line of more than {LINE_LIMIT} bytes")
+                continue
+            if not line:
+                break
+            if line.strip():
+                self._take(line)
+        await self._gone()
+        self._end()
+        code = await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._logs), GRACE_S)
+        how = f"signal {-code}" if code < 0 else f"exit status {code}"
+        self.ended = f"it ended with {how}{self.tail()}"
+        self._fail_all(ServerFault(f"{self._name} ended with {how} before it answered{self.tail()}"))
+
+    def _take(self, line: bytes) -> None:
+        try:
+            entry = from_json(line)
+        except ValueError:
+            entry = None
+        number = _number(entry, line)
+        if number is None or not 0 < number <= self._last_id:
+            self._no_answer(repr(line.decode("utf-8", "replace").strip()[:120]))
+            return
+        self.heard += 1
+        promise = self._open.pop(number, None)
+        if promise is not None and not promise.done():  # otherwise too late
+            promise.set_result(_read(entry, line, self._name))
+        self._settle()
+
+    def _no_answer(self, line: str) -> None:
+        self._broken.append(line)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Fail what is open once there are as many lines without an id as open requests."""
+        if self._broken and len(self._broken) >= len(self._open):
+            first = self._broken[0]
+            self._broken.clear()
+            self._fail_all(
+                BadResponse(
+                    f"{self._name} wrote a line that is no answer: {first}. Expected JSON with id and"
+                    " output on standard output, one object a line; logs belong on standard error"
+                )
+            )
+
+    def _fail_all(self, error: CallError) -> None:
+        waiting, self._open = self._open, {}
+        for promise in waiting.values():
+            if not promise.done():
+                promise.set_result(error)
+
+
+def _read(entry: object, line: bytes, name: str) -> Reply | CallError:
+    if not isinstance(entry, dict):
+        return BadResponse(f"{name} answered with a line that is not a JSON object: {line[:120]!r}")
     output, error = entry.get("output"), entry.get("error")
     if error is not None:
         return ServerFault(f"{name} reported: {error}")
     if not isinstance(output, str):
         return BadResponse(f"{name}: expected the field output (text) or error in {str(entry)[:120]}")
-    scores, counts = entry.get("scores"), entry.get("usage")
+    scores: Any = entry.get("scores") or None
+    counts: Any = entry.get("usage") or None
     for field, value in (("scores", scores), ("usage", counts)):
         if value is not None and not isinstance(value, dict):
             return BadResponse(f"the field {field} is not an object: {value!r}")
-    tokens = usage(counts.get("tokens_in"), counts.get("tokens_out")) if isinstance(counts, dict) else None
+    tokens = None if counts is None else usage(counts.get("tokens_in"), counts.get("tokens_out"))
     if counts is not None and tokens is None:
         return BadResponse(f"the field usage needs whole numbers tokens_in and tokens_out: {counts!r}")
     try:
-        return Reply(output, scores=read_scores(scores, name) if isinstance(scores, dict) else None, usage=tokens)
+        return Reply(output, scores=None if scores is None else read_scores(scores, name), usage=tokens)
     except BadResponse as problem:
         return problem
 
 
-class RowProgram:
-    """``exec:COMMAND`` on rows: one program that stays open, JSON lines in and out.
+def _number(entry: object, line: bytes) -> int | None:
+    """Find the id that a line names, also where the rest of it is broken."""
+    if isinstance(entry, dict):
+        value = entry.get("id")
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
+    match = _ID.search(line) if entry is None else None
+    return int(match[1]) if match else None
 
-    ::
 
-        → {"id": 0, "row": {"age": 3, "sex": "Female"}}
-        ← {"id": 0, "output": "denied"}
+def _split(command: str) -> list[str]:
+    """The words of a command; `ConfigError` where there are none, quotes are open, or there is no such program."""
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"model exec:{command}: the command cannot be split ({error})") from error
+    if not argv:
+        raise ConfigError("model exec: no command given; expected exec:COMMAND, e.g. exec:'python my_model.py'")
+    if shutil.which(argv[0]) is None:
+        raise ConfigError(f"model exec:{command}: no program {argv[0]!r} on the PATH or in this folder")
+    return argv
 
-    A whole batch is written before the last answer is awaited; one line that is no answer ends it.
 
-    ``timeout_s`` are seconds to wait for the next answer, ``max_seconds`` those of the run from now on.
-    """
-
-    def __init__(
-        self, command: str, columns: Sequence[str], *, timeout_s: float = TIMEOUT_S, max_seconds: float | None = None
-    ) -> None:
-        self._name, self._columns = f"exec:{command}", list(columns)
-        self._timeout_s, self._max_seconds = timeout_s, max_seconds
-        self._until = math.inf if max_seconds is None else time.monotonic() + max_seconds
-        self._stopped: AuditError | None = None  # why it is asked nothing more
-        self._program = Program(self._name, split(command), strict=True)
-
-    def predict(self, rows: Any) -> list[str]:
-        """Answers of the program, one per row.
-
-        Raises
-        ------
-        BudgetExceeded
-            The time of the run is over, or the program, which answered before, does so no longer.
-        UserError
-            It never answered.
-        PluginError
-            It ended, or wrote what is no answer.
-        """
-        if self._stopped is not None:
-            raise self._stopped
-        sent = self._program.send(
-            {"row": {c: scalar(v) for c, v in zip(self._columns, row, strict=True)}} for row in rows.tolist()
-        )
-        began = time.monotonic()
-        return [self._output(promise, began) for promise in sent.values()]
-
-    def _output(self, promise: Promise, began: float) -> str:
-        while not promise.done():
-            left = min(max(began, self._program.heard) + self._timeout_s, self._until) - time.monotonic()
-            if left <= 0:
-                self._give_up()
-            wait([promise], timeout=left)
-        entry = promise.result()
-        if isinstance(entry, CallError) or "output" not in entry:
-            why = str(entry) if isinstance(entry, CallError) else str(entry.get("error", "no output"))[:200]
-            raise PluginError(f"model {self._name}: {why}")
-        return str(entry["output"])
-
-    def _give_up(self) -> NoReturn:
-        self._program.kill()  # nobody reads what it may still write
-        why, late = f"model {self._name} gave no answer in {self._timeout_s:g} s", bool(self._program.heard)
-        if time.monotonic() >= self._until:
-            why, late = f"the limit of {self._max_seconds:g} seconds (--max-seconds) is reached", True
-        self._stopped = BudgetExceeded(why) if late else UserError(why)
-        raise self._stopped
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.close()
+def _digest(part: str) -> str | None:
+    """SHA-256 of an argument that names a file: a script that changes is another model."""
+    with contextlib.suppress(OSError, ValueError):
+        path = Path(part)
+        if path.is_file() and path.stat().st_size <= 1 << 26:
+            return reading.sha256(path)
+    return None

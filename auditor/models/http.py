@@ -162,7 +162,7 @@ class HttpTemplate(Model):
         return {**values, "messages": messages, "system": system, "prompt": "\n\n".join(shown)}
 
     def _refused(self, status: int, value: object, headers: Mapping[str, str]) -> CallError:
-        kind = transport.of_status(status, transport.error_code(value))
+        kind = transport.of_status(status, transport.error_code(value), value)
         message = http_file.first_match(self._template.error, value)
         text = message if isinstance(message, str) else transport.said(value)
         hint = ". Check the key in the environment, and url in the file" if kind is AuthFailed else ""

@@ -10,20 +10,21 @@ one decision a row, in order (``predictions[*].label``).
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import jsonpath
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
-from auditor.core import reading, secrets
+from auditor.core import secrets
 from auditor.core.errors import ConfigError, DataFileError
+from auditor.core.options import near
 from auditor.core.reading import Where
+from auditor.core.typed_files import checked, load_yaml
 
 LARGEST = 256 * 1024  # bytes of such a file
 PLACEHOLDERS = ("input", "prompt", "messages", "system", "max_tokens", "temperature")
@@ -112,6 +113,11 @@ class Template(_Strict):
         """Every text of request and query that is no key, with its place."""
         return _texts({"request": self.request, "query": self.query}, ())
 
+    def pairs(self, field: Literal["headers", "query"]) -> list[tuple[Where, str]]:
+        """Place and text of each header, or each part of the query."""
+        values: dict[str, Value] = getattr(self, field)
+        return [((field, name), str(value)) for name, value in values.items()]
+
     def fill(self, value: Value) -> str:
         """``value`` as text, with the values of its ``${NAME}``."""
         return _VARIABLE.sub(lambda match: self._variables[match.group(1)], str(value))
@@ -133,128 +139,79 @@ class Template(_Strict):
         }
 
 
-class _Wrong(Exception):
-    """Something in the file is wrong: where, and what."""
-
-    def __init__(self, where: Where | str, text: str) -> None:
-        super().__init__(text)
-        self.where = (where,) if isinstance(where, str) else where
-
-
 def read(file: str, *, rows: bool = False) -> Template:
     """Read and check a file; ``rows``: of a service that decides on rows.
 
     Raises `DataFileError`, with file and line, and `ConfigError` where an environment variable is not set.
     """
-    raw, lines = reading.read_yaml(Path(file), largest=LARGEST, missing=f" {EXAMPLE}")
-    if not isinstance(raw, dict):
-        raise DataFileError(f"{file}: a mapping with url, request and answer is needed")
+    raw, lines = load_yaml(Path(file), largest=LARGEST, missing=f" {EXAMPLE}", empty=f". {EXAMPLE}")
 
     def place(where: Where) -> str:
         line = next((n for i in range(len(where), 0, -1) if (n := lines.get(where[:i]))), None)
         return f"{Path(file)}{'' if line is None else f', line {line}'}"
 
-    try:
-        template = _model(raw)
-        for where, text in ((("url",), template.url), *_pairs("headers", template), *_pairs("query", template)):
-            for name in _VARIABLE.findall(text):
-                template._variables[name] = _variable(name, where, place)
-        _check(template, rows)
-    except _Wrong as error:
-        raise DataFileError(f"{place(error.where)}: {error}") from None
+    template = checked(Template, raw, Path(file), lines)
+    for where, text in ((("url",), template.url), *template.pairs("headers"), *template.pairs("query")):
+        for name in _VARIABLE.findall(text):
+            value = os.environ.get(name, "").strip()
+            if re.fullmatch(r"[A-Za-z_]\w*", name) and not value:
+                message = f"{place(where)}: the environment variable {name} is not set."
+                raise ConfigError(message, below=f"Run: export {name}=…")
+            if not (value and value.isascii() and value.isprintable()):
+                raise DataFileError(f"{place(where)}: ${{{name}}} holds no value that an HTTP header can carry")
+            secrets.know(value)
+            template._variables[name] = value
+    for where, problem in (*_problems(template, rows), *(_of_rows if rows else _of_texts)(template)):
+        raise DataFileError(f"{place(where)}: {problem}")
     secrets.of_url(template.fill(template.url))
     return template
 
 
-def _model(raw: dict[Any, Any]) -> Template:
-    try:
-        return Template.model_validate(raw)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where, kind = first["loc"], first["type"]
-        name = ".".join(map(str, where))
-        if kind == "extra_forbidden":
-            parts: dict[str, type[_Strict]] = {"usage": Usage, "price": Tokens}
-            known = parts.get(str(where[0]), Template).model_fields
-            raise _Wrong(where, f"unknown field {where[-1]!r}.{_near(str(where[-1]), known)}") from None
-        if kind == "missing":
-            raise _Wrong(where[:-1], f"the field {name} is missing") from None
-        problem = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-        got = "" if kind == "value_error" else f"; got {str(first['input'])[:40]!r}"
-        raise _Wrong(where, f"{name}: {problem}{got}") from None
-
-
-def _near(name: str, known: Collection[str], show: str = "{}") -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {show.format(near[0])}?" if near else f" Known: {', '.join(known)}."
-
-
-def _pairs(field: Literal["headers", "query"], template: Template) -> list[tuple[Where, str]]:
-    values: dict[str, Value] = getattr(template, field)
-    return [((field, name), str(value)) for name, value in values.items()]
-
-
-def _variable(name: str, where: Where, place: Callable[[Where], str]) -> str:
-    """The value of an environment variable."""
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise _Wrong(where, f"${{{name}}} is no name of an environment variable")
-    value = os.environ.get(name, "").strip()
-    if not value:
-        raise ConfigError(f"{place(where)}: the environment variable {name} is not set.", below=f"Run: export {name}=…")
-    if not (value.isascii() and value.isprintable()):
-        raise _Wrong(where, f"the value of {name} holds characters that no HTTP header can carry")
-    secrets.know(value)
-    return value
-
-
-def _check(template: Template, rows: bool) -> None:
-    """Check what no single field says."""
+def _problems(template: Template, rows: bool) -> Iterator[tuple[Where, str]]:
+    """Yield what no single field says: where, and what is wrong."""
     if template.answer is None and template.scores is None:
-        raise _Wrong((), "the field answer (or scores) is missing: where the reply holds the model's answer")
+        yield (), "the field answer (or scores) is missing: where the reply holds the model's answer"
     parts = urlsplit(template.fill(template.url))
     if parts.scheme not in ("http", "https") or not parts.hostname or "{{" in template.url:
-        raise _Wrong("url", "url must start with http:// or https://, name a host, and hold no {{…}}")
+        yield ("url",), "url must start with http:// or https://, name a host, and hold no {{…}}"
     if template.method == "GET" and template.request is not None:
-        raise _Wrong("request", "a GET request has no body; put the text into query")
-    for where, value in _pairs("headers", template):
+        yield ("request",), "a GET request has no body; put the text into query"
+    for where, value in template.pairs("headers"):
         name = str(where[1])
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
-            raise _Wrong(where, f"{name!r} is no name of a header")
+            yield where, f"{name!r} is no name of a header"
         if not (value.isascii() and value.isprintable()) or "{{" in value:
-            raise _Wrong(where, f"the value of {name} must be plain ASCII without {{{{…}}}}")
+            yield where, f"the value of {name} must be plain ASCII without {{{{…}}}}"
         if _SECRET_HEADER.search(name) and "${" not in value:
-            hint = f"write {name}: ${{NAME}} and export NAME=…"
-            raise _Wrong(where, f"a secret does not belong into a file: {hint}")
+            yield where, f"a secret does not belong into a file: write {name}: ${{NAME}} and export NAME=…"
     allowed = OF_ROWS if rows else PLACEHOLDERS
     for where, text in template.texts():
         for name in HOLE.findall(text):
             if name not in allowed:
-                raise _Wrong(where, f"unknown placeholder {{{{{name}}}}}.{_near(name, allowed, '{{{{{}}}}}')}")
+                yield where, f"unknown placeholder {{{{{name}}}}}.{near(name, allowed)}"
             if name in ("messages", *OF_ROWS) and (not HOLE.fullmatch(text.strip()) or where[0] == "query"):
-                raise _Wrong(where, f"{{{{{name}}}}} is no text: it must be the whole value, in request")
-    (_check_rows if rows else _check_texts)(template)
+                yield where, f"{{{{{name}}}}} is no text: it must be the whole value, in request"
 
 
-def _check_texts(template: Template) -> None:
+def _of_texts(template: Template) -> Iterator[tuple[Where, str]]:
     texts = template.holes & {"input", "prompt", "messages", "system"}
     if not texts - {"system"}:
-        raise _Wrong("request", "request must hold {{messages}}, {{prompt}} or {{input}}")
+        yield ("request",), "request must hold {{messages}}, {{prompt}} or {{input}}"
     if "input" in texts and len(texts) > 1:
         hint = "for a service with a prompt of its own; it does not go with {{prompt}}, {{messages}} or {{system}}"
-        raise _Wrong("request", f"{{{{input}}}} is the bare text, {hint}")
+        yield ("request",), f"{{{{input}}}} is the bare text, {hint}"
     if template.answer is not None and not template.answer.singular_query():
-        raise _Wrong("answer", "answer must name one place, without [*]")
+        yield ("answer",), "answer must name one place, without [*]"
 
 
-def _check_rows(template: Template) -> None:
+def _of_rows(template: Template) -> Iterator[tuple[Where, str]]:
     if len(template.holes) != 1:
-        raise _Wrong("request", "request must hold either {{row}} (one row) or {{rows}} (a list of rows)")
+        yield ("request",), "request must hold either {{row}} (one row) or {{rows}} (a list of rows)"
     many, answer = "rows" in template.holes, template.answer
     if answer is None or answer.singular_query() == many:
-        hint = "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}"
-        raise _Wrong("answer", hint)
+        yield ("answer",), "answer has one [*], e.g. predictions[*].label, if and only if request holds {{rows}}"
     if (template.batch or 1) > 1 and not many:
-        raise _Wrong("batch", f"batch must be 1 where request holds {{{{row}}}}; got {template.batch}")
+        yield ("batch",), f"batch must be 1 where request holds {{{{row}}}}; got {template.batch}"
 
 
 def _texts(value: object, where: Where) -> Iterator[tuple[Where, str]]:

@@ -9,32 +9,47 @@ as it is. One that begins with a prompt template of one variable brings its own 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal
 
 from auditor.core import secrets, talk
 from auditor.core.errors import (
     AuthFailed,
-    BadRequest,
     BadResponse,
     CallError,
     CallTimeout,
+    ConfigError,
     ContentFiltered,
     MissingDependency,
-    ParameterChanged,
 )
 from auditor.core.protocols import Model, Reply, bare_text
 from auditor.core.types import Request, Usage, digest
-from auditor.models import langchain_objects as objects
+from auditor.models import transport
 from auditor.models.adapter import token_limits, usage
 from auditor.models.budget import Price, lookup
-from auditor.models.transport import brief, kind_of, proxy_of
+from auditor.models.openai_protocol import revealed, unsupported
 
 _TIMES: ContextVar[Counter[str]] = ContextVar("calls of each tool in this conversation")
-FILTERED = frozenset({"content_filter", "safety", "prohibited_content", "blocklist", "guardrail_intervened"})
+# How providers say that they kept an answer back (OpenAI; Gemini; Bedrock), and that it ended at the limit on tokens.
+FILTERED = {"content_filter", "safety", "prohibited_content", "blocklist", "recitation", "spii"}
+FILTERED |= {"guardrail_intervened", "content_filtered"}
+CUT = {"length", "max_tokens", "model_context_window_exceeded"}
+# One run may hold several models: --base-url, which is another's, must not draw a provider's key to it.
+WITH_ADDRESS = ("openai", "ollama")
+_SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
+# What our settings are called by the classes of the integration packages; the first that a class knows is used.
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "temperature": ("temperature",),
+    "max_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict"),
+    "timeout_s": ("timeout", "request_timeout", "default_request_timeout"),
+    "base_url": ("base_url", "openai_api_base", "anthropic_api_url", "endpoint_url", "endpoint"),
+    "max_retries": ("max_retries",),
+}
 
 
 class LangChain(Model):
@@ -52,8 +67,7 @@ class LangChain(Model):
     max_tokens, temperature, timeout_s, price
         As of `auditor.models.openai.OpenAIChat`.
     fingerprint : str or None
-        For objects: names their exact state (model, prompt, parameters). An object without one is cached only
-        where LangChain can serialize all of it.
+        For objects: names their exact state (model, prompt, parameters). An object without one is not cached.
     style : {"text", "chat"} or None
         Overrides what the module says.
 
@@ -82,51 +96,50 @@ class LangChain(Model):
         self.price = price
         self._timeout_s = timeout_s
         self._limit = token_limits(task, max_tokens)[""]
-        self._spec: objects.Spec | None = None
-        self._own_temperature = temperature != "task"
-        self.changed: dict[str, str] = {}
-        self._former: list[Any] = []
+        self._spec = target if isinstance(target, str) else None
+        self._settings: dict[str, Any] = {}
         self._variable: str | None = None
-        if isinstance(target, str):
+        facts: dict[str, object]
+        if self._spec is not None:
             if temperature == "task":
                 temperature = getattr(task, "temperature", 0.0)
-            self._spec = objects.Spec.read(
-                target,
-                base_url=base_url,
-                max_tokens=self._limit,
-                temperature=None if temperature == "server" else temperature,
-                timeout_s=timeout_s,
-            )
-            self._runnable: Any = objects.build(self._spec)
-            self.proxy = proxy_of(base_url or "https://")  # the packages of providers read it too
+            self._settings = {
+                "base_url": base_url,
+                "max_tokens": self._limit,
+                "temperature": None if temperature == "server" else temperature,
+                "timeout_s": timeout_s,
+            }
+            self._runnable: Any = build(self._spec, **self._settings)
+            provider, _, model = self._spec.partition(":")
+            address = (base_url or "") if provider in WITH_ADDRESS else ""
+            self.proxy = transport.proxy_of(base_url or "https://")  # the packages of providers read it too
             self.name = name or f"langchain:{target}"
-            self.cacheable = True
-            if price is None and self._spec.at_provider("openai"):
-                self.price = lookup(self._spec.name)
+            moved = address or os.environ.get("OPENAI_API_BASE") or os.environ.get("OPENAI_BASE_URL")
+            if price is None and provider == "openai" and not moved:
+                self.price = lookup(model)
+            shown = re.sub(r"//[^/@]*@", "//", revealed(address) if address else "").partition("?")[0].rstrip("/")
+            facts = {"spec": self._spec, **self._settings, "base_url": shown}
+            del facts["timeout_s"]
         else:
             core()
-            self._runnable = objects.bare(target)
-            self._variable = objects.variable(self._runnable)
-            self.name = name or objects.label(self._runnable)
-            self.cacheable = fingerprint is not None or objects.is_whole(objects.serialized(self._runnable))
+            self._runnable = bare(target)
+            self._variable = _variable(self._runnable)
+            self.name = name or _label(self._runnable)
+            self.cacheable = fingerprint is not None
+            facts = {"object": self.name, "declared": fingerprint}
         self.style: Literal["text", "chat"] = style or ("chat" if self._variable is None else "text")
-        self.calls_tools = objects.is_graph(self._runnable) or hasattr(self._runnable, "bind_tools")
-        objects.know_secrets(self._runnable)
-        facts = {
-            "adapter": "langchain.v2",
-            "spec": None if self._spec is None else self._spec.facts(),
-            "model": fingerprint or objects.serialized(self._runnable),
-            "style": self.style,
-        }
-        self.fingerprint = "langchain:" + digest(facts, size=16)
+        self.calls_tools = _is_graph(self._runnable) or hasattr(self._runnable, "bind_tools")
+        _know_secrets(self._runnable)
+        self.fingerprint = "langchain:" + digest({"adapter": "langchain.v3", **facts, "style": self.style}, size=16)
 
     def __repr__(self) -> str:
         return f"LangChain({self.name!r})"
 
     def max_tokens(self, format: str) -> int:
         """Return the most tokens that an answer may have; an object's own limit where it has one."""
-        own = None if self._spec is not None else objects.own_limit(self._runnable)
-        return self._limit if own is None else own
+        inner = None if self._spec is not None else next(models(self._runnable), None)
+        own = (getattr(inner, name, None) for name in _FIELDS["max_tokens"])
+        return next((n for n in own if isinstance(n, int) and n > 0), self._limit)
 
     async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
         """One call per request; the client hands over one at a time."""
@@ -135,21 +148,21 @@ class LangChain(Model):
     async def aclose(self) -> None:
         """Close the connections of a model made from a spec; an object belongs to its maker."""
         if self._spec is not None and self._runnable is not None:
-            models, self._runnable, self._former = [*self._former, self._runnable], None, []
-            for model in models:
-                await objects.close(model)
+            model, self._runnable = self._runnable, None
+            if (client := getattr(model, "http_async_client", None)) is not None:
+                await client.aclose()
 
     async def _ask(self, request: Request) -> Reply | CallError:
         if self._runnable is None:
             assert self._spec is not None
-            self._runnable = objects.build(self._spec)
+            self._runnable = build(self._spec, **self._settings)
         asked = self._input(request)
         if isinstance(asked, CallError):
             return asked
-        tools, spec = [tool.plain() for tool in request.prompt.tools], self._spec
+        tools = [tool.plain() for tool in request.prompt.tools]
         try:
             async with asyncio.timeout(self._timeout_s):
-                if objects.is_graph(self._runnable):
+                if _is_graph(self._runnable):
                     _TIMES.set(Counter(call.name for call in talk.calls_of(request.prompt.messages or ())))
                     state = await self._runnable.ainvoke({"messages": asked})
                     return _added(state["messages"][len(asked) :])
@@ -160,22 +173,7 @@ class LangChain(Model):
         except CallError as error:
             return error
         except Exception as error:  # noqa: BLE001 - whatever foreign code raises
-            failed = self._translate(error)
-            if isinstance(failed, BadRequest) and spec is not None and self._changed_by(error, spec):
-                return ParameterChanged(str(failed))
-            return failed
-
-    def _changed_by(self, error: Exception, sent: objects.Spec) -> bool:
-        """Whether a setting that the server does not know is sent otherwise from now on."""
-        if sent is not self._spec:
-            return True  # changed while this call was under way
-        refused = sent.refused(getattr(error, "body", None) or str(error), self._own_temperature)
-        if refused:
-            self._spec = sent.without(refused)
-            self.changed |= refused
-            self._former.append(self._runnable)  # calls that are under way still need it
-            self._runnable = objects.build(self._spec)
-        return bool(refused)
+            return self._translate(error)
 
     def _input(self, request: Request) -> Any:
         prompt = request.prompt
@@ -189,9 +187,11 @@ class LangChain(Model):
 
     def _translate(self, error: Exception) -> CallError:
         """Our error for whatever was raised, without keys or the chain of causes."""
-        kind, wait = kind_of(error)
-        message = brief(secrets.scrub(f"{type(error).__name__}: {error}"))
+        kind, wait = transport.kind_of(error)
+        message = transport.brief(secrets.scrub(f"{type(error).__name__}: {error}"))
         hint = ". Check the key in the environment, and the model's name" if kind is AuthFailed else ""
+        if self._spec is not None and unsupported(getattr(error, "body", None) or str(error), ["temperature"]):
+            hint = ". Send none: --server temperature=none"
         return kind(f"{self.name}: {message}{hint}", retry_after_s=wait)
 
 
@@ -259,10 +259,12 @@ def read(answer: Any) -> Reply | CallError:
     if not (hasattr(answer, "content") and hasattr(answer, "response_metadata")):
         return BadResponse(f"the model returned {type(answer).__name__}; a message or a text is expected")
     facts = answer.response_metadata if isinstance(answer.response_metadata, Mapping) else {}
-    text = str(getattr(answer, "text", "") or "")
-    if callable(getattr(answer, "text", None)) and not isinstance(answer.text, str):
-        text = str(answer.text())
-    ended = str(facts.get("finish_reason") or facts.get("stop_reason") or "").rpartition(".")[2].lower()
+    text = str(answer.text)
+    said = [facts.get(name) for name in ("finish_reason", "stop_reason", "stopReason")]
+    ended = str(next(filter(None, said), "")).rpartition(".")[2].lower()
+    blocked = facts.get("prompt_feedback")
+    if isinstance(blocked, Mapping) and blocked.get("block_reason"):
+        return ContentFiltered("the provider's filter refused the prompt (prompt_feedback)")
     if ended in FILTERED:
         return ContentFiltered(f"the provider's filter cut the answer (finish reason {ended})")
     extra = getattr(answer, "additional_kwargs", None) or {}
@@ -278,6 +280,7 @@ def read(answer: Any) -> Reply | CallError:
         usage=usage(counts.get("input_tokens"), counts.get("output_tokens")) if isinstance(counts, Mapping) else None,
         cost_usd=_cost(facts),
         model_reported=reported if isinstance(reported, str) else None,
+        cut_off=ended in CUT,
     )
 
 
@@ -307,3 +310,139 @@ def _cost(facts: Mapping[str, object]) -> float | None:
         if isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MOST_USD:
             return float(cost)
     return None
+
+
+def build(spec: str, *, base_url: str | None, max_tokens: int, temperature: float | None, timeout_s: float) -> Any:
+    """Make the chat model that ``PROVIDER:NAME`` names, without retries and cache of its own.
+
+    Raises
+    ------
+    MissingDependency
+        LangChain or the provider's package is not installed.
+    ConfigError
+        The spec is malformed, the provider is unknown, or refuses the settings (a key is missing).
+    """
+    provider, _, name = spec.partition(":")
+    if not (provider and name):
+        raise ConfigError(
+            f"model langchain:{spec}: expected langchain:PROVIDER:NAME, for example "
+            "langchain:anthropic:claude-sonnet-4-5 or langchain:ollama:llama3.2"
+        )
+    provider = provider.replace("-", "_")
+    try:
+        from langchain.chat_models import init_chat_model
+    except ImportError as error:
+        raise MissingDependency("A LangChain model (langchain:)", "langchain", extra="langchain") from error
+    wanted: dict[str, object] = {
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "timeout_s": timeout_s,
+        "base_url": revealed(base_url) if base_url and provider in WITH_ADDRESS else None,
+        "max_retries": 0,
+    }
+    try:
+        # What a class knows can only be asked of the class, and LangChain names it by making one.
+        first = init_chat_model(name, model_provider=provider)
+        fields = type(first).model_fields
+        known = {*fields, *(field.alias for field in fields.values() if isinstance(field.alias, str))}
+        settings = {
+            next(n for n in _FIELDS[what] if n in known): value
+            for what, value in wanted.items()
+            if value is not None and known & set(_FIELDS[what])
+        }
+        if "http_async_client" in known:
+            # LangChain shares one connection pool between models and event loops; a run has its own.
+            inner = getattr(getattr(first, "root_async_client", None), "_client", None)
+            settings["http_async_client"] = transport.client(type(inner), timeout=timeout_s)
+        return init_chat_model(name, model_provider=provider, cache=False, **settings)
+    except ImportError as error:
+        # LangChain's message holds the line to run for the provider's own package.
+        package = re.search(r"pip install (?:-U )?[`'\"]?([\w.-]+)", str(error))
+        missing = package.group(1) if package else f"langchain-{provider.replace('_', '-')}"
+        raise MissingDependency(f"langchain:{provider}:", missing) from error
+    except Exception as error:  # noqa: BLE001 - each provider's class refuses with errors of its own
+        why = " ".join(str(error).split())[:300]
+        raise ConfigError(f"langchain:{spec} could not be made: {why} See: audit list models") from None
+
+
+def bare(target: object) -> Any:
+    """Return ``target`` with the retries and caches inside it taken out, as copies; anything else in it as it is."""
+    from langchain_core.language_models import BaseLanguageModel
+    from langchain_core.runnables import RunnableSequence
+    from langchain_core.runnables.base import RunnableBindingBase
+    from langchain_core.runnables.retry import RunnableRetry
+
+    if isinstance(target, RunnableRetry):
+        return bare(target.bound)
+    if isinstance(target, RunnableSequence):
+        return RunnableSequence(*(bare(step) for step in target.steps), name=target.name)
+    if isinstance(target, RunnableBindingBase):
+        return target.model_copy(update={"bound": bare(target.bound)})
+    if not isinstance(target, BaseLanguageModel):
+        return target
+    changed: dict[str, object] = {"cache": False}
+    if "max_retries" in type(target).model_fields:
+        changed["max_retries"] = 0
+    copy = target.model_copy(update=changed)
+    for name in ("_client", "_async_client"):
+        copy.__dict__.pop(name, None)  # made on first use, from the settings: let it be made again
+    sdk: object = getattr(copy, "root_async_client", None)
+    if hasattr(sdk, "with_options"):
+        copy.root_async_client = sdk.with_options(max_retries=0)
+        copy.async_client = copy.root_async_client.chat.completions
+    return copy
+
+
+def models(target: object) -> Iterator[Any]:
+    """Yield the language models inside ``target``, in order."""
+    from langchain_core.language_models import BaseLanguageModel
+
+    if isinstance(target, BaseLanguageModel):
+        yield target
+    for step in getattr(target, "steps", ()):
+        yield from models(step)
+    if (bound := getattr(target, "bound", None)) is not None:
+        yield from models(bound)
+
+
+def _variable(target: object) -> str | None:
+    """The one variable of the prompt template that ``target`` begins with; None where it begins with none."""
+    from langchain_core.prompts import BasePromptTemplate
+
+    first = next(iter(getattr(target, "steps", ())), target)
+    if not isinstance(first, BasePromptTemplate):
+        return None
+    names = list(first.input_variables)
+    if len(names) != 1:
+        raise ConfigError(
+            f"the prompt template of the model has the variables {', '.join(names) or 'none'}; one is needed, for "
+            "the text. Fill the others: template.partial(…)"
+        )
+    return str(names[0])
+
+
+def _is_graph(target: object) -> bool:
+    """Whether ``target`` is an agent of LangGraph: it runs its own tools and gives all messages back."""
+    return any(kind.__module__.startswith("langgraph.") for kind in type(target).__mro__)
+
+
+def _label(target: object) -> str:
+    """A name for reports: the class, and the model's own name where it says one."""
+    inner = next(models(target), None)
+    named = (getattr(inner, field, None) for field in ("model_name", "model", "model_id", "deployment_name"))
+    name = next((f":{name}" for name in named if isinstance(name, str) and name), "")
+    return f"langchain:{type(target if inner is None else inner).__name__}{name}"
+
+
+def _know_secrets(target: object) -> None:
+    """Keep the keys and headers of the models inside ``target`` out of everything that is written."""
+    for model in models(target):
+        for name in getattr(type(model), "model_fields", {}):
+            value = getattr(model, name, None)
+            if hasattr(value, "get_secret_value"):
+                secrets.know(str(value.get_secret_value()))  # type: ignore[union-attr]
+            elif isinstance(value, str) and _SECRET.search(name):
+                secrets.know(value)
+            elif isinstance(value, Mapping) and "headers" in name:
+                for one in value.values():
+                    secrets.know(str(one))

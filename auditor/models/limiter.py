@@ -8,7 +8,6 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 
 from auditor.core.errors import ConfigError
 
@@ -16,7 +15,6 @@ MAX_CLOSED_S = 120.0  # a reset further away is a daily limit: let the 429 that 
 UNTOLD_S = 1.0  # how long a statement about what is left holds, where the server does not say
 _COUNT = re.compile(r"[0-9]{1,12}")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)?")
-_ENTRY: ContextVar[int] = ContextVar("entry", default=0)  # the number of the call that this task is in
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 START = 2  # calls in flight at first
@@ -103,8 +101,6 @@ class Limiter:
         self._begin()
 
         self._left, self._left_until = concurrency, float("-inf")
-        self._entries = 0  # calls that were let through
-        self._told_at = 0  # how many had been when the server said what is left
         self._tokens_per_call = 0.0
 
     @property
@@ -258,10 +254,9 @@ class Limiter:
     def _tell(self, left: int, seconds: float) -> None:
         """The server has room for ``left`` further calls, for ``seconds``."""
         now = self._clock()
-        # The answer to a call that was under way already may tell of an earlier time, at which more was left.
-        later = _ENTRY.get() > self._told_at
-        if left <= self._left or later or now >= self._left_until:
-            self._left, self._left_until, self._told_at = left, now + seconds, self._entries
+        # Of two answers the one that says less is the later one: more is left only after the reset.
+        if left <= self._left or now >= self._left_until:
+            self._left, self._left_until = left, now + seconds
 
     async def __aenter__(self) -> None:
         while self.in_flight >= self.room:
@@ -274,8 +269,6 @@ class Limiter:
                 self._wake()
                 raise
         self.in_flight += 1
-        self._entries += 1
-        _ENTRY.set(self._entries)
 
     async def __aexit__(self, *_: object) -> None:
         self.in_flight -= 1

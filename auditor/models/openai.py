@@ -239,7 +239,7 @@ class OpenAIChat(Model):
             return error
         except OpenAIError as error:
             ours = self._translate(error)
-            if isinstance(ours, BadRequest) and self.changed_by(getattr(error, "body", None), rest):
+            if type(ours) is BadRequest and self.changed_by(getattr(error, "body", None), rest):
                 return ParameterChanged(str(ours))
             return ours
 

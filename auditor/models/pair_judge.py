@@ -50,11 +50,9 @@ class PairJudge:
     """Asks a model which of two texts is better.
 
     Each pair is asked in both orders. A preference counts only where both answers name the same text; an
-    answer that moves with the order is a tie, and is counted. Equal texts are not asked.
-
-    The control texts of ``task`` are pairs with known answers, the better text first. ``client`` is around ``model``,
-    and its ``on_response`` is `take`. ``note`` writes down (id, prompt) before it is asked, ``keep`` the answer.
-    ``counts`` and ``cost_usd`` count each question once, also where an earlier part of the run asked it.
+    answer that moves with the order is a tie, and is counted. Equal texts are not asked. The control texts of ``task``
+    are pairs with known answers, the better text first. ``client`` is around ``model``, and its ``on_response`` is
+    `take`. ``note`` writes down (id, prompt) before it is asked, ``keep`` the answer.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ A function may
   be thread-safe and the event loop stays free;
 * answer with a label, with a number (tasks of kind score), with ``(label, scores)``, with
   ``{label: probability}`` (the most probable label is the answer), with a list or set of labels (tasks with several)
-  or with an `auditor.core.protocols.Reply`; a data frame with a column for each label is a mapping for each row;
+  or with an `auditor.core.protocols.Reply`;
 * raise: that one call fails, the audit goes on. A `CallError` is passed on as it is.
 
 Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
@@ -39,7 +39,7 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from auditor.core import reading, talk
 from auditor.core.errors import BadRequest, BadResponse, CallError, CallTimeout, ConfigError, ServerFault
@@ -48,10 +48,6 @@ from auditor.core.shown import plural
 from auditor.core.types import Prompt, Request, digest
 from auditor.models.adapter import best_label, read_scores
 
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-Answers = list[str | float | dict[str, float]]
 _SEQUENCES = (list, tuple, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 
 
@@ -172,9 +168,7 @@ class PythonFunction(Model):
             return [
                 BadResponse(f"{self.name} got a list and returned {_kind(answer)}; a list of answers is expected")
             ] * n
-        # Iterating over a data frame would give the names of its columns: one label for each text, it would seem.
-        to_dict: Callable[..., list[Any]] | None = getattr(answer, "to_dict", None)
-        answers = list(answer) if to_dict is None or not hasattr(answer, "columns") else to_dict("records")
+        answers = list(answer)
         if len(answers) != n:
             return [BadResponse(f"{self.name} returned {plural(len(answers), 'answer')} to {plural(n, 'text')}")] * n
         return [self._try_read(value) for value in answers]
@@ -330,38 +324,3 @@ def _labels(value: object) -> str | None:
 
 def _kind(value: object) -> str:
     return "nothing (None)" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
-
-
-def as_function(model: object) -> Callable[[list[str]], Answers] | None:
-    """A function from texts to answers for a classifier of scikit-learn or a pipeline of transformers, else None.
-
-    A library that was never imported made no object, so none is imported here.
-    """
-    estimators, pipelines = sys.modules.get("sklearn.base"), sys.modules.get("transformers")
-    if estimators is not None and isinstance(model, estimators.BaseEstimator):
-        return _of_estimator(model)
-    if pipelines is not None and isinstance(model, pipelines.Pipeline):
-        return lambda texts: [_answer_of(one) for one in model(texts)]
-    return None
-
-
-def _of_estimator(model: BaseEstimator) -> Callable[[list[str]], Answers]:
-    # A pipeline has the method only where its last step has it.
-    chances = getattr(model, "predict_proba", None)
-
-    def predict(texts: list[str]) -> Answers:
-        if chances is None:
-            return [str(v) if isinstance(v, bool) else v for v in model.predict(texts).tolist()]
-        labels = [str(label) for label in model.classes_]
-        return [dict(zip(labels, row, strict=True)) for row in chances(texts).tolist()]
-
-    return predict
-
-
-def _answer_of(output: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str | dict[str, float]:
-    """What one text got: its label, the scores of all labels, or the text that was written."""
-    if isinstance(output, Mapping):
-        return str(output.get("label", output.get("generated_text", output)))
-    if output and "score" in output[0]:
-        return {str(one["label"]): float(one["score"]) for one in output}
-    return _answer_of(output[0])

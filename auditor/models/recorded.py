@@ -85,17 +85,11 @@ class Line(NamedTuple):
 
 
 class Recorded(Model):
-    """Looks answers up in a file.
+    """Looks answers up in a file of JSON lines, as the module describes.
 
-    Parameters
-    ----------
-    path : path
-        A UTF-8 file of JSON lines, as the module describes.
-    style : {"text", "chat"}, optional
-        What was asked when the answers were recorded. By default "text" if lines hold ``input`` and
-        none holds ``messages``, else "chat".
-
-    Raises `DataFileError`, with the line, for a malformed line or one that contradicts an earlier one.
+    ``style`` is what was asked when they were recorded: by default "text" if lines hold ``input`` and none holds
+    ``messages``, else "chat". Raises `DataFileError`, with the line, for a malformed line or one that contradicts an
+    earlier one.
     """
 
     costs: ClassVar[Costs] = "nothing"
@@ -111,9 +105,8 @@ class Recorded(Model):
             content = reading.content(file)
         except OSError as error:
             raise DataFileError(
-                f"{file}: the recorded answers could not be read: {error.strerror or error}. Expected "
-                "recorded:FILE, one JSON object with an output on each line; prompts to answer are written by: "
-                "audit generate --help"
+                f"{file}: the recorded answers could not be read: {error.strerror or error}. Prompts to answer are "
+                "written by: audit generate --help"
             ) from error
         self.fingerprint = f"recorded:{hashlib.sha256(content).hexdigest()[:32]}"
         self._table: dict[Key, Line] = {}

@@ -13,9 +13,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from auditor.core.errors import ConfigError
 from auditor.core.protocols import Reply
@@ -44,9 +43,8 @@ def key(fingerprint: str, prompt_sha256: str, replicate: int) -> str:
     return digest({"fingerprint": fingerprint, "prompt_sha256": prompt_sha256, "replicate": replicate})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CacheStats:
-    """What ``audit list cache`` shows. ``size_bytes`` is the file's size with its write-ahead log."""
+class CacheStats(NamedTuple):
+    """What ``audit list cache`` shows; the size is that of the file with its write-ahead log."""
 
     path: str
     entries: int
@@ -116,13 +114,6 @@ class Cache:
         if late or len(self._waiting) >= self._commit_every:
             self.flush()
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """Keep the replies for ``keys`` no longer."""
-        gone = list(keys)
-        for key in gone:
-            self._waiting.pop(key, None)
-        self._try("DELETE FROM responses WHERE key = ?", [(key,) for key in gone], many=True)
-
     def flush(self) -> None:
         """Commit what waits."""
         if self._waiting:
@@ -139,7 +130,7 @@ class Cache:
         for path in (self.path, *self._side_files()):
             with suppress(OSError):
                 size += path.stat().st_size
-        return CacheStats(path=str(self.path), entries=rows[0][0] if rows else 0, size_bytes=size)
+        return CacheStats(str(self.path), rows[0][0] if rows else 0, size)
 
     def clear(self) -> int:
         """Forget everything; returns how many answers there were."""
@@ -232,10 +223,8 @@ class Cache:
 def _is_corrupt(error: Exception) -> bool:
     if not isinstance(error, sqlite3.DatabaseError):
         return False
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is not None:
-        return (code & 0xFF) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    return "malformed" in str(error) or "not a database" in str(error)
+    code = getattr(error, "sqlite_errorcode", 0)
+    return (code & 0xFF) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _encode(reply: Reply) -> str:

@@ -5,17 +5,29 @@ Tabular search calls ``predict(X) -> labels`` on many rows at once.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from auditor.core import reading
-from auditor.core.errors import ConfigError, DataFileError, MissingDependency, UnknownPlugin, UserError
+from auditor.core.errors import (
+    BudgetExceeded,
+    CallError,
+    CallTimeout,
+    ConfigError,
+    DataFileError,
+    MissingDependency,
+    PluginError,
+    UnknownPlugin,
+    UserError,
+)
+from auditor.core.protocols import Reply
 from auditor.core.shown import plural
 from auditor.core.types import digest
-from auditor.models.exec import RowProgram
-from auditor.models.program import digests, split
+from auditor.models.adapter import scalar
+from auditor.models.exec import TIMEOUT_S, Exec
 from auditor.models.python import load as load_python
 from auditor.models.python import source_digest
 
@@ -81,14 +93,9 @@ def load_table_model(
     if kind == "sklearn":
         return _sklearn(spec, Path(rest), columns, trust_pickle)
     if kind == "exec":
-        program = RowProgram(rest, columns, max_seconds=max_seconds)
-        return TableModel(
-            name=spec,
-            predict=program.predict,
-            fingerprint="exec:" + digest([rest, *digests(split(rest))], size=16),
-            slow=True,
-            close=program.close,
-        )
+        program = _Rows(rest, columns, max_seconds)
+        fingerprint = program.model.fingerprint
+        return TableModel(name=spec, predict=program.predict, fingerprint=fingerprint, slow=True, close=program.close)
     function = load_python(rest)
     if not callable(function):
         raise ConfigError(f"model {spec}: {rest.rpartition(':')[2]} is not callable")
@@ -99,6 +106,39 @@ def load_table_model(
         frame=bool(getattr(function, "frame", False)),
         slow=bool(getattr(function, "slow", False)),
     )
+
+
+class _Rows:
+    """A program that decides on rows."""
+
+    def __init__(self, command: str, columns: Sequence[str], max_seconds: float | None) -> None:
+        self.model = Exec(command, timeout_s=min(TIMEOUT_S, max_seconds or TIMEOUT_S))
+        self._columns, self._answered = list(columns), False
+        self._runner = asyncio.Runner()
+
+    def predict(self, rows: Any) -> list[str]:
+        """Return the answers, one per row."""
+        plain = [{c: scalar(v) for c, v in zip(self._columns, row, strict=True)} for row in rows.tolist()]
+        answers = []
+        for start in range(0, len(plain), self.model.max_batch):
+            asked = [{"row": row} for row in plain[start : start + self.model.max_batch]]
+            answers += [self._output(reply) for reply in self._runner.run(self.model.ask(asked))]
+        return answers
+
+    def _output(self, reply: Reply | CallError) -> str:
+        if isinstance(reply, Reply):
+            self._answered = True
+            return reply.text
+        if isinstance(reply, CallTimeout):  # of one that answered before, what was found stays
+            raise BudgetExceeded(str(reply)) if self._answered else UserError(str(reply))
+        raise PluginError(f"model {self.model.name}: {reply}")
+
+    def close(self) -> None:
+        """End the program."""
+        try:
+            self._runner.run(self.model.aclose())
+        finally:
+            self._runner.close()
 
 
 def _sklearn(spec: str, path: Path, columns: Sequence[str], trust_pickle: bool) -> TableModel:

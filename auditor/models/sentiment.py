@@ -25,8 +25,6 @@ import re
 import zlib
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
-from heapq import heappop, heappush
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -45,22 +43,9 @@ _words = re.compile(WORD).findall
 class WordList(LocalClassifier):
     """A word list as a two-label (or three-label) classifier of bare texts.
 
-    Parameters
-    ----------
-    neutral : bool or None
-        None (default): True where ``task`` has the label "neutral".
-        False: two labels by the sign of the polarity: "positive" if it is >= 0, else "negative".
-        ASTRAEA compares labels of pairs and states no cut-off, and VADER's own recommendation has a third label that
-        a two-label task cannot read. A text without any listed word is "positive": a tie broken the same way for a
-        text and its variants.
-        True: "neutral" where the polarity is within ``undecided``.
-    task : Task or None
-        The task that is asked.
-
-    Notes
-    -----
-    With two labels ``scores`` is ``(polarity + 1) / 2`` for "positive" and the rest for "negative": an
-    order-preserving map to [0, 1], not a calibrated probability.
+    Two labels follow the sign of the polarity, "positive" from 0 on: ASTRAEA compares labels of pairs and states no
+    cut-off. ``scores`` are then ``(polarity + 1) / 2`` and the rest: order-preserving, not a calibrated probability.
+    With ``neutral``, by default where ``task`` has this label, it is that where the polarity is within ``undecided``.
     """
 
     undecided: float = 0.0
@@ -105,7 +90,9 @@ class Vader(WordList):
 
     def facts(self) -> dict[str, str]:
         """The package and its two lists."""
-        self._analyzer = analyzer()
+        from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+        self._analyzer = SentimentIntensityAnalyzer()
         listed = {"lexicon": self._analyzer.lexicon_full_filepath, "emoji": self._analyzer.emoji_full_filepath}
         hashes = {name: hashlib.sha256(text.encode("utf-8")).hexdigest() for name, text in listed.items()}
         return {"package": version("vaderSentiment"), **hashes}
@@ -137,53 +124,6 @@ class TextBlobModel(WordList):
     def polarity(self, text: str) -> float:
         """The mean of the listed words."""
         return float(self._blob(text).sentiment.polarity)
-
-
-def analyzer() -> Any:
-    """VADER's analyzer, with the same results in time that grows with the text and not with its square.
-
-    The package lower-cases all words of a text for each word of its lexicon, of which it compares the next six, and
-    looks for each valence from the beginning after a "but".
-    """
-    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-
-    class Analyzer(SentimentIntensityAnalyzer):  # type: ignore[misc]
-        @staticmethod
-        def _negation_check(valence: float, words: list[str], start_i: int, i: int) -> object:
-            low = max(0, i - 3)
-            return SentimentIntensityAnalyzer._negation_check(valence, words[low : i + 1], start_i, i - low)
-
-        def _special_idioms_check(self, valence: float, words: list[str], i: int) -> object:
-            low = max(0, i - 3)
-            return SentimentIntensityAnalyzer._special_idioms_check(valence, words[low : i + 3], i - low)
-
-        @staticmethod
-        def _but_check(words: list[str], sentiments: list[float]) -> list[float]:
-            return weigh_but(words, sentiments)
-
-    return Analyzer()
-
-
-def weigh_but(words: Sequence[str], valences: list[float]) -> list[float]:
-    """Halve what stands before the first "but" and raise what stands behind it, as the package does.
-
-    For each place in turn it changes the *first* place that holds the same valence, which may be another.
-    """
-    but = next((i for i, word in enumerate(words) if word.lower() == "but"), None)
-    if but is None:
-        return valences
-    places: dict[float, list[int]] = {}
-    for i, valence in enumerate(valences):
-        places.setdefault(valence, []).append(i)  # in order: a heap
-    for i in range(len(valences)):
-        valence = valences[i]
-        first = places[valence][0]
-        changed = valence * (0.5 if first < but else 1.5)
-        if first != but and changed != valence:
-            heappop(places[valence])
-            valences[first] = changed
-            heappush(places.setdefault(changed, []), first)
-    return valences
 
 
 def normalise(text: str) -> str:

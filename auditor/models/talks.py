@@ -40,7 +40,6 @@ class _Play:
         self.due = False
         self.latency_s = 0.0
         self.new: list[Response] = []  # answers that this conversation was the first to get
-        self.got: list[Response] = []  # all answers
         self.last: Response | None = None
 
     def question(self) -> Request | None:
@@ -58,7 +57,6 @@ class _Play:
     def hear(self, response: Response) -> None:
         """Take an answer: results for calls of tools, the end, or the next turn."""
         self.last = response
-        self.got.append(response)
         self.latency_s += response.latency_s
         heard = talk.heard(response.output or "", len(self.said))
         self.said += heard
@@ -117,7 +115,6 @@ class Talks:
         give_up: bool = False,
         **layers: Any,
     ) -> None:
-        # What single answers within a conversation are worth is known at its end; empty ones are worth nothing.
         self._client = Client(
             model,
             concurrency=concurrency,
@@ -129,8 +126,6 @@ class Talks:
         self.stop, self.aclose = self._client.stop, self._client.aclose
         self.first = First()
         self._readable, self._give_up_early = keep, give_up and not model.recorded
-        self._good: set[Key] = set()  # answers within conversations that could be read
-        self._forgotten: set[Key] = set()  # within others; the cache holds them no longer
         self._answered: Known = answered if answered is not None else {}
         self._on_response, self._remember = on_response, remember
         self._memory: dict[Key, Response] = {}
@@ -204,7 +199,6 @@ class Talks:
             self._on_response(response)
         if self._readable is not None and response.output is not None:
             readable = self._readable(response.output, response.format)
-            self._sort_out(play, readable)
             if self._give_up_early and not response.cached:
                 self.first.add(readable)
         elif self._give_up_early and response.error == ContentFiltered.code:
@@ -214,15 +208,3 @@ class Talks:
         if self._remember:
             self._memory[response.prompt_sha256, response.replicate] = response
         return response
-
-    def _sort_out(self, play: _Play, readable: bool) -> None:
-        """Leave in the cache what a conversation that can be read is made of, and nothing else of one that cannot."""
-        got = {(r.prompt_sha256, r.replicate): r for r in (play.got if readable else play.new)}
-        if readable:
-            self._good |= got.keys()
-            again = got.keys() & self._forgotten
-        else:
-            again = got.keys() - self._good
-        self._forgotten ^= again
-        if again:
-            self._client.keep([got[key] for key in again], cached=readable)

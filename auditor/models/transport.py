@@ -23,6 +23,7 @@ from auditor.core.errors import (
     CallError,
     CallTimeout,
     ContentFiltered,
+    PromptTooLong,
     RateLimited,
     ServerFault,
 )
@@ -35,6 +36,12 @@ DETAIL = 300  # characters of a server's message that are kept
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
 # Without credit waiting does not help, whatever the status is.
 NO_ACCESS_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "account_deactivated"})
+# As OpenAI, Azure, vLLM, llama.cpp, Anthropic, Gemini and Bedrock say it; few send a code.
+TOO_LONG = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context length|available context size|context window"
+    r"|(?:prompt|input) is too long|input token count|exceeds the maximum number of tokens",
+    re.IGNORECASE,
+)
 STATUSES: Mapping[int, type[CallError]] = {
     **dict.fromkeys((401, 402, 403, 405, 407), AuthFailed),
     404: AuthFailed,  # no such model or path: the same for every prompt, so the run stops
@@ -49,8 +56,9 @@ STATUSES: Mapping[int, type[CallError]] = {
 _ERRORS: Mapping[type[CallError], str] = {
     AuthFailed: """AuthenticationError PermissionDeniedError NotFoundError OAuthError SubjectTokenProviderError
         ModelAuthenticationError ModelPermissionDeniedError ModelNotFoundError""",
-    BadRequest: """BadRequestError UnprocessableEntityError ModelInvalidRequestError ContextOverflowError
-        NotImplementedError UnicodeEncodeError""",
+    BadRequest: """BadRequestError UnprocessableEntityError ModelInvalidRequestError NotImplementedError
+        UnicodeEncodeError""",
+    PromptTooLong: "ContextOverflowError",
     RateLimited: "RateLimitError ModelRateLimitError",
     CallTimeout: "APITimeoutError TimeoutException TimeoutError ModelTimeoutError",
     ServerFault: "ConflictError InternalServerError WebSocketQueueFullError WebSocketConnectionClosedError",
@@ -143,8 +151,8 @@ def _origin(url: Any) -> tuple[str, str, int]:
     return url.scheme, url.host, port
 
 
-def of_status(status: int, code: str = "") -> type[CallError]:
-    """Our kind of error for an HTTP status and the code in its body.
+def of_status(status: int, code: str = "", text: object = "") -> type[CallError]:
+    """Our kind of error for an HTTP status, the code in its body, and what else it says.
 
     Examples
     --------
@@ -155,7 +163,8 @@ def of_status(status: int, code: str = "") -> type[CallError]:
         return ContentFiltered
     if code in NO_ACCESS_CODES:
         return AuthFailed
-    return STATUSES.get(status) or (ServerFault if status >= 500 else BadRequest)
+    kind = STATUSES.get(status) or (ServerFault if status >= 500 else BadRequest)
+    return PromptTooLong if kind is BadRequest and TOO_LONG.search(f"{code} {text}") else kind
 
 
 def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
@@ -179,6 +188,8 @@ def kind_of(error: BaseException) -> tuple[type[CallError], float | None]:
     elif kind is None and status is not None:
         kind = of_status(status)
     kind = kind or next((ROOTS[name] for name in names if name in ROOTS), ServerFault)
+    if kind is BadRequest and TOO_LONG.search(f"{code} {error}"):
+        kind = PromptTooLong
     response = next(_held(error, "response"), None)
     return kind, wait_s(kind, getattr(response, "headers", None))
 

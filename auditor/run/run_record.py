@@ -156,6 +156,8 @@ def _why_partial(loop: Loop) -> str:
     failed = sum(counts["failed"] for counts in _counters(loop))
     asked = sum(len(t.seen) for t in loop.tallies) + (len(loop.judge.seen) if loop.judge else 0)
     why = [f"{failed} of {asked} questions got no answer."] if failed else []
+    if too_long := sum(counts["too_long"] for counts in _counters(loop)):
+        why.append(f"{too_long} of them are longer than the context of the model.")
     why += [sentences.reason(t.model.name, _unread(loop, t)) for t in loop.tallies if t.judged_nothing]
     return " ".join(why)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.core import talk
-from auditor.core.errors import BudgetExceeded
+from auditor.core.errors import BudgetExceeded, PromptTooLong
 from auditor.core.plan import DEFAULT_REPLICATES
 from auditor.core.protocols import Model, Observer
 from auditor.core.record.controls import PositiveControl
@@ -127,6 +127,7 @@ class Tally:
         if answer.status != "ok":
             counts[answer.status] += 1
             counts["cut_off"] += response.cut_off
+            counts["too_long"] += response.error == PromptTooLong.code
         kinds = self.kinds[response.format]
         if len(kinds) < 2 and (kind := kind_of(answer, self.score_of)) is not None:
             kinds.add(kind)

@@ -199,32 +199,25 @@ class Evidence:
         line = next(self._cases.find(case_id), None)
         return None if line is None else (line.case(), line.checks())
 
-    def _holding(self, variant_id: str) -> tuple[Case, dict[str, Check]]:
-        """Return the case of a variant: by what its id begins with, or else by all ids that there are."""
-        for case_id in self._case_ids(variant_id):
-            held = self._case(case_id)
-            if held is not None and variant_id in {v.id for v in (held[0].original, *held[0].variants)}:
-                return held
-        raise self._unknown("variant", variant_id)
-
-    def _case_ids(self, variant_id: str) -> Iterator[str]:
+    def _holding(self, variant_id: str) -> tuple[Case, Mapping[str, Check]]:
+        """Return the case of a variant: by what its id begins with, or else by going through all cases."""
         start = variant_id
         while start:
-            yield start
+            held = self._case(start)
+            if held is not None and variant_id in _ids(held[0]):
+                return held
             start = start.rpartition(".")[0]
-        for offset in self._variants.get(short(variant_id)):
-            yield next(self._cases.at(offset)).id
-
-    @cached_property
-    def _variants(self) -> Index:
-        index = Index()
-        for offset, line in scan(self.path / "cases.jsonl", CASE):
-            for variant in (line.original, *line.variants):
-                index.add(short(variant.id), offset)
-        return index
+        for case, checks in self.cases():
+            if variant_id in _ids(case):
+                return case, checks
+        raise self._unknown("variant", variant_id)
 
     def _unknown(self, what: str, key: str) -> RunFolderError:
         return RunFolderError(f"{self.path} holds no {what} {key!r}. See what it holds with: audit report {self.path}")
+
+
+def _ids(case: Case) -> set[str]:
+    return {one.id for one in (case.original, *case.variants)}
 
 
 def _start(variant_id: str) -> str:

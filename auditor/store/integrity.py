@@ -15,7 +15,7 @@ from auditor.store.folder import CASES, GROWING, JOURNALS, PLAN, PROMPTS, REPORT
 from auditor.store.journal import REGISTER, Event, Head, events, genesis, intact, link_of, read
 
 _IN_REGISTER = f"the SHA-256 is that in {REGISTER}."
-ProblemKind = Literal["changed", "missing", "reordered", "repeated", "torn", "other-plan"]
+ProblemKind = Literal["changed", "missing", "reordered", "torn", "other-plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,85 +41,50 @@ def verify(path: Path, start: str, head: Head | None = None) -> list[Problem]:
     A file that is not there is an empty journal. Without ``head``, what it should end with, lines missing at the end
     are not seen. One pass; memory grows with the number of problems only.
     """
-    check = _Verifier(path.name, start)
+    problems: list[Problem] = []
+    number, seq, last, known = 0, 0, start, True  # known: whether ``last`` is the hash of record seq - 1
+
+    def note(line: int | None, kind: ProblemKind, message: str) -> None:
+        problems.append(Problem(path.name, line, kind, message))
+
     try:
         with path.open("rb") as file:
-            for line in file:
-                check.take(line)
+            for number, line in enumerate(file, 1):
+                link = link_of(line)
+                if not line.endswith(b"\n"):
+                    note(number, "torn", "the last line is incomplete (the run was interrupted while writing)")
+                elif link is None or not intact(line, link):
+                    # Its own number is not to be trusted: count it by where it stands.
+                    what = (
+                        "is not a journal record" if link is None else f"holds record {seq}, whose hash does not match"
+                    )
+                    note(number, "changed", f"this line {what}: it was changed")
+                    seq, last, known = seq + 1, "" if link is None else link.hash, link is not None
+                elif link.seq < seq:
+                    note(number, "reordered", f"record {link.seq} stands after record {seq - 1}")
+                else:
+                    if link.seq > seq:
+                        which = f"record {seq} is" if link.seq == seq + 1 else f"records {seq} to {link.seq - 1} are"
+                        note(number, "missing", f"{which} missing before this line")
+                    elif known and link.prev != last and seq == 0:
+                        note(number, "other-plan", "the file belongs to another plan, or plan.json was changed")
+                    elif known and link.prev != last:
+                        message = f"record {seq - 1} was changed or replaced: record {seq} does not follow from it"
+                        note(number - 1, "changed", message)
+                    seq, last, known = link.seq + 1, link.hash, True
     except FileNotFoundError:
         pass
     except OSError as error:
         raise read_error(path, error) from error
-    return check.finish(head)
-
-
-class _Verifier:
-    def __init__(self, file: str, start: str) -> None:
-        self.file, self.start = file, start
-        self.number = 0
-        self.next = 0
-        self.last = start  # hash of record next - 1
-        self.last_known = True
-        self.gaps: list[tuple[int, int, int]] = []  # first and last missing record, line that shows it
-        self.problems: list[Problem] = []
-
-    def note(self, line: int | None, kind: ProblemKind, message: str) -> None:
-        self.problems.append(Problem(self.file, line, kind, message))
-
-    def take(self, line: bytes) -> None:
-        self.number += 1
-        if not line.endswith(b"\n"):
-            self.note(self.number, "torn", "the last line is incomplete (the run was interrupted while writing)")
-            return
-        link = link_of(line)
-        if link is None:
-            self.note(self.number, "changed", "this line is not a journal record: it was changed")
-            self.next, self.last_known = self.next + 1, False
-            return
-        if not intact(line, link):
-            # Its own number is not to be trusted: count it by where it stands.
-            self.note(self.number, "changed", f"record {self.next} was changed: its hash does not match")
-            self.next, self.last, self.last_known = self.next + 1, link.hash, True
-            return
-        if link.seq < self.next:
-            self._earlier(link.seq)
-            return
-        if link.seq > self.next:
-            self.gaps.append((self.next, link.seq - 1, self.number))
-        elif self.last_known and link.prev != self.last:
-            self._broken(link.seq)
-        self.next, self.last, self.last_known = link.seq + 1, link.hash, True
-
-    def _broken(self, seq: int) -> None:
-        if seq == 0:
-            message = "the file belongs to another plan, or plan.json was changed"
-            self.note(self.number, "other-plan", message)
-        else:
-            message = f"record {seq - 1} was changed or replaced: record {seq} does not follow from it"
-            self.note(self.number - 1, "changed", message)
-
-    def _earlier(self, seq: int) -> None:
-        for index, (low, high, line) in enumerate(self.gaps):
-            if low <= seq <= high:
-                rest = [(low, seq - 1, line), (seq + 1, high, line)]
-                self.gaps[index : index + 1] = [gap for gap in rest if gap[0] <= gap[1]]
-                self.note(self.number, "reordered", f"record {seq} stands after record {self.next - 1}")
-                return
-        self.note(self.number, "repeated", f"record {seq} stands here a second time")
-
-    def finish(self, head: Head | None) -> list[Problem]:
-        for low, high, line in self.gaps:
-            which = f"record {low} is" if low == high else f"records {low} to {high} are"
-            self.note(line, "missing", f"{which} missing before this line")
-        if head is not None:
-            named = f"holds {plural(self.next, 'record')}, but run.json names {head.records}"
-            if self.next < head.records:
-                self.note(None, "missing", f"{named}: lines at the end are missing")
-            elif self.next > head.records:
-                self.note(None, "changed", f"{named}: lines were added after the run")
-            elif self.last_known and self.last != head.hash:
-                self.note(None, "changed", "its last hash is not the one in run.json: the chain was made anew")
-        return sorted(self.problems, key=lambda p: (p.line is None, p.line or 0))
+    if head is not None:
+        named = f"holds {plural(seq, 'record')}, but run.json names {head.records}"
+        if seq < head.records:
+            note(None, "missing", f"{named}: lines at the end are missing")
+        elif seq > head.records:
+            note(None, "changed", f"{named}: lines were added after the run")
+        elif known and last != head.hash:
+            note(None, "changed", "its last hash is not the one in run.json: the chain was made anew")
+    return problems
 
 
 def verify_folder(path: Path) -> list[Problem]:

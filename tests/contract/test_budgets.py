@@ -15,7 +15,7 @@ LINES = {  # of Python, and what they shall become
     "report": 7150,  # 4,600
     "measure": 6870,  # 5,200
     "run": 7750,  # 4,600
-    "models": 6950,  # 4,400
+    "models": 6569,  # 4,400
     "tables": 5360,  # 4,400
     "perturb": 6180,  # 5,000
     "core": 5400,  # 3,400
@@ -23,11 +23,11 @@ LINES = {  # of Python, and what they shall become
     "tasks": 3650,  # 2,600
     "cli": 3120,  # 2,000
     "agent": 2460,  # 1,800
-    "store": 1910,  # 1,400
+    "store": 1864,  # 1,400
     "text": 1645,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 64_100  # in all; the target is 44,000
+MOST = 62_570  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import collections
 import json
 import sys
 import threading
@@ -12,12 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from auditor.core.errors import (
-    BadRequest,
     BadResponse,
     CallError,
     CallTimeout,
@@ -28,7 +23,6 @@ from auditor.core.errors import (
 )
 from auditor.core.protocols import LocalClassifier, Model, Reply
 from auditor.core.types import Message, Prompt, Request, digest
-from auditor.models import sentiment as lexicon
 from auditor.models.exec import Exec, ProcessGone
 from auditor.models.python import PythonFunction
 from auditor.models.recorded import NotRecorded, Recorded
@@ -75,13 +69,6 @@ class TestVader:
         assert texts(replies) == ["positive", "negative", "neutral"]
         assert all(isinstance(r, Reply) and r.scores is None for r in replies)
         assert model.fingerprint != Vader().fingerprint
-
-    def test_declares_itself(self) -> None:
-        model = Vader()
-        assert (model.name, model.style, model.deterministic, model.cacheable) == ("vader", "text", True, False)
-
-    def test_refuses_messages_one_by_one(self) -> None:
-        assert texts(ask(Vader(), chat_request("x"), text_request("good"))) == ["!bad-request", "positive"]
 
 
 def test_cancelling_stops_a_quick_classifier() -> None:
@@ -135,17 +122,21 @@ class TestPythonFunction:
         assert model.deterministic is False
         assert model.cacheable is False
 
-    def test_object_with_probabilities(self) -> None:
-        model = PythonFunction(Classifier())
-        assert model.deterministic is True
-        (reply,) = ask(model, text_request("x"))
-        assert reply == Reply(text="positive", scores={"negative": 0.25, "positive": 0.75})
-
-    def test_label_with_scores_and_tie(self) -> None:
-        assert ask(PythonFunction(lambda t: ("no", {"no": 0.9})), text_request("x")) == [
-            Reply(text="no", scores={"no": 0.9})
-        ]
-        assert texts(ask(PythonFunction(lambda t: {"b": 0.5, "a": 0.5}), text_request("x"))) == ["a"]
+    @pytest.mark.parametrize(
+        ("function", "expected"),
+        [
+            (Classifier(), Reply("positive", scores={"negative": 0.25, "positive": 0.75})),
+            (lambda t: ("no", {"no": 0.9}), Reply("no", scores={"no": 0.9})),
+            (lambda t: {"b": 0.5, "a": 0.5}, Reply("a", scores={"b": 0.5, "a": 0.5})),
+            (lambda t: ("b", "a", "c"), Reply('["b", "a", "c"]')),
+            (lambda t: {"b", "a"}, Reply('["a", "b"]')),
+            (lambda t: [], Reply("[]")),
+        ],
+    )
+    def test_what_answers_may_be(self, function: Any, expected: Reply) -> None:
+        model = PythonFunction(function)
+        assert model.deterministic is isinstance(function, Classifier)
+        assert ask(model, text_request("x")) == [expected]
 
     def test_batch_is_declared_annotated_or_an_option(self) -> None:
         def declared(batch):  # type: ignore[no-untyped-def]
@@ -213,104 +204,9 @@ class TestPythonFunction:
         assert isinstance(reply, BadResponse)
         assert "mine" in str(reply)
 
-    @pytest.mark.parametrize("value", ["positive", None, ["positive"], {"a": 1.0}])
-    def test_wrong_batches(self, value: object) -> None:
-        replies = ask(PythonFunction(lambda batch: value, batch=True), text_request("x"), text_request("y"))
-        assert texts(replies) == ["!bad-response"] * 2
-
-    @pytest.mark.parametrize(
-        ("value", "text"),
-        [
-            (["b", "a"], '["b", "a"]'),
-            (("b", "a", "c"), '["b", "a", "c"]'),
-            ({"b", "a"}, '["a", "b"]'),
-            (frozenset({"b"}), '["b"]'),
-            ([], "[]"),
-            (set(), "[]"),
-        ],
-    )
-    def test_several_labels(self, value: object, text: str) -> None:
-        assert texts(ask(PythonFunction(lambda t: value), text_request("x"))) == [text]
-        batch = PythonFunction(lambda batch: [value] * len(batch), batch=True)
-        assert texts(ask(batch, text_request("x"), text_request("y"))) == [text] * 2
-
-    def test_a_frame_of_probabilities_is_a_mapping_for_each_row(self) -> None:
-        """Iterated over, it would give its column names: as many as texts here, and all wrong."""
-        pandas = pytest.importorskip("pandas")
-        frame = pandas.DataFrame({"negative": [0.1, 0.2], "positive": [0.9, 0.8]})
-        replies = ask(PythonFunction(lambda batch: frame, batch=True), text_request("x"), text_request("y"))
-        assert replies[0] == Reply(text="positive", scores={"negative": 0.1, "positive": 0.9})
-        assert texts(replies) == ["positive", "positive"]
-
-    def test_arrays_of_labels_and_numbers(self) -> None:
-        numpy = pytest.importorskip("numpy")
-        for value, told in ((["b", "a"], ["b", "a"]), ([1, 2], ["1", "2"]), ([0.5, 0.25], ["0.5", "0.25"])):
-            model = PythonFunction(lambda batch, value=value: numpy.array(value), batch=True)
-            assert texts(ask(model, text_request("x"), text_request("y"))) == told
-
-    def test_one_bad_answer_of_a_batch(self) -> None:
-        model = PythonFunction(lambda batch: ["positive", None], batch=True)
-        assert texts(ask(model, text_request("x"), text_request("y"))) == ["positive", "!bad-response"]
-
     def test_chat_style_reads_messages(self) -> None:
         model = PythonFunction(lambda messages: messages[-1]["content"], style="chat")
         assert texts(ask(model, chat_request("hello"), text_request("x"))) == ["hello", "!bad-request"]
-
-    def test_the_loop_stays_free_and_calls_do_not_overlap(self) -> None:
-        here = threading.get_ident()
-        inside = collections.Counter[str]()
-        release = threading.Event()
-
-        def waits(text: str) -> str:
-            inside["now"] += 1
-            inside["most"] = max(inside["most"], inside["now"])
-            assert threading.get_ident() != here
-            assert release.wait(10)
-            inside["now"] -= 1
-            return "positive"
-
-        async def run() -> list[str]:
-            model = PythonFunction(waits)
-            tasks = [asyncio.ensure_future(model.generate([text_request(str(i))])) for i in range(3)]
-            await asyncio.sleep(0.02)
-            release.set()  # only a loop that was not blocked gets here
-            replies = [(await task)[0] for task in tasks]
-            await model.aclose()
-            return texts(replies)
-
-        assert asyncio.run(run()) == ["positive"] * 3
-        assert inside["most"] == 1
-
-    def test_cancelling_stops_the_batch(self) -> None:
-        seen: list[str] = []
-        started, release = threading.Event(), threading.Event()
-
-        def slow(text: str) -> str:
-            seen.append(text)
-            started.set()
-            release.wait(10)
-            return "positive"
-
-        async def run() -> None:
-            model = PythonFunction(slow)
-            task = asyncio.ensure_future(model.generate([text_request(str(i)) for i in range(5)]))
-            await asyncio.to_thread(started.wait, 10)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            release.set()
-            executor = model._executor
-            assert executor is not None
-            await asyncio.to_thread(executor.shutdown)
-
-        asyncio.run(run())
-        assert seen == ["0"]
-
-    def test_only_a_declared_state_is_cached(self) -> None:
-        model = PythonFunction(by_length, fingerprint="w1")
-        assert model.cacheable
-        assert model.fingerprint != PythonFunction(by_length, fingerprint="w2").fingerprint
-        assert PythonFunction(by_length).fingerprint == PythonFunction(by_length).fingerprint
 
 
 class TestPythonImport:
@@ -445,49 +341,22 @@ class TestExec:
 
         assert len(asyncio.run(run())) == 1
 
-    def test_chat_style(self, program: str) -> None:
-        model = Exec(program, style="chat")
-        assert texts(ask(model, chat_request("hello"), text_request("x"))) == ["HELLO0", "!bad-request"]
-
-    def test_long_lines(self, program: str) -> None:
-        assert len(texts(ask(Exec(program), text_request("long")))[0]) == 200_000
-
-    @pytest.mark.parametrize("text", ["broken", "none", "badscores"])
-    def test_a_bad_answer_with_an_id_fails_one_request(self, program: str, text: str) -> None:
+    @pytest.mark.parametrize(
+        ("text", "error", "told"),
+        [
+            ("broken", BadResponse, "not a JSON object"),
+            ("none", BadResponse, "expected the field output"),
+            ("badscores", BadResponse, "not a number"),
+            ("noise", BadResponse, "standard error"),
+            ("array", BadResponse, "standard error"),
+            ("unknown", BadResponse, "standard error"),
+            ("error", ServerFault, "overloaded"),
+        ],
+    )
+    def test_a_bad_answer_fails_one_request(self, program: str, text: str, error: type, told: str) -> None:
         replies = ask(Exec(program), text_request("a"), text_request(text), text_request("b"))
-        assert texts(replies) == ["A0", "!bad-response", "B0"]
-
-    def test_the_id_of_a_broken_line_is_used(self, program: str) -> None:
-        (reply,) = ask(Exec(program), text_request("broken"))
-        assert "not a JSON object" in str(reply)
-
-    def test_a_banner_does_no_harm_to_later_requests(self, program: str) -> None:
-        async def run() -> None:
-            model = Exec(program)
-            first, second = texts(await model.generate([text_request("banner"), text_request("both")]))
-            # Read while one request is open, the banner costs that one a retry: nobody can tell whose line it is.
-            assert first == "ok"
-            assert second in ("ok", "!bad-response")
-            assert texts(await model.generate([text_request("a"), text_request("slow")])) == ["A0", "slow"]
-            await model.generate([text_request("noise")])
-            assert texts(await model.generate([text_request("a"), text_request("slow")])) == ["A0", "slow"]
-            await model.aclose()
-
-        asyncio.run(run())
-
-    def test_an_id_that_was_never_sent_is_no_answer(self, program: str) -> None:
-        assert texts(ask(Exec(program, timeout_s=5), text_request("unknown"))) == ["!bad-response"]
-
-    @pytest.mark.parametrize("text", ["noise", "array"])
-    def test_a_line_without_an_id_fails_what_stays_open(self, program: str, text: str) -> None:
-        replies = ask(Exec(program), text_request("a"), text_request(text), text_request("b"))
-        assert texts(replies) == ["A0", "!bad-response", "B0"]
-        assert "standard error" in str(replies[1])
-
-    def test_reported_errors(self, program: str) -> None:
-        (reply,) = ask(Exec(program), text_request("error"))
-        assert isinstance(reply, ServerFault)
-        assert "overloaded" in str(reply)
+        assert texts(replies) == ["A0", f"!{error.code}", "B0"]  # type: ignore[attr-defined]
+        assert told in str(replies[1])
 
     def test_no_answer_in_time(self, program: str) -> None:
         (reply,) = ask(Exec(program, timeout_s=0.2), text_request("hang"))
@@ -510,13 +379,13 @@ class TestExec:
 
         asyncio.run(run())
 
-    def test_works_in_a_second_loop_and_after_closing(self, program: str) -> None:
-        model = Exec(program)
-        assert texts(ask(model, text_request("a"))) == ["A0"]
-        assert texts(ask(model, text_request("b"))) == ["B0"]
+    def test_a_line_that_is_too_long(self, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("auditor.models.exec.LINE_LIMIT", 1000)
+        (reply,) = ask(Exec(program), text_request("long"))
+        assert "more than 1000 bytes" in str(reply)
 
     def test_closing_ends_a_stubborn_program(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("auditor.models.program.GRACE_S", 0.1)
+        monkeypatch.setattr("auditor.models.exec.GRACE_S", 0.1)
         path = tmp_path / "stubborn.py"
         path.write_text(
             "import json, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -530,23 +399,9 @@ class TestExec:
             program = model._program
             await model.aclose()
             assert program is not None
-            return program.process.returncode
+            return program._process.returncode
 
         assert asyncio.run(run()) == -9
-
-    def test_cancelling_leaves_it_usable(self, program: str) -> None:
-        async def run() -> list[str]:
-            model = Exec(program)
-            task = asyncio.ensure_future(model.generate([text_request("first")]))
-            await asyncio.sleep(0.2)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            replies = await model.generate([text_request("b"), text_request("c")])
-            await model.aclose()
-            return texts(replies)
-
-        assert asyncio.run(run()) == ["B0", "C0"]
 
     @pytest.mark.parametrize(
         ("command", "message"),
@@ -601,44 +456,11 @@ class TestRecorded:
         replies = ask(model, text_request("this text"), text_request("this text", variant="w"))
         assert texts(replies) == ["!not-recorded"] * 2
 
-    def test_formats(self, tmp_path: Path) -> None:
-        model = recorded(
-            tmp_path,
-            {"variant_id": "v", "format": "bare", "output": "a"},
-            {"variant_id": "v", "format": "json", "output": "b"},
-        )
-        replies = ask(model, text_request("x"), text_request("x", format_="json"), text_request("x", format_="z"))
-        assert texts(replies) == ["a", "b", "!not-recorded"]
-
-    def test_messages(self, tmp_path: Path) -> None:
-        request = chat_request("hello")
-        model = recorded(tmp_path, {**request.prompt.payload(), "variant_id": "v", "output": "a"})
-        assert model.style == "chat"
-        assert texts(ask(model, request, chat_request("other"))) == ["a", "!not-recorded"]
-
-    def test_recorded_failures_keep_their_code(self, tmp_path: Path) -> None:
-        model = recorded(tmp_path, {"input": "x", "output": None, "error": "timeout", "detail": "60 s"})
-        (reply,) = ask(model, text_request("x"))
-        assert isinstance(reply, CallError)
-        assert (reply.code, str(reply), reply.transient) == ("timeout", "60 s", False)
-
-    def test_one_prompt_answered_for_two_variants(self, tmp_path: Path) -> None:
-        sha = digest({"input": "x"})
-        model = recorded(
-            tmp_path,
-            {"prompt_sha256": sha, "variant_id": "v", "output": "a"},
-            {"prompt_sha256": sha, "variant_id": "w", "output": "b"},
-        )
-        assert texts(ask(model, text_request("x", variant="w"))) == ["a"]
-
     def test_two_answers_of_one_variant_need_replicates(self, tmp_path: Path) -> None:
         line = {"prompt_sha256": digest({"input": "x"}), "variant_id": "v"}
         with pytest.raises(DataFileError, match="line 2: a second, different answer"):
             recorded(tmp_path, {**line, "output": "a"}, {**line, "output": "b"})
         assert recorded(tmp_path, {**line, "output": "a"}, {**line, "output": "b", "replicate": 1}).size == 2
-
-    def test_an_empty_answer_is_an_answer(self, tmp_path: Path) -> None:
-        assert texts(ask(recorded(tmp_path, {"input": "x", "output": ""}), text_request("x"))) == [""]
 
     @pytest.mark.parametrize(
         ("line", "message"),
@@ -673,88 +495,3 @@ class TestRecorded:
         path.write_bytes(b'\n{"input": "caf\xe9", "output": "a"}\n')
         with pytest.raises(DataFileError, match="line 2: not UTF-8"):
             Recorded(path)
-
-    def test_a_byte_order_mark_and_windows_line_ends(self, tmp_path: Path) -> None:
-        path = tmp_path / "answers.jsonl"
-        path.write_bytes(b'\xef\xbb\xbf{"input": "x", "output": "a"}\r\n{"input": "y", "output": "b"}\r\n')
-        assert texts(ask(Recorded(path), text_request("x"), text_request("y"))) == ["a", "b"]
-
-    def test_declares_itself(self, tmp_path: Path) -> None:
-        model = recorded(tmp_path, {"variant_id": "v", "output": "a"})
-        assert (model.deterministic, model.cacheable, model.style, model.size) == (False, False, "chat", 1)
-        assert isinstance(ask(model, text_request("x"))[0], Reply)
-        assert issubclass(NotRecorded, BadRequest)
-
-
-PACKAGE = SentimentIntensityAnalyzer()
-WORDS = [
-    "but",
-    "never",
-    "so",
-    "this",
-    "without",
-    "doubt",
-    "the",
-    "shit",
-    "bomb",
-    "bad",
-    "ass",
-    "kiss",
-    "of",
-    "death",
-    "no",
-    "not",
-    "least",
-    "at",
-    "kind",
-    "very",
-    "good",
-    "GREAT",
-    "happy",
-    "sort",
-    "yeah",
-    "right",
-    "cut",
-    "mustard",
-    "upper",
-    "hand",
-    "!",
-    "😀",
-    "nor",
-    "or",
-    "isn't",
-    "film",
-    "people",
-]
-
-
-@given(words=st.lists(st.sampled_from(WORDS), max_size=30))
-def test_vader_in_linear_time_says_what_the_package_says(words: list[str]) -> None:
-    text = " ".join(words)
-    assert lexicon.analyzer().polarity_scores(text) == PACKAGE.polarity_scores(text)
-
-
-@given(
-    valences=st.lists(st.sampled_from([0, 0.0, 0.25, 0.5, 1, 1.5, 2, 3, 4, -0.5, -1, -2]), max_size=15), data=st.data()
-)
-def test_what_stands_around_but_is_weighed_as_in_the_package(valences: list[float], data: Any) -> None:
-    words = data.draw(st.lists(st.sampled_from(["a", "But", "b"]), min_size=len(valences), max_size=len(valences)))
-    wanted = PACKAGE._but_check(words, list(valences))
-    assert lexicon.weigh_but(words, list(valences)) == wanted
-
-
-def test_a_long_text_costs_vader_a_few_looks_at_each_word() -> None:
-    class Counted(str):
-        looks = 0
-        __slots__ = ()
-
-        def lower(self) -> str:
-            Counted.looks += 1
-            return str.lower(self)
-
-    words = [Counted(word) for word in ["very", "good"] * 500]
-    analyzer = lexicon.analyzer()
-    for i in range(3, len(words)):
-        analyzer._negation_check(1.0, words, 2, i)
-        analyzer._special_idioms_check(1.0, words, i)
-    assert Counted.looks < 15 * len(words)

@@ -9,20 +9,11 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from auditor.core.errors import (
-    AuthFailed,
-    BadRequest,
-    BudgetExceeded,
-    CallTimeout,
-    ContentFiltered,
-    DataFileError,
-    RateLimited,
-)
+from auditor.core.errors import AuthFailed, BadRequest, BudgetExceeded, CallTimeout, ContentFiltered, RateLimited
 from auditor.core.plan import Plan
 from auditor.core.protocols import Reply
 from auditor.core.types import Message, Prompt, Request, Response
@@ -32,7 +23,6 @@ from auditor.models.budget import Budget, Price, lookup
 from auditor.models.client import Client
 from auditor.models.openai import OpenAIChat
 from auditor.run import estimate, prepare
-from auditor.run.loop import Loop
 
 _PLACE = Path(__file__).parents[1] / "e2e" / "batch_server.py"
 _SPEC = importlib.util.spec_from_file_location("batch_server", _PLACE)
@@ -219,25 +209,6 @@ def test_the_end_of_the_time_leaves_a_batch_to_a_later_run(provider: Provider, t
     assert len(provider.batches) == 1
 
 
-def test_the_reason_names_the_batches_of_all_models_once() -> None:
-    loop = SimpleNamespace(status_reason="", stopped_by="", why=str)
-    left = [
-        SimpleNamespace(stopped=stopped, model=SimpleNamespace(**batches))
-        for stopped, batches in (
-            ("the time is over", {"under_way": ["one", "two"]}),
-            (None, {"under_way": ["other"]}),
-            ("the time is over", {"under_way": ["three"]}),
-            ("the time is over", {"under_way": ()}),
-        )
-    ]
-    for client in [*left, *left]:
-        Loop.stop(loop, client)  # type: ignore[arg-type]
-    assert loop.status_reason == (
-        "the time is over; the provider still works on one, two, and audit resume goes on waiting for them"
-        "; the provider still works on three, and audit resume goes on waiting for it"
-    )
-
-
 def test_errors_of_single_requests_are_told_apart(provider: Provider, tmp_path: Path) -> None:
     filtered = refused(400)
     filtered["response"]["body"] = {"error": {"code": "content_filter", "message": "kept back"}}
@@ -247,19 +218,6 @@ def test_errors_of_single_requests_are_told_apart(provider: Provider, tmp_path: 
     assert kinds == [BadRequest, AuthFailed, CallTimeout, RateLimited, Reply, ContentFiltered]
 
 
-def test_an_expired_batch_gives_what_it_has(provider: Provider, tmp_path: Path) -> None:
-    provider.status = "expired"
-    provider.outcome = lambda text, n: answered(text) if text == "a" or n > 1 else None
-    model = make(provider, tmp_path)
-    done, late = ask(model, requests(["a", "b"]))
-    assert done.text == "a"
-    assert isinstance(late, CallTimeout)
-    assert "expired" in str(late)
-    (again,) = ask(model, requests(["b"]))
-    assert again.text == "b"
-    assert provider.asked == {"a": 1, "b": 2}
-
-
 @pytest.mark.parametrize(("code", "kind"), [("token_limit_exceeded", RateLimited), ("invalid_json_line", BadRequest)])
 def test_a_refused_batch_says_why(provider: Provider, tmp_path: Path, code: str, kind: type) -> None:
     provider.status = "failed"
@@ -267,41 +225,6 @@ def test_a_refused_batch_says_why(provider: Provider, tmp_path: Path, code: str,
     for reply in ask(make(provider, tmp_path), requests(["a", "b"])):
         assert isinstance(reply, kind)
         assert "the reason" in str(reply)
-
-
-def test_polls_outlast_faults_and_give_up_on_a_wrong_key(provider: Provider, tmp_path: Path) -> None:
-    provider.polls = 3
-    with pytest.raises(Killed):
-        ask(make(provider, tmp_path, Naps(1)), requests(["a"]))
-    provider.trouble = [500, 503, 429]
-    (reply,) = ask(make(provider, tmp_path), requests(["a"]))
-    assert reply.text == "a!"
-    provider.trouble = [401]
-    (reply,) = ask(make(provider, tmp_path), requests(["b"]))
-    assert isinstance(reply, AuthFailed)
-
-
-def test_a_large_round_becomes_several_batches(
-    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("auditor.models.batch.MOST_REQUESTS", 3)
-    texts = [f"t{i}" for i in range(8)]
-    replies = ask(make(provider, tmp_path), requests(texts))
-    assert [r.text for r in replies] == [f"{t}!" for t in texts]
-    assert len(provider.batches) == 3
-    assert set(provider.asked.values()) == {1}
-
-
-def test_a_journal_of_another_model_is_not_used_and_a_foreign_file_is_refused(
-    provider: Provider, tmp_path: Path
-) -> None:
-    ask(make(provider, tmp_path), requests(["a"]))
-    (reply,) = ask(make(provider, tmp_path, extra_body={"seed": 3}), requests(["a"]))  # another seed: other answers
-    assert reply.text == "a!"
-    assert provider.asked == {"a": 2}
-    (tmp_path / "batches.jsonl").write_text('{"nothing": 1}\n')
-    with pytest.raises(DataFileError, match="line 1"):
-        make(provider, tmp_path)
 
 
 def test_a_dry_run_of_batches_costs_half_and_repeats_no_first_prompts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
@@ -29,7 +29,7 @@ from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request, Response, Usage
 from auditor.models.attempts import RetryPolicy
 from auditor.models.budget import Budget, Price
-from auditor.models.client import Client, definitive
+from auditor.models.client import Client
 from auditor.models.limiter import FLOOR, Limiter
 from auditor.models.reply_cache import Cache
 from auditor.models.transport import retry_after
@@ -147,10 +147,6 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
     assert {r.model for r in responses} == {"scripted"}
 
 
-def test_no_requests() -> None:
-    assert run(client_of(Scripted()), []) == [[]]
-
-
 def test_equal_prompts_are_asked_and_journaled_once_and_keep_their_variants() -> None:
     model, journal = Scripted(), []
     requests = ask_for("a", "b", "a", "a")
@@ -161,34 +157,6 @@ def test_equal_prompts_are_asked_and_journaled_once_and_keep_their_variants() ->
     assert [r.variant_id for r in responses] == ["v0", "v1", "v2", "v3", "w"]
     assert responses[-1].format == "other"
     assert responses[-1].output == "a!"
-
-
-def test_replicates_are_distinct_questions() -> None:
-    model = Scripted()
-    run(client_of(model), ask_for("a", replicate=0) + ask_for("a", replicate=1))
-    assert sorted(model.asked) == [("a", 0), ("a", 1)]
-
-
-def test_a_later_round_repeats_nothing() -> None:
-    model, journal = Scripted(), []
-    first, second = run(client_of(model, on_response=journal.append), ask_for("a", "b"), ask_for("b", "c"))
-    assert Counter(model.asked) == Counter({("a", 0): 1, ("b", 0): 1, ("c", 0): 1})
-    assert len(journal) == 3
-    assert second[0].output == first[1].output
-
-
-def test_concurrent_rounds_share_calls_in_flight() -> None:
-    model = Scripted(turns=5)
-
-    async def go() -> list[list[Response]]:
-        client = client_of(model, concurrency=2)
-        async with asyncio.timeout(20):
-            return await asyncio.gather(client.ask(ask_for("a", "b", "c")), client.ask(ask_for("c", "b", "d")))
-
-    one, two = asyncio.run(go())
-    assert Counter(model.asked) == Counter({(t, 0): 1 for t in "abcd"})
-    assert [r.output for r in one] == ["a!", "b!", "c!"]
-    assert [r.output for r in two] == ["c!", "b!", "d!"]
 
 
 def test_a_cancelled_round_leaves_its_questions_to_the_round_that_waits() -> None:
@@ -215,27 +183,6 @@ def test_at_most_concurrency_calls_in_flight() -> None:
     model = Scripted(turns=3)
     run(client_of(model, concurrency=4), ask_for(*map(str, range(40))))
     assert model.most_in_flight == 4
-
-
-def test_batches_are_filled_and_bounded() -> None:
-    model = Scripted(max_batch=16)
-    (responses,) = run(client_of(model, concurrency=1), ask_for(*map(str, range(600))))
-    assert max(model.batches) == 16
-    assert len(model.batches) == 38  # ceil(600 / 16)
-    assert [r.output for r in responses] == [f"{i}!" for i in range(600)]
-
-
-def test_workers_do_not_grow_with_the_requests() -> None:
-    model = Scripted()
-    most = 0
-
-    def look() -> None:
-        nonlocal most
-        most = max(most, len(asyncio.all_tasks()))
-
-    model.hook = look
-    run(client_of(model, concurrency=3), ask_for(*map(str, range(2000))))
-    assert most <= 5
 
 
 @settings(max_examples=40, deadline=None)
@@ -273,28 +220,6 @@ def test_whatever_the_faults_each_question_is_answered_once(
 
 
 # -- journal: answered, and answers on disk before use --------------------------------------------------
-
-
-def test_answered_questions_are_not_asked_again() -> None:
-    journal: list[Response] = []
-    run(client_of(Scripted(), on_response=journal.append), ask_for("a", "b"))
-    answered = {(r.prompt_sha256, r.replicate): r for r in journal if definitive(r)}
-    model, later = Scripted(), []
-    client = client_of(model, answered=answered, on_response=later.append)
-    (responses,) = run(client, ask_for("a", "b", "c"))
-    assert model.asked == [("c", 0)]
-    assert [r.output for r in responses] == ["a!", "b!", "c!"]
-    assert [r.output for r in later] == ["c!"]
-    assert client.counts.replayed == 2
-
-
-def test_definitive() -> None:
-    base = {"variant_id": "v", "prompt_sha256": "p", "format": "f", "replicate": 0}
-    assert definitive(Response(**base, output=""))
-    assert definitive(Response(**base, error="content-filtered"))
-    assert definitive(Response(**base, error="bad-request"))
-    for passing in ("timeout", "server-fault", "rate-limited", "bad-response", "auth-failed", "budget"):
-        assert not definitive(Response(**base, error=passing))
 
 
 def test_a_journal_that_fails_ends_the_round_and_leaks_nothing() -> None:
@@ -362,14 +287,6 @@ def test_other_replicates_models_and_failures_are_not_cached(tmp_path: Any) -> N
     assert other.asked == [("b", 0)]
 
 
-def test_models_that_are_not_cacheable_leave_the_cache_alone(tmp_path: Any) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
-    model = Scripted()
-    model.cacheable = False
-    run(client_of(model, cache=cache), ask_for("a"))
-    assert cache.stats().entries == 0
-
-
 # -- retries --------------------------------------------------------------------------------------------
 
 
@@ -386,39 +303,6 @@ def test_transient_errors_are_retried_and_permanent_ones_are_not() -> None:
     assert len(journal) == 2
 
 
-def test_attempts_are_bounded_and_the_failure_is_journaled_once() -> None:
-    model = Scripted({"a": [RateLimited("slow down")] * 99})
-    journal: list[Response] = []
-    (responses,) = run(client_of(model, on_response=journal.append), ask_for("a", "b"))
-    assert model.asked.count(("a", 0)) == 5
-    assert responses[0].error == "rate-limited"
-    assert responses[1].output == "b!"
-    assert [r.error for r in journal if r.error] == ["rate-limited"]
-
-
-def test_a_failure_is_not_asked_again_in_the_same_run() -> None:
-    model = Scripted({"a": [CallTimeout()] * 99})
-    client = client_of(model, retry=RetryPolicy(attempts=2), concurrency=1)
-    _, _, third = run(client, ask_for("b"), ask_for("a"), ask_for("a"))
-    assert model.asked.count(("a", 0)) == 2
-    assert third[0].error == "timeout"
-
-
-def test_only_what_failed_in_a_batch_is_sent_again() -> None:
-    model = Scripted({"b": [BadResponse("x")]}, max_batch=8)
-    run(client_of(model), ask_for(*"abc"))
-    assert Counter(model.asked) == Counter({("a", 0): 1, ("b", 0): 2, ("c", 0): 1})
-
-
-def test_an_error_that_is_raised_counts_for_the_whole_batch() -> None:
-    class Raises(Scripted):
-        async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-            raise BadRequest("never")
-
-    (responses,) = run(client_of(Raises(max_batch=4)), ask_for(*"abc"))
-    assert {r.error for r in responses} == {"bad-request"}
-
-
 def test_a_reply_too_few_is_the_plugins_fault() -> None:
     class Short(Scripted):
         async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
@@ -427,14 +311,6 @@ def test_a_reply_too_few_is_the_plugins_fault() -> None:
     budget = Budget(max_calls=10)
     with pytest.raises(PluginError, match="2 replies to 3"):
         run(client_of(Short(max_batch=3), budget=budget), ask_for(*"abc"))
-
-
-def test_retry_after_is_kept_by_everyone() -> None:
-    clock = Clock()
-    model = Scripted({"a": [RateLimited("later", retry_after_s=30.0)]})
-    run(client_of(model, fake_clock=clock, concurrency=1), ask_for("a", "b"))
-    assert sum(clock.naps) >= 30.0
-    assert sum(clock.naps) <= 31.0
 
 
 def test_while_the_server_asks_to_wait_nothing_is_sent() -> None:
@@ -460,18 +336,6 @@ def test_while_the_server_asks_to_wait_nothing_is_sent() -> None:
     assert sum(t >= 30.0 for t in sent) >= 17
 
 
-def test_a_wait_beyond_the_ceiling_stops_the_run() -> None:
-    clock = Clock()
-    model = Scripted({"b": [RateLimited("daily quota", retry_after_s=7200.0)]})
-    journal: list[Response] = []
-    client = client_of(model, fake_clock=clock, concurrency=1, on_response=journal.append)
-    (responses,) = run(client, ask_for(*"abc"))
-    assert [r.error for r in responses] == [None, "rate-limited", "rate-limited"]
-    assert isinstance(client.stopped, RateLimited)
-    assert clock.naps == []
-    assert len(journal) == 1
-
-
 @given(attempt=st.integers(1, 40), seed=st.integers(0, 99))
 def test_the_wait_has_full_jitter_and_a_cap(attempt: int, seed: int) -> None:
     policy = RetryPolicy(attempts=99, base_s=0.5, cap_s=60)
@@ -480,11 +344,6 @@ def test_the_wait_has_full_jitter_and_a_cap(attempt: int, seed: int) -> None:
     assert 0 <= wait <= min(60, 0.5 * 2 ** (attempt - 1))
     assert wait == policy.delay(attempt, ServerFault(), 0.0, Random(seed))
     assert policy.delay(attempt, ServerFault(), 300.1, Random(seed)) is None
-
-
-def test_a_policy_without_attempts_is_refused() -> None:
-    with pytest.raises(ConfigError):
-        RetryPolicy(attempts=0)
 
 
 # -- stopping -------------------------------------------------------------------------------------------
@@ -512,14 +371,6 @@ def test_a_server_that_never_answers_stops_the_run_early(fault: type[CallError])
     assert journal == []
 
 
-def test_a_server_that_is_late_to_start_is_given_time() -> None:
-    model = Scripted({"a": [ServerFault("loading")] * 2})
-    client = client_of(model, concurrency=1)
-    (responses,) = run(client, ask_for("a", "b"))
-    assert [r.output for r in responses] == ["a!", "b!"]
-    assert client.stopped is None
-
-
 def test_a_server_that_dies_later_stops_the_run_after_a_while() -> None:
     model, journal = Scripted(), []
     client = client_of(model, on_response=journal.append, concurrency=2, retry=RetryPolicy(attempts=2))
@@ -536,18 +387,6 @@ def test_a_server_that_dies_later_stops_the_run_after_a_while() -> None:
     assert {r.error for r in responses} == {"server-fault"}
 
 
-def test_a_program_that_is_gone_for_good_stops_the_run() -> None:
-    class Gone(ServerFault):
-        transient = False
-
-    model, journal = Scripted({"5": [Gone("exited with 1")]}), []
-    client = client_of(model, concurrency=1, on_response=journal.append)
-    (responses,) = run(client, ask_for(*map(str, range(50))))
-    assert len(model.asked) == 6
-    assert [r.error for r in responses] == [None] * 5 + ["server-fault"] * 45
-    assert len(journal) == 5
-
-
 def test_requests_that_are_all_refused_stop_the_run_unless_something_was_answered() -> None:
     model = Scripted(always=BadRequest("unknown parameter"))
     client = client_of(model, concurrency=4)
@@ -558,25 +397,6 @@ def test_requests_that_are_all_refused_stop_the_run_unless_something_was_answere
     client = client_of(patient, concurrency=4)
     run(client, ask_for("first", *map(str, range(1000))))
     assert client.stopped is None
-
-
-def test_permanent_failures_of_other_kinds_do_not_stop_the_run() -> None:
-    class NotRecorded(BadRequest):
-        code = "not-recorded"
-
-    model = Scripted({str(i): [NotRecorded("no line")] for i in range(500)}, max_batch=100)
-    client = client_of(model)
-    (responses,) = run(client, ask_for(*map(str, range(600))))
-    assert client.stopped is None
-    assert sum(r.error == "not-recorded" for r in responses) == 500
-
-
-def test_after_a_stop_known_answers_still_come(tmp_path: Any) -> None:
-    cache = Cache(tmp_path / "c.sqlite")
-    run(client_of(Scripted(), cache=cache), ask_for("b"))
-    client = client_of(Scripted(always=AuthFailed("no")), cache=cache)
-    (responses,) = run(client, ask_for("a", "b"))
-    assert [r.error for r in responses] == ["auth-failed", None]
 
 
 # -- budget, as the client keeps it ---------------------------------------------------------------------
@@ -593,23 +413,6 @@ def test_calls_are_a_hard_limit_with_retries_counted(max_batch: int) -> None:
     assert len(journal) == len(answered)
     assert {r.error for r in responses if r.output is None} == {"budget"}
     assert "7 calls" in next(r.detail for r in responses if r.error)
-
-
-def test_no_calls_allowed() -> None:
-    model = Scripted()
-    (responses,) = run(client_of(model, budget=Budget(max_calls=0)), ask_for("a"))
-    assert model.asked == []
-    assert responses[0].error == "budget"
-
-
-def test_one_budget_for_all_models() -> None:
-    budget = Budget(max_calls=5)
-    one, two = Scripted(name="one"), Scripted(name="two")
-    run(client_of(one, budget=budget), ask_for("a", "b", "c"))
-    client = client_of(two, budget=budget)
-    run(client, ask_for("a", "b", "c"))
-    assert len(one.asked) + len(two.asked) == 5
-    assert client.stopped is not None
 
 
 @settings(max_examples=40, deadline=None)
@@ -731,18 +534,6 @@ def test_the_limiter_stays_in_its_range(history: Iterable[int]) -> None:
         assert 1 <= limiter.room <= 9
 
 
-def test_rate_limits_reduce_what_is_in_flight() -> None:
-    model = Scripted({str(i): [RateLimited("slow")] for i in range(64)}, turns=2)
-    client = client_of(model, concurrency=32)
-    run(client, ask_for(*map(str, range(64))))
-    seen = client._limiter.size
-    assert seen < 32
-    model.most_in_flight = 0
-    run_again = client_of(Scripted(turns=2), concurrency=32)
-    run(run_again, ask_for(*map(str, range(64))))
-    assert run_again._limiter.size == 32
-
-
 class Metered(Scripted):
     """A server that lets in so many calls (or tokens) per window, says so in headers, and refuses the rest."""
 
@@ -808,61 +599,6 @@ def test_the_client_slows_down_before_it_is_refused(seed: int, limit: dict[str, 
     assert client._limiter.size == 8
 
 
-def test_without_headers_the_same_server_refuses() -> None:
-    model, _, responses = metered(told=False)
-    assert all(r.output for r in responses)
-    assert model.refused > 5
-
-
-def test_what_is_left_bounds_what_is_in_flight_and_the_bound_ends_with_the_window() -> None:
-    clock = Clock()
-    limiter = Limiter(16, clock=clock)
-    told = {"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "6s"}
-
-    async def enter(n: int) -> int:
-        waiting = [asyncio.create_task(limiter.__aenter__()) for _ in range(n)]
-        await asyncio.sleep(0)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        return limiter.in_flight
-
-    assert sizes(limiter, clock, [0.0] * 3) == [4, 8, 16]
-    limiter.headers(told)
-    assert asyncio.run(enter(9)) == 3
-    limiter.headers({**told, "x-ratelimit-remaining-requests": "9"})  # on its way since before
-    assert limiter.room == 3
-    clock.now = 6.0
-    assert limiter.room == 16
-    limiter.headers({"x-ratelimit-remaining-requests": "0"})  # no time is named: one at a time, for a moment
-    assert (limiter.room, limiter.wait_s()) == (1, 0.0)
-    clock.now = 7.0
-    assert limiter.room == 16
-
-
-def test_a_call_that_queued_while_the_server_closed_is_not_sent() -> None:
-    clock = Clock()
-    sent: list[float] = []
-
-    class Closes(Scripted):
-        on_headers: Callable[[dict[str, str]], None] | None = None
-
-        async def generate(self, batch: Sequence[Request]) -> Sequence[Reply | CallError]:
-            sent.append(clock.now)
-            for _ in range(3):
-                await asyncio.sleep(0)
-            if len(sent) == 1:
-                assert self.on_headers is not None
-                self.on_headers({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "30s"})
-            return [Reply("yes")]
-
-    client = Client(Closes(), cache=None, budget=Budget(), concurrency=4, clock=clock, sleep=clock.sleep)
-    client._limiter.size = 1  # three of the four wait for their turn
-    asyncio.run(client.ask(ask_for("a", "b", "c", "d")))
-    assert sent[0] == 0.0
-    assert min(sent[1:]) >= 30.0
-
-
 WRONG = st.one_of(
     st.text(max_size=8),
     st.sampled_from(
@@ -902,33 +638,3 @@ def test_headers_that_make_no_sense_do_no_harm(told: dict[str, str], tokens: int
 def test_a_retry_after_that_makes_no_sense_is_none(value: str) -> None:
     wait = retry_after({"retry-after": value}, now=0.0)
     assert wait is None or 0.0 <= wait < 1e10
-
-
-def test_a_cancelled_wait_does_not_lose_a_slot() -> None:
-    async def go() -> int:
-        limiter = Limiter(1)
-        async with limiter:
-            waiting = [asyncio.create_task(limiter.__aenter__()) for _ in range(3)]
-            await asyncio.sleep(0)
-            waiting[0].cancel()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        for task in waiting[1:]:
-            if task.done() and not task.cancelled():
-                await limiter.__aexit__(None, None, None)
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-        return sum(task.done() and not task.cancelled() for task in waiting)
-
-    assert asyncio.run(go()) == 2
-
-
-def test_no_concurrency_is_refused() -> None:
-    with pytest.raises(ConfigError, match="--concurrency"):
-        Limiter(0)
-
-
-def test_closing_releases_the_adapter() -> None:
-    model = Scripted()
-    asyncio.run(client_of(model).aclose())
-    assert model.closed

@@ -180,28 +180,6 @@ def test_a_conversation_that_was_cut_off_goes_on_from_the_cache(tmp_path: Path) 
     cache.close()
 
 
-def test_the_cache_holds_nothing_of_a_conversation_alone_that_cannot_be_read(tmp_path: Path) -> None:
-    task = task_of(tmp_path, **{"A ticket: {text}": "A ticket.", "Decide now.": "Decide now, {text}"})
-    reads = {"keep": lambda text, format: task.read(text, "chat", format).status == "ok"}
-
-    def answer(messages: list[dict[str, Any]]) -> str:
-        said = str(messages[-1]["content"])
-        if said.endswith("two"):
-            return "I cannot say."
-        return called("refund", percent=40) if said.startswith("Decide") else clerk(messages)
-
-    for texts in (("one", "two"), ("two", "one"), ("two",)):
-        with Cache(tmp_path / f"{'-'.join(texts)}.sqlite") as cache:
-            for again in (False, True):
-                model = Scripted(answer)
-                client = Talks(model, cache=cache, budget=Budget(), concurrency=1, **reads)
-                requests = [Request(prompt=task.render(t), replicate=0, variant_id=t) for t in texts]
-                asyncio.run(client.ask(requests))
-                lost = [m for m in model.seen if m[-1]["content"] == "Decide now, two"]
-                assert len(lost) == 1
-                assert len(model.seen) == (1 if again and "one" in texts else 4 if "one" not in texts else 6)
-
-
 def test_a_model_that_never_decides_is_not_asked_further(tmp_path: Path) -> None:
     task, model = task_of(tmp_path), Scripted(lambda messages: "I cannot say.")
     found, client, journal = play(

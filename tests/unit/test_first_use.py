@@ -7,7 +7,6 @@ import asyncio
 import logging
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from auditor.core.explain import pages
 from auditor.core.options import Group
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Prompt, Request
-from auditor.models.exec import Exec, Garbled, ProcessGone
+from auditor.models.exec import Exec, ProcessGone
 from auditor.models.python import PythonFunction
 
 
@@ -40,19 +39,6 @@ def rounds(model: Model, n: int, times: int) -> list[Sequence[Reply | CallError]
     return asyncio.run(go())
 
 
-def program(tmp_path: Path, answer: str) -> str:
-    """The command of a program that writes ``answer`` (a Python expression of the request r) for each line."""
-    file = tmp_path / "program.py"
-    file.write_text(
-        "import json, sys\n"
-        "for i, line in enumerate(sys.stdin):\n"
-        "    r = json.loads(line)\n"
-        f"    print({answer}, flush=True)\n",
-        encoding="utf-8",
-    )
-    return f"{sys.executable} {file}"
-
-
 class TestPrograms:
     @pytest.mark.skipif(shutil.which("false") is None, reason="needs a program that ends at once")
     def test_one_that_ends_at_once_is_told_once(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -62,16 +48,6 @@ class TestPrograms:
         assert caplog.records == []
         assert all(isinstance(one, CallError) for batch in found for one in batch)
         assert isinstance(found[-1][0], ProcessGone)
-
-    def test_one_that_writes_no_answers_is_not_asked_on(self, tmp_path: Path) -> None:
-        found = rounds(Exec(program(tmp_path, "'positive'")), 3, 2)
-        assert all(isinstance(one, BadResponse) for one in found[0])
-        last = found[1][-1]
-        assert isinstance(last, Garbled)
-        assert not last.transient
-        assert last.code == "bad-response"
-        assert "'positive'" in str(last)
-        assert "6 times in a row" in str(last)
 
 
 class TestPythonNumbers:

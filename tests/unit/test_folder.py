@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import gc
 import json
 import signal
@@ -11,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.core.errors import RunFolderError, UserError
-from auditor.core.types import Case, Check, Edit, Message, Prompt, Response, Usage, Variant, Verdict
+from auditor.core.errors import RunFolderError
+from auditor.core.types import Case, Check, Edit, Prompt, Response, Usage, Variant, Verdict
 from auditor.store import journal as runs
-from auditor.store.disk import hold
 from auditor.store.folder import RunFolder
 from auditor.store.integrity import verify_folder
 
@@ -97,14 +95,6 @@ def test_the_plan_is_on_disk_before_anything_else(tmp_path: Path) -> None:
     assert RunFolder.open(folder.path).plan_sha256 == folder.plan_sha256
 
 
-def test_run_ids_are_unique_in_one_second(tmp_path: Path) -> None:
-    ids = set()
-    for _ in range(5):
-        with RunFolder.create(tmp_path, {"task": "t"}, now=NOW) as folder:
-            ids.add(folder.id)
-    assert len(ids) == 5
-
-
 def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
     with RunFolder.create(tmp_path, {}) as folder:
         fill(folder)
@@ -177,21 +167,6 @@ def test_the_lines_have_the_fields_of_the_contract(tmp_path: Path) -> None:
     }
 
 
-def test_values_come_back(tmp_path: Path) -> None:
-    case = make_case()
-    chat = Prompt(format="json", messages=(Message(role="user", content="x?"),))
-    with RunFolder.create(tmp_path, {}) as folder:
-        fill(folder)
-        folder.add_prompt("c1.o", chat)
-    again = RunFolder.open(folder.path)
-    assert list(again.cases()) == [(case, checks_of(case))]
-    assert [variant for variant, _ in again.prompts()] == ["c1.o", "c1.v0", "c1.o"]
-    assert list(again.prompts())[-1] == ("c1.o", chat)
-    assert list(again.verdicts()) == [verdict()]
-    assert again.record()["status"] == "complete"
-    assert again.has_responses()
-
-
 def test_nothing_is_written_twice_on_resume(tmp_path: Path) -> None:
     case = make_case()
     with RunFolder.create(tmp_path, {}) as folder:
@@ -230,28 +205,6 @@ def test_verdicts_are_rewritten_as_a_whole(tmp_path: Path) -> None:
     assert verify_folder(folder.path) == []
 
 
-def test_a_failed_rewrite_keeps_the_old_verdicts(tmp_path: Path) -> None:
-    def broken() -> object:
-        yield verdict("c1.v1")
-        raise KeyError("oracle")
-
-    with RunFolder.create(tmp_path, {}) as folder:
-        fill(folder)
-        with pytest.raises(KeyError):
-            folder.write_verdicts(broken())  # type: ignore[arg-type]
-        assert list(folder.verdicts()) == [verdict()]
-        folder.write_verdicts([verdict("c1.v2")])
-    assert [v.variant_id for v in folder.verdicts()] == ["c1.v2"]
-
-
-def test_nan_in_the_record_is_refused_by_name_and_leaves_the_old_one(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, {}) as folder:
-        fill(folder)
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            folder.write_run({**RECORD, "estimates": [{"value": 1.0}, {"value": float("nan")}]})
-    assert folder.record()["estimates"] == []
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -279,27 +232,6 @@ def test_a_run_that_did_not_end_says_how_to_go_on(tmp_path: Path) -> None:
         folder.record()
 
 
-def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot write"):
-        RunFolder.create(tmp_path / "file", {})
-
-
-def test_a_folder_opened_to_read_cannot_be_written(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, {}) as folder:
-        fill(folder)
-    with pytest.raises(ValueError, match="not open for writing"):
-        RunFolder.open(folder.path).write_run(RECORD)
-
-
-def test_two_writers_at_once_are_refused(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, {}) as folder:
-        with pytest.raises(RunFolderError, match="another process"):
-            RunFolder.open(folder.path, write=True)
-        RunFolder.open(folder.path)
-    RunFolder.open(folder.path, write=True).close()
-
-
 def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from auditor.store.folder import RunFolder\n"
@@ -313,16 +245,6 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         child.send_signal(signal.SIGKILL)
     with RunFolder.open(path, write=True) as folder:
         assert folder.id == path.name
-
-
-def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
-    with (
-        hold(tmp_path / "l", "it"),
-        pytest.raises(RunFolderError, match="it is being written"),
-        hold(tmp_path / "l", "it", wait_s=0.05),
-    ):
-        pass
-    hold(tmp_path / "l", "it").release()
 
 
 def test_the_register_names_runs_that_did_not_end(tmp_path: Path) -> None:
@@ -410,50 +332,6 @@ def test_evidence_shares_answers_of_equal_prompts_and_takes_the_later_one(eviden
     second = evidence.responses("c1.v1")
     assert [(r.variant_id, r.output) for r in second] == [("c1.v1", "negative"), ("c1.v1", "positive")]
     assert evidence.responses("c1.v2") == []
-
-
-def test_evidence_finds_ids_that_are_not_made_of_the_case_id(tmp_path: Path) -> None:
-    original = Variant(id="first.text", input="A man.")
-    odd = Variant(id="second", input="A woman.")
-    case = Case(id="case.1", suite="s", original=original, variants=(odd,))
-    checks = {"second": Check(variant_id="second", check="dependency.v1", status="valid")}
-    with RunFolder.create(tmp_path, {}) as folder:
-        folder.add_case(make_case("c1"), checks_of(make_case("c1")))
-        folder.add_case(case, checks)
-    found = folder.evidence()
-    assert found.case("case.1") == found.case_of("second") == found.case_of("first.text") == case
-    assert found.case_of("c1.v0").id == "c1"
-    with pytest.raises(RunFolderError, match=r"no case 'second'"):
-        found.case("second")
-
-
-def test_a_folder_with_parquet_journals_is_refused(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path, {}).close()
-    (run,) = tmp_path.glob("2*")
-    (run / "cases").mkdir()
-    with pytest.raises(RunFolderError, match="no longer reads"):
-        RunFolder.open(run)
-
-
-def test_evidence_collects_what_was_written_at_several_times(tmp_path: Path) -> None:
-    """Two models are judged one after the other; what is between their verdicts is of other cases."""
-    with RunFolder.create(tmp_path, {}) as folder:
-        folder.write_verdicts(
-            dataclasses.replace(verdict(), case_id=name.split(".")[0], variant_id=name, model=model)
-            for model in ("a", "b")
-            for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0")
-        )
-    found = folder.evidence()
-    for name in ("c1.v0", "c1.v1", "c2.v0", "c10.v0"):
-        assert [(v.variant_id, v.model) for v in found.verdicts(name)] == [(name, "a"), (name, "b")]
-    assert found.verdicts("c1.v2") == found.verdicts("c3.v0") == found.verdicts("c1") == []
-
-
-def test_evidence_says_which_id_is_unknown(tmp_path: Path) -> None:
-    with RunFolder.create(tmp_path, {}) as folder:
-        fill(folder)
-    with pytest.raises(RunFolderError, match=r"no variant 'c9\.v0'"):
-        folder.evidence().variant("c9.v0")
 
 
 def test_a_folder_in_memory_goes_with_its_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,15 +22,16 @@ from auditor.core.errors import (
     ConfigError,
     ContentFiltered,
     MissingDependency,
-    ParameterChanged,
+    PromptTooLong,
     RateLimited,
     ServerFault,
 )
 from auditor.core.protocols import Model, Reply
 from auditor.core.types import Message, Prompt, Request, Usage
-from auditor.models import langchain_objects as parts
+from auditor.models import langchain
 from auditor.models.langchain import LangChain, is_langchain, read
 from auditor.models.transport import kind_of
+from tests.json_server import JsonServer
 
 pytest.importorskip("langchain_core")
 from langchain_core.language_models import BaseChatModel
@@ -126,13 +125,6 @@ def test_a_prompt_with_several_variables_is_refused() -> None:
     assert models.wrap(filled).style == "text"
 
 
-def test_a_function_as_a_runnable() -> None:
-    model = models.wrap(RunnableLambda(lambda messages: messages[-1].content.upper()))
-    assert ask(model, chat("abc")) == [Reply("ABC")]
-    (error,) = ask(models.wrap(RunnableLambda(lambda messages: {"a": 1})), chat())
-    assert type(error) is BadResponse
-
-
 def test_retries_and_caches_inside_are_taken_out() -> None:
     from langchain_core.caches import InMemoryCache
 
@@ -144,7 +136,7 @@ def test_retries_and_caches_inside_are_taken_out() -> None:
         (error,) = ask(adapter, chat())
         assert isinstance(error, CallError)
         assert len(calls) == 1
-        (inner,) = parts.models(adapter._runnable)  # type: ignore[attr-defined]
+        (inner,) = langchain.models(adapter._runnable)  # type: ignore[attr-defined]
         assert (inner.cache, inner.max_retries) == (False, 0)
     assert mine.max_retries == 5  # the caller's own object is left as it was
     assert mine.cache is not None
@@ -153,37 +145,9 @@ def test_retries_and_caches_inside_are_taken_out() -> None:
     assert len(calls) == 2
 
 
-def test_whole_facts_of_an_answer() -> None:
-    message = AIMessage(
-        content=[{"type": "text", "text": "posi"}, {"type": "text", "text": "tive"}],
-        usage_metadata={"input_tokens": 7, "output_tokens": 2, "total_tokens": 9},
-        response_metadata={"model_name": "m-1", "finish_reason": "stop", "token_usage": {"cost": 0.25}},
-    )
-    assert ask(models.wrap(Scripted(script={"hello": message})), chat()) == [
-        Reply("positive", usage=Usage(tokens_in=7, tokens_out=2), cost_usd=0.25, model_reported="m-1")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        (AIMessage(content="", response_metadata={"finish_reason": "content_filter"}), ContentFiltered),
-        (AIMessage(content="x", response_metadata={"finish_reason": "FinishReason.SAFETY"}), ContentFiltered),
-        (AIMessage(content="", response_metadata={"stop_reason": "refusal"}), ContentFiltered),
-        (AIMessage(content="", additional_kwargs={"refusal": "I cannot."}), "I cannot."),
-        (AIMessage(content=""), ""),
-        (AIMessage(content="x", response_metadata={"token_usage": {"cost": float("nan")}}), "x"),
-        (["x"], BadResponse),
-        (None, BadResponse),
-    ],
-)
-def test_refusals_and_what_is_no_answer(message: Any, expected: Any) -> None:
-    reply = read(message)
-    if isinstance(expected, str):
-        assert isinstance(reply, Reply)
-        assert (reply.text, reply.cost_usd) == (expected, None)
-    else:
-        assert type(reply) is expected
+@pytest.mark.parametrize("answer", [["x"], None, {"a": 1}])
+def test_what_is_no_answer(answer: Any) -> None:
+    assert type(read(answer)) is BadResponse
 
 
 # -- errors ---------------------------------------------------------------------------------------------
@@ -207,7 +171,7 @@ def response(status: int, **headers: str) -> Any:
         (named("ModelNotFoundError"), AuthFailed, None),
         (named("ModelInvalidRequestError"), BadRequest, None),
         (named("ModelInvalidRequestError", code="content_filter"), ContentFiltered, None),
-        (named("ContextOverflowError"), BadRequest, None),
+        (named("ContextOverflowError"), PromptTooLong, None),
         (named("ModelRateLimitError", response=response(429, retry_after="2")), RateLimited, 2.0),
         (named("ModelRateLimitError", code="insufficient_quota"), AuthFailed, None),
         (named("ModelTimeoutError"), CallTimeout, None),
@@ -233,20 +197,6 @@ def test_each_error_becomes_ours(error: Exception, kind: type[CallError], wait: 
     assert ours.__cause__ is None
 
 
-def test_the_errors_of_langchain_are_all_mapped() -> None:
-    import langchain_core.exceptions as theirs
-
-    from auditor.models.transport import ERRORS, ROOTS
-
-    kinds = [
-        name
-        for name, kind in vars(theirs).items()
-        if isinstance(kind, type) and issubclass(kind, Exception) and name.startswith(("Model", "Context"))
-    ]
-    assert len(kinds) >= 8
-    assert [name for name in kinds if name not in ROOTS | ERRORS and name != "ModelError"] == []
-
-
 def test_a_model_that_never_answers() -> None:
     async def wait(_: Any) -> str:
         await asyncio.sleep(60)
@@ -259,91 +209,40 @@ def test_a_model_that_never_answers() -> None:
 # -- identity -------------------------------------------------------------------------------------------
 
 
-def test_identity_is_of_settings_and_not_of_the_object() -> None:
-    base = models.wrap(Scripted(api_key="")).fingerprint
-    assert base == models.wrap(Scripted(api_key="", max_retries=1)).fingerprint
-    prompt = ChatPromptTemplate.from_template("Film: {text}")
-    other = ChatPromptTemplate.from_template("Movie: {text}")
-    found = {
-        base,
-        models.wrap(Scripted(temperature=0.5)).fingerprint,
-        models.wrap(Scripted(script={"a": "b"})).fingerprint,
-        models.wrap(Scripted().bind(stop=["x"])).fingerprint,
-        models.wrap(prompt | Scripted()).fingerprint,
-        models.wrap(other | Scripted()).fingerprint,
-        models.wrap(Scripted(), fingerprint="weights-2").fingerprint,
-    }
-    assert len(found) == 7
-    assert models.wrap(Scripted(), fingerprint="weights-2").cacheable
+def test_only_a_fingerprint_makes_an_object_one_for_the_cache() -> None:
+    unnamed, one, other = (models.wrap(Scripted(), fingerprint=named) for named in (None, "weights-1", "weights-2"))
+    assert [unnamed.cacheable, one.cacheable, other.cacheable] == [False, True, True]
+    assert len({unnamed.fingerprint, one.fingerprint, other.fingerprint}) == 3
+    assert one.fingerprint == models.wrap(Scripted(temperature=0.5), fingerprint="weights-1").fingerprint
 
 
 def test_what_is_langchain_and_what_is_an_adapter() -> None:
     assert is_langchain(Scripted())
-    assert is_langchain(RunnableLambda(str))
     assert not is_langchain(str)
     assert not isinstance(Scripted(), Model)  # although it has a method generate
-    assert isinstance(models.wrap(Scripted()), Model)
-
-
-def test_a_whole_audit_of_an_object() -> None:
-    from auditor import audit
-
-    def judge(messages: list[BaseMessage]) -> str:
-        return "negative" if "she " in str(messages[-1].content) else "positive"
-
-    result = audit("sentiment", model=models.wrap(RunnableLambda(judge), name="planted"), limit=12, replicates=1)
-    assert result.complete
-    assert result.record["spec"]["models"] == ["planted"]
-    assert any(v.outcome == "violation" for v in result.verdicts)
 
 
 # -- specs, against a loopback server -------------------------------------------------------------------
 
 
-class Server:
+class Server(JsonServer):
+    """Answers "yes", or with the status that the last message names."""
+
     def __init__(self) -> None:
-        self.seen: list[tuple[str, dict[str, Any]]] = []
-        self.unknown: set[str] = set()  # parameters that are refused
-        outer = self
+        def reply(body: Any) -> tuple[int, dict[str, str], Any]:
+            text = body["messages"][-1]["content"]
+            told = {"retry-after": "3"}
+            if text == "422":
+                return 422, told, {"error": {"message": "Unsupported value: 'temperature' is not supported here."}}
+            if text.isdigit():
+                return int(text), told, {"error": {"message": f"no: {self.seen[-1][2].get('authorization')}"}}
+            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "yes"}}
+            counts = {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
+            made = {"id": "x", "object": "chat.completion", "created": 1, "model": "served"}
+            return 200, told, {**made, "choices": [choice], "usage": counts}
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                outer.seen.append((self.path, body))
-                text = body["messages"][-1]["content"]
-                status = int(text) if text.isdigit() else 200
-                choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "yes"}}
-                out = {
-                    "id": "x",
-                    "object": "chat.completion",
-                    "created": 1,
-                    "model": "served",
-                    "choices": [choice],
-                    "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
-                }
-                if unknown := outer.unknown & body.keys():
-                    status, name = 400, min(unknown)
-                    out = {"error": {"message": f"Unsupported parameter: '{name}' is not supported here."}}
-                elif status != 200:
-                    out = {"error": {"message": f"no: {self.headers.get('authorization')}"}}
-                raw = json.dumps(out).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("retry-after", "3")
-                self.send_header("content-length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(reply)
+        self.url += "/v1"
 
 
 @pytest.fixture
@@ -362,87 +261,27 @@ def test_a_spec_through_langchain_openai(server: Server) -> None:
     model = models.make("langchain:openai:m:1", base_url=server.url, task=task)
     assert (model.name, model.style, model.cacheable) == ("langchain:openai:m:1", "chat", True)
     for _ in range(2):  # a run folder is resumed in another event loop
-        replies = ask(model, chat(), chat("429"), chat("500"), chat("401"), chat("404"))
+        replies = ask(model, chat(), chat("429"), chat("500"), chat("401"), chat("404"), chat("422"))
         assert replies[0] == Reply("yes", usage=Usage(tokens_in=5, tokens_out=1), model_reported="served")
-        assert [type(r) for r in replies[1:]] == [RateLimited, ServerFault, AuthFailed, AuthFailed]
-        assert [r.retry_after_s for r in replies[1:]] == [3.0, 3.0, None, None]
+        assert [type(r) for r in replies[1:]] == [RateLimited, ServerFault, AuthFailed, AuthFailed, BadRequest]
+        assert [r.retry_after_s for r in replies[1:]] == [3.0, 3.0, None, None, None]
+        assert "--server temperature=none" in str(replies[5])
         assert SECRET not in " ".join(map(str, replies))
-    assert len(server.seen) == 10  # each asked once: no retries inside
-    path, body = server.seen[0]
+    assert len(server.seen) == 12  # each asked once: no retries inside
+    _, path, _, body = server.seen[0]
     assert (path, body["model"], body["temperature"]) == ("/v1/chat/completions", "m:1", 0.5)
     assert body["max_completion_tokens"] == 9
     assert [m["role"] for m in body["messages"]] == ["system", "user", "assistant", "user"]
-
-
-@pytest.mark.parametrize(
-    "unknown", [{"temperature"}, {"max_completion_tokens"}, {"temperature", "max_completion_tokens"}]
-)
-def test_a_setting_that_a_server_does_not_know_is_changed_once(server: Server, unknown: set[str]) -> None:
-    pytest.importorskip("langchain_openai")
-    server.unknown = unknown
-    model = models.make("langchain:openai:m", base_url=server.url, max_tokens=9)
-
-    async def go() -> list[Any]:
-        try:
-            refused = [(await model.generate([chat()]))[0] for _ in unknown]
-            return [*refused, *[(await model.generate([chat()]))[0] for _ in range(2)]]
-        finally:
-            await model.aclose()
-
-    *refused, one, other = asyncio.run(go())
-    assert [type(r) for r in refused] == [ParameterChanged] * len(unknown)
-    assert one.text == other.text == "yes"
-    _, body = server.seen[-1]
-    assert body.get("temperature") == (None if "temperature" in unknown else 0.0)
-    limit = "max_tokens" if "max_completion_tokens" in unknown else "max_completion_tokens"
-    assert body[limit] == 9
-    assert set(model.changed) == unknown
-    assert ask(model, chat())[0].text == "yes"  # in the next event loop
-
-
-def test_a_setting_of_the_user_is_never_left_out(server: Server) -> None:
-    pytest.importorskip("langchain_openai")
-    server.unknown = {"temperature"}
-    model = models.make("langchain:openai:m", base_url=server.url, temperature=0.7)
-    (reply,) = ask(model, chat())
-    assert type(reply) is BadRequest
-    assert not model.changed
 
 
 def test_an_object_of_langchain_openai(server: Server) -> None:
     openai = pytest.importorskip("langchain_openai")
     mine = openai.ChatOpenAI(model="m", base_url=server.url, max_retries=6, api_key=SECRET)
     model = models.wrap(mine)
-    assert model.name == "langchain:ChatOpenAI:m"
-    assert model.cacheable
+    assert (model.name, model.cacheable) == ("langchain:ChatOpenAI:m", False)
     assert [type(r) for r in ask(model, chat("500"), chat("429"))] == [ServerFault, RateLimited]
     assert len(server.seen) == 2
     assert mine.max_retries == 6
-    again = openai.ChatOpenAI(model="m", base_url=server.url, api_key="sk-another-key-00")
-    assert models.wrap(again).fingerprint == model.fingerprint
-    prompt = ChatPromptTemplate.from_template("Film: {text}")
-    assert models.wrap(prompt | mine | StrOutputParser()).cacheable
-    assert not models.wrap(prompt | mine | RunnableLambda(lambda message: message.content)).cacheable
-
-
-def test_identity_of_specs(server: Server) -> None:
-    pytest.importorskip("langchain_openai")
-    base = models.make("langchain:openai:m", base_url=server.url)
-    assert base.fingerprint == models.make("langchain:openai:m", base_url=server.url + "/").fingerprint
-    others = {
-        models.make("langchain:openai:n", base_url=server.url).fingerprint,
-        models.make("langchain:openai:m", base_url=server.url, temperature=1.0).fingerprint,
-        models.make("langchain:openai:m", base_url=server.url, max_tokens=3).fingerprint,
-        models.make("langchain:openai:m").fingerprint,
-    }
-    assert len(others | {base.fingerprint}) == 5
-
-
-def test_list_prices_hold_only_at_the_provider(server: Server) -> None:
-    pytest.importorskip("langchain_openai")
-    assert models.make("langchain:openai:gpt-4o-mini").price is not None  # type: ignore[attr-defined]
-    moved = models.make("langchain:openai:gpt-4o-mini", base_url=server.url)
-    assert moved.price is None  # type: ignore[attr-defined]
 
 
 def test_specs_that_cannot_be_made(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,9 +307,8 @@ def test_a_missing_key_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         models.make("langchain:openai:m")
 
 
-@pytest.mark.parametrize(
-    ("provider", "address"), [("openai", "http://h/v1"), ("ollama", "http://h/v1"), ("anthropic", None)]
-)
-def test_the_server_of_one_model_is_not_that_of_another(provider: str, address: str | None) -> None:
-    spec = parts.Spec.read(f"{provider}:m", base_url="http://h/v1/", max_tokens=1, temperature=None, timeout_s=1.0)
-    assert spec.base_url == address
+def test_the_server_of_one_model_is_not_that_of_another(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("langchain_openai")
+    monkeypatch.setattr(langchain, "WITH_ADDRESS", ("ollama",))
+    model: Any = models.make("langchain:openai:m", base_url=server.url)
+    assert "127.0.0.1" not in str(model._runnable.root_client.base_url)

@@ -169,13 +169,6 @@ def test_a_slow_server_answers_everything_in_the_end(kind: type[Server], n: int,
     assert server.timed_out <= most
 
 
-def test_without_judging_refusals_far_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Limiter, "_lower", Limiter._grow)
-    server, lost, _ = through(900, per_s=15.0)
-    assert server.refused > 0.4 * server.calls
-    assert lost > 0
-
-
 @pytest.mark.parametrize(("share", "latency_s"), [(0.1, 0.05), (0.3, 0.05), (0.3, 0.5)])
 def test_refusals_at_random_do_not_slow_a_run_down_by_half(
     share: float, latency_s: float, monkeypatch: pytest.MonkeyPatch
@@ -190,15 +183,6 @@ def test_the_pace_ends_with_the_limit() -> None:
     _, lost, seconds = through(3000, per_s=400.0, closed=(1.0, 6.0))
     assert lost < 60
     assert seconds < 100
-
-
-def test_a_long_run_after_a_time_out_reaches_its_full_size() -> None:
-    limiter = Limiter(16, clock=lambda: 1.0)
-    limiter.timed_out(sent_at=0.0)
-    for _ in range(60_000):
-        limiter.sent()
-        limiter.answered(sent_at=1.0)
-    assert limiter.size == 16
 
 
 def test_before_anything_was_answered_there_is_no_pace_and_it_never_falls_below_its_floor() -> None:

@@ -6,9 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
-import time
 from collections.abc import Iterator
-from email.utils import formatdate
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,12 +30,12 @@ from auditor.core.errors import (
     UnknownPlugin,
 )
 from auditor.core.protocols import Reply
-from auditor.core.types import Message, Prompt, Request, Usage
-from auditor.models.budget import Price
+from auditor.core.types import Message, Prompt, Request
 from auditor.models.openai import OpenAIChat
 from auditor.models.openai_protocol import read_completion
 from auditor.models.transport import ERRORS, ROOTS, retry_after
 from auditor.tasks import kinds
+from tests.json_server import JsonServer
 
 KEY = "sk-proj-0123456789abcdefSECRET"
 URL = "http://127.0.0.1:9/v1"
@@ -93,12 +91,6 @@ def request(text: str = "hello") -> Request:
 # -- errors ---------------------------------------------------------------------------------------------
 
 
-def test_every_public_exception_of_the_sdk_is_mapped() -> None:
-    names = public_exceptions()
-    assert len(names) >= 15
-    assert [n for n in names if n not in ROOTS | ERRORS] == []
-
-
 @pytest.mark.parametrize("name", public_exceptions())
 def test_each_exception_becomes_ours_without_the_key(name: str) -> None:
     adapter = OpenAIChat("m", base_url=URL)
@@ -112,21 +104,13 @@ def test_each_exception_becomes_ours_without_the_key(name: str) -> None:
     ("status", "code", "expected"),
     [
         (400, None, BadRequest),
-        (400, "content_filter", ContentFiltered),
-        (400, "context_length_exceeded", BadRequest),
         (401, None, AuthFailed),
-        (402, None, AuthFailed),
-        (403, None, AuthFailed),
         (404, "model_not_found", AuthFailed),
         (408, None, CallTimeout),
-        (409, None, ServerFault),
-        (413, None, BadRequest),
         (422, None, BadRequest),
         (429, None, RateLimited),
         (429, "insufficient_quota", AuthFailed),
-        (500, None, ServerFault),
         (503, None, ServerFault),
-        (529, None, ServerFault),
     ],
 )
 def test_by_status_as_the_sdk_chooses_its_classes(status: int, code: str | None, expected: type[CallError]) -> None:
@@ -174,23 +158,6 @@ def test_what_servers_say_reaches_the_user(text: str, told: str) -> None:
     assert "title" not in said
 
 
-def test_a_class_of_a_later_version_falls_to_its_parent() -> None:
-    import openai
-
-    class BrandNewError(openai.RateLimitError):
-        pass
-
-    response: Any = SimpleNamespace(request=None, status_code=429, headers={})
-    ours = OpenAIChat("m", base_url=URL)._translate(BrandNewError("x", response=response, body=None))
-    assert type(ours) is RateLimited
-
-
-def test_long_messages_are_cut() -> None:
-    error = sdk_error("BadRequestError")
-    error.body = {"message": "x" * 10_000}
-    assert len(str(OpenAIChat("m", base_url=URL)._translate(error))) < 400
-
-
 # -- Retry-After ----------------------------------------------------------------------------------------
 
 
@@ -214,20 +181,6 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_as_a_date() -> None:
-    now = 1_700_000_000.0
-    assert retry_after({"retry-after": formatdate(now + 30, usegmt=True)}, now=now) == 30.0
-    later = retry_after({"retry-after": formatdate(time.time() + 3600, usegmt=True)})
-    assert later is not None
-    assert 3500 < later <= 3600
-
-
-@given(st.text(max_size=40))
-def test_retry_after_takes_any_text(value: str) -> None:
-    seconds = retry_after({"retry-after": value})
-    assert seconds is None or seconds >= 0
-
-
 # -- bodies ---------------------------------------------------------------------------------------------
 
 
@@ -235,29 +188,6 @@ def body(**choice: Any) -> bytes:
     return json.dumps(
         {"model": "tiny-1", "choices": [choice], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
     ).encode()
-
-
-def test_a_whole_answer() -> None:
-    reply = read_completion(body(message={"content": "yes"}, finish_reason="stop"), "application/json; x=y")
-    assert reply == Reply("yes", None, Usage(tokens_in=5, tokens_out=2), None, "tiny-1")
-
-
-def test_a_refusal_is_the_models_text() -> None:
-    reply = read_completion(body(message={"content": None, "refusal": "I cannot."}), "application/json")
-    assert isinstance(reply, Reply)
-    assert reply.text == "I cannot."
-
-
-@pytest.mark.parametrize("message", [{"content": None}, {"content": ""}, {}])
-def test_an_empty_answer_is_an_answer(message: dict[str, Any]) -> None:
-    reply = read_completion(body(message=message), "application/json")
-    assert isinstance(reply, Reply)
-    assert reply.text == ""
-
-
-def test_the_providers_filter() -> None:
-    reply = read_completion(body(message={"content": "par"}, finish_reason="content_filter"), None)
-    assert isinstance(reply, ContentFiltered)
 
 
 @pytest.mark.parametrize(
@@ -281,16 +211,6 @@ def test_the_providers_filter() -> None:
 )
 def test_what_is_no_answer(raw: bytes, content_type: str) -> None:
     assert type(read_completion(raw, content_type)) is BadResponse
-
-
-def test_an_error_with_status_200_is_told() -> None:
-    assert "overloaded" in str(read_completion(b'{"error": {"message": "overloaded"}}', None))
-
-
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "5"}, {"prompt_tokens": -1}, [1]])
-def test_usage_is_optional(usage: Any) -> None:
-    raw = json.dumps({"choices": [{"message": {"content": "yes"}}], "usage": usage}).encode()
-    assert read_completion(raw, "application/json") == Reply("yes")
 
 
 @settings(max_examples=60)
@@ -345,13 +265,6 @@ def test_the_task_bounds_the_answer_of_each_format() -> None:
     assert OpenAIChat("m", base_url=URL, max_tokens=3, task=task_of(label=4)).max_tokens("label") == 3
 
 
-def test_the_temperature() -> None:
-    assert OpenAIChat("m", base_url=URL)._params == {"temperature": 0.0}
-    assert OpenAIChat("m", base_url=URL, task=task_of(a=1))._params == {"temperature": 0.5}
-    assert OpenAIChat("m", base_url=URL, temperature=1.0, task=task_of(a=1))._params == {"temperature": 1.0}
-    assert OpenAIChat("m", base_url=URL, temperature="server")._params == {}
-
-
 @pytest.mark.parametrize(
     ("name", "thinks"),
     [("gpt-5-mini", True), ("gpt-5.4", True), ("o3", True), ("gpt-5-chat-latest", False), ("gpt-4o", False)],
@@ -363,19 +276,6 @@ def test_models_that_think_get_other_parameters_at_the_provider(name: str, think
     assert (at_provider.max_tokens("any") > 1000) is thinks
     elsewhere = OpenAIChat(name, base_url=URL)
     assert (elsewhere._limit_name, elsewhere._params) == ("max_tokens", {"temperature": 0.0})
-
-
-def test_list_prices_hold_only_at_the_provider() -> None:
-    assert OpenAIChat("gpt-4o-mini").price is not None
-    assert OpenAIChat("gpt-4o-mini", base_url=URL).price is None
-    own = Price(input_usd=1, output_usd=1)
-    assert OpenAIChat("gpt-4o-mini", price=own).price is own
-
-
-def test_the_server_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", URL)
-    assert OpenAIChat("m").server == "127.0.0.1:9/v1"
-    assert OpenAIChat("m", base_url="https://example.org/v1").server == "example.org/v1"
 
 
 def test_a_key_is_needed_only_at_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,37 +322,7 @@ def test_keys_are_never_shown(caplog: pytest.LogCaptureFixture) -> None:
     assert KEY not in caplog.text
 
 
-def test_a_lone_surrogate_is_a_bad_request() -> None:
-    adapter = OpenAIChat("m", base_url=URL)
-
-    async def go() -> Any:
-        (reply,) = await adapter.generate([request("half \ud800 pair")])
-        await adapter.aclose()
-        return reply
-
-    assert type(asyncio.run(go())) is BadRequest
-
-
 # -- make -----------------------------------------------------------------------------------------------
-
-
-def test_make_openai() -> None:
-    model = models.make("openai:org/tiny:7b", base_url=URL, task=task_of(label=8), extra_body={"seed": 3})
-    assert isinstance(model, OpenAIChat)
-    assert (model.name, model.model) == ("openai:org/tiny:7b", "org/tiny:7b")
-    assert (model._params, model._extra) == ({"temperature": 0.5}, {"seed": 3})
-    assert model.max_tokens("label") == 8
-
-
-def test_make_local_models_beside_a_server() -> None:
-    assert (
-        models.make(
-            "vader",
-            base_url=URL,
-            task=SimpleNamespace(labels=("positive", "negative"), kind=kinds.of("classification")),
-        ).name
-        == "vader"
-    )
 
 
 @pytest.mark.parametrize("spec", ["openai", "openai:", "python:", "exec", "recorded:"])
@@ -461,15 +331,13 @@ def test_incomplete_specs(spec: str) -> None:
         models.make(spec)
 
 
-def test_specs_with_too_much() -> None:
-    with pytest.raises(ConfigError, match="takes nothing"):
-        models.make("vader:large")
-
-
-@pytest.mark.parametrize("spec", ["sklearn:m.skops"])
-def test_specs_of_later_versions(spec: str) -> None:
-    with pytest.raises(ConfigError, match="models of tables"):
-        models.make(spec)
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [("vader:large", "takes nothing"), ("sklearn:m.skops", "models of tables"), ("vader", "no option")],
+)
+def test_specs_that_do_not_fit(spec: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        models.make(spec, **({"colour": "red"} if told == "no option" else {}))
 
 
 def test_unknown_specs_get_near_misses() -> None:
@@ -480,33 +348,11 @@ def test_unknown_specs_get_near_misses() -> None:
         models.make("zzzz")
 
 
-def test_wrap_a_callable() -> None:
-    def shout(text: str) -> str:
-        return text.upper()
-
-    model = models.wrap(shout, name="mine")
-    assert model.name == "mine"
-    prompt = Prompt(format="bare", text="abc")
-    (reply,) = asyncio.run(model.generate([Request(prompt=prompt, replicate=0, variant_id="v")]))
-    assert isinstance(reply, Reply)
-    assert reply.text == "ABC"
-
-
-def test_unknown_options() -> None:
-    with pytest.raises(ConfigError, match="no option 'colour'"):
-        models.make("openai:m", base_url=URL, colour="red")
-
-
 def test_defaults() -> None:
     task = SimpleNamespace(name="t", labels=("positive", "negative"), kind=kinds.of("classification"))
     assert models.defaults(task) == ["reviews", "vader"]
     with pytest.raises(ConfigError, match="--model"):
         models.defaults(SimpleNamespace(name="hiring", labels=("hire", "reject"), kind=kinds.of("decision")))
-
-
-def test_wrap_refuses_what_cannot_be_called() -> None:
-    with pytest.raises(ConfigError, match="callable"):
-        models.wrap(5)  # type: ignore[arg-type]
 
 
 # -- Azure ----------------------------------------------------------------------------------------------
@@ -528,23 +374,6 @@ def azure(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_where_azure_is_asked(azure: pytest.MonkeyPatch) -> None:
-    from auditor.models.openai_protocol import address, azure_version
-
-    endpoint = "https://mine.openai.azure.com"
-    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
-    assert azure_version(endpoint, "mine.openai.azure.com") == "2024-10-21"
-    assert azure_version(f"{endpoint}/openai/v1", "mine.openai.azure.com") is None
-    assert azure_version("https://api.openai.com/v1", "api.openai.com") is None
-    azure.setenv("AZURE_OPENAI_ENDPOINT", endpoint + "/")
-    assert address(None, None) == "https://api.openai.com/v1"  # OPENAI_API_KEY is set
-    azure.delenv("OPENAI_API_KEY")
-    assert address(None, None) == endpoint
-    assert address(URL, None) == URL
-    azure.setenv("OPENAI_BASE_URL", URL)
-    assert address(None, None) == URL
-
-
 def test_azure_needs_a_version_and_its_key(azure: pytest.MonkeyPatch) -> None:
     endpoint = "https://mine.openai.azure.com"
     azure.delenv("OPENAI_API_KEY")
@@ -560,39 +389,15 @@ def test_azure_needs_a_version_and_its_key(azure: pytest.MonkeyPatch) -> None:
     assert model.fingerprint != OpenAIChat("gpt-4o-mini", base_url=endpoint).fingerprint
 
 
-class Loopback:
-    """A server that keeps what it was sent and answers as told."""
+class Loopback(JsonServer):
+    """Answers with ``answer``, or with the status and the body that it makes of what was sent."""
 
     def __init__(self, answer: Any, status: int = 200) -> None:
-        import threading
-        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+        def reply(sent: Any) -> tuple[int, dict[str, str], Any]:
+            code, body = answer(sent) if callable(answer) else (status, answer)
+            return code, {}, body
 
-        self.seen: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                sent = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                outer.seen.append((self.path, {k.lower(): v for k, v in self.headers.items()}, sent))
-                code, body = answer(sent) if callable(answer) else (status, answer)
-                raw = json.dumps(body).encode()
-                self.send_response(code)
-                for name, value in {
-                    "content-type": "application/json",
-                    "content-length": str(len(raw)),
-                    "X-RateLimit-Remaining-Requests": "99",
-                    "X-Other": "x",
-                }.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        super().__init__(reply)
 
     def ask(self, model: OpenAIChat, *asked: Request) -> Any:
         async def go() -> Any:
@@ -603,20 +408,7 @@ class Loopback:
         try:
             return asyncio.run(go())
         finally:
-            self._server.shutdown()
-            self._server.server_close()
-
-
-def test_azure_over_http(azure: pytest.MonkeyPatch) -> None:
-    server = Loopback({"choices": [{"message": {"content": "yes"}}]})
-    azure.setenv("AZURE_OPENAI_ENDPOINT", server.url)
-    azure.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123")
-    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
-    azure.delenv("OPENAI_API_KEY")
-    assert server.ask(OpenAIChat("mine"), request()).text == "yes"
-    path, headers, _ = server.seen[0]
-    assert path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21"
-    assert headers["api-key"] == "azure-key-0123"
+            self.close()
 
 
 def test_azure_with_a_token_of_entra_id(azure: pytest.MonkeyPatch) -> None:
@@ -626,7 +418,7 @@ def test_azure_with_a_token_of_entra_id(azure: pytest.MonkeyPatch) -> None:
     azure.setenv("OPENAI_API_VERSION", "2024-10-21")
     azure.delenv("OPENAI_API_KEY")
     assert server.ask(OpenAIChat("mine"), request()).text == "yes"
-    _, headers, _ = server.seen[0]
+    _, _, headers, _ = server.seen[0]
     assert headers["authorization"] == "Bearer token-0123"
     assert "api-key" not in headers
     # The plain protocol of Azure takes it as a bearer token too; a key goes before it, and so does one that is given.
@@ -638,29 +430,6 @@ def test_azure_with_a_token_of_entra_id(azure: pytest.MonkeyPatch) -> None:
     assert OpenAIChat("m", base_url="https://api.openai.com/v1")._key == "for-openai-itself"
     azure.setenv("AZURE_OPENAI_API_KEY", "azure-key-0123")
     assert OpenAIChat("m", base_url=endpoint)._key == "azure-key-0123"
-
-
-def test_a_token_that_has_expired_says_what_to_do(azure: pytest.MonkeyPatch) -> None:
-    server = Loopback({"error": {"message": "token-0123 is too old"}}, 401)
-    azure.setenv("AZURE_OPENAI_ENDPOINT", server.url)
-    azure.setenv("AZURE_OPENAI_AD_TOKEN", "token-0123")
-    azure.setenv("OPENAI_API_VERSION", "2024-10-21")
-    azure.delenv("OPENAI_API_KEY")
-    failed = server.ask(OpenAIChat("mine"), request())
-    assert isinstance(failed, AuthFailed)
-    assert "fetch a new one and resume the run" in str(failed)
-    assert "token-0123" not in str(failed)
-
-
-@pytest.mark.parametrize("status", [200, 429])
-def test_what_is_said_about_limits_is_handed_on(status: int) -> None:
-    server = Loopback({"choices": [{"message": {"content": "yes"}}]}, status)
-    model = OpenAIChat("m", base_url=server.url)
-    noted: list[Any] = []
-    model.on_headers = noted.append
-    server.ask(model, request())
-    assert noted == [{"x-ratelimit-remaining-requests": "99"}]
-    assert model.rate_headers == noted[0]
 
 
 # -- log-probabilities ----------------------------------------------------------------------------------
@@ -718,18 +487,6 @@ def test_what_cannot_be_told_is_none(choice: dict[str, Any]) -> None:
     assert scored(choice) is None
 
 
-def test_tokens_that_begin_several_labels() -> None:
-    import math
-
-    from auditor.models.logprobs import shares
-
-    labels = ["neutral", "negative", "positive"]
-    sure = [("neg", math.log(0.5)), ("neu", math.log(0.2)), ("pos", math.log(0.2))]
-    assert shares(labels, [*sure, ("ne", math.log(0.1))]) is None
-    assert shares(labels, [*sure, ("ne", math.log(0.001))]) is not None
-    assert shares(["hire", "hire later"], [("hire", math.log(0.9)), ("hire later", math.log(0.1))]) is None
-
-
 @given(
     st.lists(st.tuples(st.text(max_size=4), st.floats(-30, 0)), max_size=8),
     st.lists(st.text(min_size=1, max_size=4), min_size=2, max_size=4, unique=True),
@@ -752,11 +509,11 @@ def test_log_probabilities_are_asked_where_there_are_labels() -> None:
     plain, server = Loopback(answer), Loopback(answer)
     model = OpenAIChat("m", base_url=plain.url, task=sentiment(), logprobs=False)
     assert plain.ask(model, asked).scores is None
-    assert "logprobs" not in plain.seen[0][2]
+    assert "logprobs" not in plain.seen[0][3]
     asking = models.make("openai:m", base_url=server.url, task=sentiment())
     assert isinstance(asking, OpenAIChat)
     assert server.ask(asking, asked).scores == pytest.approx({"positive": 0.75, "negative": 0.25})
-    assert (server.seen[0][2]["logprobs"], server.seen[0][2]["top_logprobs"]) == (True, 20)
+    assert (server.seen[0][3]["logprobs"], server.seen[0][3]["top_logprobs"]) == (True, 20)
     free = OpenAIChat("m", base_url=server.url, task=tasks.load("advice"))
     assert "logprobs" not in free.body(asked)  # no labels
 
@@ -789,46 +546,7 @@ def test_servers_that_give_fewer_log_probabilities_or_none(most: int, sent: list
     assert own.changed == {}  # what the user asks for stays
 
 
-def test_a_label_beyond_the_alternatives_is_as_likely_as_the_last_of_them() -> None:
-    sure = {"positive": 0.99, "The": 0.004, "It": 0.003, "A": 0.002, "Pos": 0.0009, "<": 0.0001}
-    found = scored(tokens(("positive", sure)))
-    assert found == pytest.approx({"positive": 0.9909 / 0.991, "negative": 0.0001 / 0.991})
-
-
-def test_adapters_without_log_probabilities_do_without() -> None:
-    assert models.make("vader", logprobs=True).name == "vader"
-
-
 # -- servers as they are --------------------------------------------------------------------------------
-
-
-READ = [
-    ({"content": [{"type": "text", "text": "posi"}, {"type": "text", "text": "tive"}]}, "positive"),
-    ({"content": [{"type": "thinking", "thinking": [{"text": "negative?"}]}, {"type": "text", "text": "yes"}]}, "yes"),
-    ({"content": [{"type": "refusal", "refusal": "I cannot help."}]}, "I cannot help."),
-    ({"content": ["a", "b"]}, "ab"),
-    ({"content": None, "refusal": "No."}, "No."),
-    ({"content": "positive", "reasoning_content": "negative?"}, "positive"),
-    ({"content": None, "reasoning_content": "It is negative"}, "<think>It is negative"),
-    ({"content": "", "reasoning": "It is negative"}, "<think>It is negative"),
-    ({"content": None}, ""),
-]
-
-
-@pytest.mark.parametrize(("message", "text"), READ)
-def test_every_form_of_a_message_is_read(message: dict[str, Any], text: str) -> None:
-    for reason, cut in (("stop", False), ("length", True)):
-        raw = json.dumps({"choices": [{"message": message, "finish_reason": reason}]}).encode()
-        reply = read_completion(raw, "application/json")
-        assert isinstance(reply, Reply)
-        assert (reply.text, reply.cut_off) == (text, cut)
-
-
-def test_reasoning_alone_is_no_answer() -> None:
-    from auditor import tasks
-
-    task = tasks.load("sentiment")
-    assert task.read("<think>It is negative", "chat").status == "unparsed"
 
 
 REFUSALS = [

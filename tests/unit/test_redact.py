@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from auditor.core.errors import AuthFailed, ConfigError, RunFolderError, UserError
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Reply
-from auditor.core.types import Answer, SourceText
+from auditor.core.types import SourceText
 from auditor.run.result import audit_plan, load, replay, resume, score
 from auditor.store import redact
 from auditor.store.folder import RunFolder
@@ -56,23 +54,7 @@ def test_no_text_is_in_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert all(edit.target for variant in case.variants for edit in variant.edits)
 
 
-def test_a_plain_run_does_hold_them(tmp_path: Path) -> None:
-    _run(tmp_path, redact=False, cache=False)
-    assert all(piece in _everything(tmp_path) for text in TEXTS for piece in [text])
-
-
 WORDS = ("film", "evening", "river", "window", "music", "dull", "great", "quiet", "long", "again", "’s", '"so"')
-
-
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.lists(st.sampled_from(WORDS), min_size=2, max_size=6), min_size=1, max_size=2))
-def test_no_seed_text_of_twelve_characters_occurs(
-    tmp_path_factory: pytest.TempPathFactory, words: list[list[str]]
-) -> None:
-    root = tmp_path_factory.mktemp("run")
-    texts = tuple(f"The {' '.join(line)} woman came." for line in words)
-    _run(root, texts)
-    assert not [text for text in texts if text in _everything(root)]
 
 
 def test_the_figures_are_those_of_a_plain_run(tmp_path: Path) -> None:
@@ -108,47 +90,6 @@ def test_what_needs_the_texts_says_so(tmp_path: Path) -> None:
     assert load(result.path).record["id"] == result.path.name
     with pytest.raises(ConfigError, match="Leave --redact out"):
         audit_plan(Plan(task="advice", models=("python:x:y",), redact=True, out=str(tmp_path)))
-
-
-def test_an_answer_without_a_label_is_asked_again() -> None:
-    from auditor.core.types import Response
-
-    def read(text: str) -> Answer:
-        known = text in ("positive", "negative")
-        return Answer(status="ok", value=text) if known else Answer(status="unparsed")
-
-    came = Response(variant_id="v", prompt_sha256="0", format="f", replicate=0, output="He said the woman was fine.")
-    bare = redact.response(came, read, lambda told: str(told.value))
-    assert "woman" not in str(bare)
-    assert not redact.readable(bare)
-    assert len(bare.detail) == 64
-    good = redact.response(Response(**{**_fields(came), "output": "positive"}), read, lambda told: str(told.value))
-    assert good.output == "positive"
-    assert redact.readable(good)
-
-
-def test_an_answer_of_a_label_and_a_number_keeps_both() -> None:
-    from auditor.core.types import Response
-    from auditor.tasks import load as load_task
-
-    task = load_task("resume")
-    scored = [name for name, form in task.formats.items() if form.scored]
-    assert len(scored) >= 2
-    for form in scored:
-        said = task.write("hold", form, number=41.0)
-        assert (task.read(said, "chat", form).value, task.read(said, "chat", form).number) == ("hold", 41.0)
-        came = Response(
-            variant_id="v", prompt_sha256="0", format=form, replicate=0, output=f"The woman did well.\n{said}"
-        )
-        bare = redact.response(
-            came,
-            lambda text, form=form: task.read(text, "chat", form),
-            lambda told, form=form: task.write(told.value, form, number=told.number),
-        )
-        assert redact.readable(bare)
-        assert "woman" not in str(bare)
-        kept = task.read(str(bare.output), "chat", form)
-        assert (kept.value, kept.number) == ("hold", 41.0)
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -242,18 +183,6 @@ def test_no_text_and_no_answer_is_in_any_output(command: Any, tmp_path: Path) ->
     told += "\n".join(map(_readable, files))
     assert "(redacted" in told
     assert [word for word in RARE if word in told.lower()] == []
-
-
-def test_the_same_outputs_of_a_plain_run_hold_them(command: Any, tmp_path: Path) -> None:
-    """So that the test above looks where texts would be."""
-    command(*_start("plain"))
-    (run,) = (tmp_path / "plain").glob("2*")
-    variants = list({v.variant_id: 0 for v in RunFolder.open(run).verdicts()})
-    told = "".join(command("show", str(run), name)[1] for name in variants[:40])
-    assert all(word in told.lower() for word in RARE)
-    command("report", str(run), "--format", FORMATS)
-    held = {p.suffix for p in run.rglob("*") if p.is_file() and any(word in _readable(p).lower() for word in RARE)}
-    assert {".html", ".jsonl"} <= held
 
 
 @pytest.mark.parametrize("after", [0, 20])

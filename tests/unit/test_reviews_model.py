@@ -129,12 +129,3 @@ def test_bad_weights_are_refused(tmp_path: Path, lines: str) -> None:
     path.write_bytes(gzip.compress(lines.encode()))
     with pytest.raises(DataFileError, match="not the weights"):
         Reviews(weights=path)
-
-
-def test_unreadable_weights(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match="not the weights"):
-        Reviews(weights=tmp_path / "missing.gz")
-    path = tmp_path / "w.tsv.gz"
-    path.write_bytes(WEIGHTS.read_bytes()[:1000])
-    with pytest.raises(DataFileError, match="not the weights"):
-        Reviews(weights=path)

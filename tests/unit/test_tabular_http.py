@@ -156,7 +156,7 @@ URL = "format: 1\nurl: http://x\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- a", "a mapping with url"),
+        ("- a", "must be a mapping"),
         (URL + "answer: a\nrequest: {a: b}", r"either \{\{row\}\}"),
         (URL + "answer: a\nrequest: {a: '{{rows}}'}", r"line 3: answer has one \[\*\]"),
         (URL + "answer: 'a[*]'\nrequest: '{{row}}'", r"one \[\*\]"),

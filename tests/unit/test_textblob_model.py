@@ -98,20 +98,3 @@ def test_neutral_is_a_label_where_the_task_has_it(tmp_path: Path, name: str, gra
     seen = {i for i, (a, b) in two.items() if a != b}
     assert len(changed) > len(seen)
     assert all("neutral" in three[i] for i in changed - seen)
-
-
-def test_neutral_may_be_chosen_and_left_out(tmp_path: Path) -> None:
-    from auditor import tasks
-
-    file = tmp_path / "mood.yaml"
-    file.write_text(THREE, encoding="utf-8")
-    task = tasks.load(file)
-    made = models.make("vader", task=task)
-    assert made.fingerprint == models.make("vader", neutral=True).fingerprint
-    assert models.make("vader", task=task, neutral=False).fingerprint == models.make("vader").fingerprint
-    assert models.make("vader", task=tasks.load("sentiment")).fingerprint == models.make("vader").fingerprint
-    # Also where it stands among models that are objects.
-    result = audit(
-        str(file), model=["vader", lambda text: "neutral"], data=["She came by train.", "His son left."], cache=False
-    )
-    assert result.record["models"]["vader"]["fingerprint"] == made.fingerprint

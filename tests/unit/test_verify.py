@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -108,15 +107,6 @@ def test_a_run_that_was_rolled_again_is_seen(place: Path, capsys: pytest.Capture
     assert "End 2 in the register" in text
 
 
-def test_an_honest_resume_names_both_ends(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = made(place, "--max-calls", "24", model="python:mine_to_verify:classify")
-    assert said(capsys, "resume", str(path), "--yes", "--max-calls", "900")[0] == 0
-    code, text = said(capsys, "verify", str(path))
-    assert code == 0, text
-    assert "The register names 2 ends of this run, which was resumed 1 time." in text
-    assert "End 1: " in text
-
-
 def test_the_report_is_covered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = made(place)
     assert said(capsys, "report", str(path), "--format", "html")[0] == 0
@@ -144,19 +134,6 @@ def test_commands_check_the_chain_first(argv: list[str], place: Path, capsys: py
     assert code == 2
     assert "is not as it was written" in told
     assert "Run: audit verify" in told
-
-
-@pytest.mark.parametrize("times", ["-1", "0", "1001", "1000000000000"])
-@pytest.mark.parametrize(
-    "command", [["show", "RUN", "F1", "--again", "--replicates"], ["choose", "--task", "hiring", "--repeats"]]
-)
-def test_how_often_a_prompt_is_asked_is_checked_first(
-    command: list[str], times: str, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, told = said(capsys, *command, times)
-    assert code == 2
-    assert command[-1] in told
-    assert re.search("at (least|most) 1|(greater|less) than or equal to 1", told)
 
 
 @pytest.mark.parametrize("command", ["resume", "show"])
