@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from auditor.run.result import Result
 
 SHORT = {"md": "markdown"}
-TABLES = ("answers", "answers-parquet")
 FORMS = tuple(page + form for page in PAGES for form in ("", "-md", "-json"))
 BESIDE = (*FORMS, "ll144-summary")
 OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findings, texts or verdicts in these
@@ -33,7 +32,7 @@ OF_OUTCOMES = ("terminal", "html", "json", "csv", *BESIDE)  # there are no findi
     "--format",
     default="terminal",
     help="Comma-separated: terminal (printed); html, json, markdown (md), csv, junit, "
-    f"answers, answers-parquet (each answer, for audit import), github, ll144-summary; legal pages {', '.join(PAGES)} "
+    f"answers (each answer, for audit import), github, ll144-summary; legal pages {', '.join(PAGES)} "
     "(NAME-md, NAME-json: the page as Markdown, as data). Files in RUN.",
 )
 @frame.out("--output", "out", help="Write the one file format here instead; - prints it.", type=str)
@@ -95,7 +94,7 @@ def report(
                 RunFolder.open(path).write_text(REPORT, content)  # the register gets its hash
             else:
                 target.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-            if name in TABLES:
+            if name == "answers":
                 _roles_beside(target, path)
             say(target)
     if fail_on is None:
@@ -182,9 +181,8 @@ def _rendered(
     if result is not None:
         if name == "terminal":
             return result.to_text(**screen(), full=full), ".txt"
-        if name in TABLES:
-            table = result.answers()
-            return (table.csv(), ".answers.csv") if name == "answers" else (table.parquet(), ".answers.parquet")
+        if name == "answers":
+            return result.answers().csv(), ".answers.csv"
         options = {}
         evidence = result.evidence
     elif record.ll144 is not None:

@@ -13,7 +13,7 @@ from auditor.cli import frame, run_folders
 from auditor.cli.frame import option, takes
 from auditor.cli.run_folders import agree
 from auditor.cli.screen import Draw, fitted, say
-from auditor.core.options import FILE, Group, Typed
+from auditor.core.options import FILE, Group, about
 from auditor.core.shown import inline, quoted
 from auditor.core.types import names
 from auditor.tables.tabular_plan import MethodOptions, TabularPlan, read_settings
@@ -84,9 +84,10 @@ def plan_of(values: Mapping[str, object], config: Path | None = None) -> Tabular
     from auditor.core.errors import AuditError, ConfigError
 
     file = config or (FILE if FILE.exists() else None)
-    typed = Typed(values={}) if file is None else TabularPlan.read_toml(file, MethodOptions)
+    typed = {} if file is None else TabularPlan.read_toml(file, MethodOptions)
     flags = TabularPlan.flags() | MethodOptions.flags()
-    typed, values = typed.beside(flags[name].flag for name in values), {**typed.values, **values}
+    of_file = [flags[name].flag for name in typed.keys() - values.keys()]
+    values = {**typed, **values}
     if "model" not in values or not {"data", "task", "schema_file"} & set(values):
         raise ConfigError(
             "audit tabular needs --data FILE and --model SPEC, e.g. "
@@ -96,7 +97,7 @@ def plan_of(values: Mapping[str, object], config: Path | None = None) -> Tabular
     try:
         return TabularPlan.model_validate(settings_of(values))
     except AuditError as error:
-        raise typed.error(error) from None
+        raise about(error, file, of_file) from None
 
 
 def _check_flags(plan: TabularPlan) -> None:

@@ -15,7 +15,7 @@ import re
 import tomllib
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
@@ -86,31 +86,14 @@ class Option:
         return self.flag.startswith("--no-")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Typed:
-    """Settings that were given otherwise than by flags: values by field, and by flag the words of the user.
-
-    ``keys`` holds the key, and the line of a file that has it, or nothing for a keyword of a program.
-    """
-
-    values: Mapping[str, object]
-    keys: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-    def beside(self, flags: Iterable[str]) -> Typed:
-        """The same, where ``flags`` were given too: what is wrong with those is not the file's."""
-        left = {flag: key for flag, key in self.keys.items() if flag not in set(flags)}
-        return Typed(values=self.values, keys=left)
-
-    def error(self, error: AuditError) -> AuditError:
-        """An error about the settings that calls them what the user called them, and says where they stand."""
-        said = str(error).removesuffix(error.below).rstrip()
-        places = [self.keys[flag][1] for flag in FLAG.findall(said) if flag in self.keys]
-        if not places:
-            return error
-        said = FLAG.sub(lambda m: repr(self.keys[m.group()][0]) if m.group() in self.keys else m.group(), said)
-        if places[0]:
-            return DataFileError(f"{places[0]}: {said}", below=error.below)
-        return ConfigError(said, below=error.below)
+def about(error: AuditError, file: Path | None, flags: Iterable[str]) -> AuditError:
+    """Return ``error``, with ``file`` and line where it is about one of ``flags``, which stand there."""
+    said, there = str(error).removesuffix(error.below).rstrip(), set(flags)
+    flag = next((one for one in FLAG.findall(said) if one in there), None)
+    if file is None or flag is None:
+        return error
+    line = toml_line(reading.read_text(file), flag.removeprefix("--").replace("-", "_"))
+    return DataFileError(f"{file}{f', line {line}' if line else ''}: {said}", below=error.below)
 
 
 def _plain(value: object) -> object:
@@ -214,7 +197,7 @@ class PlanModel(BaseModel):
         return name if option_of(cls.settings()[name]).off else flag.removeprefix("--").replace("-", "_")
 
     @classmethod
-    def read_toml(cls, path: Path, *further: type[PlanModel]) -> Typed:
+    def read_toml(cls, path: Path, *further: type[PlanModel]) -> dict[str, object]:
         """Settings of one ``audit.toml``, of this plan and ``further`` ones.
 
         The file holds ``format = 1`` and the flags' names with underscores (``max_calls = 500``); lists may be given
@@ -237,20 +220,14 @@ class PlanModel(BaseModel):
             raw = table
         plans = (cls, *further)
         fields = {plan.key(name): name for plan in plans for name in plan.settings()}
-        flags = {name: plan.flag(name) for plan in plans for name in plan.settings()}
-        values: dict[str, object] = {}
-        keys: dict[str, tuple[str, str]] = {}
-        for key, value in raw.items():
-            line = toml_line(text, key)
-            place = str(path) if line is None else f"{path}, line {line}"
-            name = fields.get(key, key)
-            if name not in flags:
+        known = set(fields.values())
+        for key in raw:
+            if fields.get(key, key) not in known:
                 own = next((f"{key} was removed in 0.3; {p.gone[key]}." for p in plans if key in p.gone), "")
                 said = own or removed.instead(key) or f"unknown key {key!r}.{near(key, fields)}"
-                raise DataFileError(f"{place}: {said}")
-            values[name] = value
-            keys[flags[name]] = (key, place)
-        return Typed(values=values, keys=keys)
+                line = toml_line(text, key)
+                raise DataFileError(f"{path}{f', line {line}' if line else ''}: {said}")
+        return {fields.get(key, key): value for key, value in raw.items()}
 
 
 def option_of(info: FieldInfo) -> Option:

@@ -28,7 +28,7 @@ from auditor.core.options import (
     Option,
     PathText,
     Times,
-    Typed,
+    about,
     near,
 )
 from auditor.core.shared_plan import (
@@ -439,9 +439,9 @@ def resolve(flags: Mapping[str, object], config: Path | None = None) -> Plan:
     ``config`` None takes ``audit.toml`` in the current folder where there is one.
     """
     file = config or (FILE if FILE.exists() else None)
-    typed = Typed(values={}) if file is None else Plan.read_toml(file)
+    typed = {} if file is None else Plan.read_toml(file)
     values = {name: value for name, value in flags.items() if value is not None and value != () and value != []}
     try:
-        return Plan.of({**typed.values, **values})
+        return Plan.of({**typed, **values})
     except AuditError as error:
-        raise typed.beside(map(Plan.flag, values)).error(error) from None
+        raise about(error, file, map(Plan.flag, typed.keys() - values.keys())) from None

@@ -27,7 +27,8 @@ VALUES: Mapping[str, str] = {
     "--format every-eval-ever": "use --format json",
     "--format ai-verify-json": "use --format json",
     "--format inspect": "use --format answers",
-    "--format parquet": "use --format answers-parquet",
+    "--format parquet": "use --format answers",
+    "--format answers-parquet": "use --format answers",
     "--format sarif": "use --format junit or github",
 }
 OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more

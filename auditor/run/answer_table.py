@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -12,7 +11,7 @@ import msgspec
 from auditor.contrib.imports.answer_files import Column, Source, Table
 from auditor.contrib.imports.mapping import Roles
 from auditor.core import talk
-from auditor.core.errors import ConfigError, MissingDependency
+from auditor.core.errors import ConfigError
 from auditor.core.record import RunRecord
 from auditor.core.shown import csv_text
 from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
@@ -199,28 +198,9 @@ class Answers:
         rows = ([_cell(value) for value in dataclasses.astuple(row)] for row in self)
         return csv_text([COLUMNS, *rows])
 
-    def parquet(self) -> bytes:
-        """The table as Parquet."""
-        try:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-        except ImportError as error:
-            raise MissingDependency("The Parquet table", "pyarrow", "parquet") from error
-        kinds = {"replicate": pa.int32(), "place": pa.int32(), "score": pa.float64(), "distance": pa.float64()}
-        kinds |= {"hidden": pa.bool_(), "valid": pa.bool_()}
-        schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
-        rows = [dataclasses.asdict(row) | {"answer": _text(row.answer)} for row in self]
-        file = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), file, compression="zstd")
-        return file.getvalue()
-
 
 def _cell(value: str | float | None) -> str | float | None:
     return str(value).lower() if isinstance(value, bool) else value
-
-
-def _text(answer: str | float | None) -> str | None:
-    return answer if answer is None or isinstance(answer, str) else repr(answer)
 
 
 def _plain(text: object) -> str:

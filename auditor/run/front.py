@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from auditor.core import removed
-from auditor.core.errors import AuditError, ConfigError, WrongType
-from auditor.core.options import Typed, keywords, near
+from auditor.core.errors import ConfigError, WrongType
+from auditor.core.options import keywords, near
 from auditor.core.plan import Plan
 from auditor.core.protocols import Model, Observer
 from auditor.core.types import SourceText, names
@@ -94,11 +94,7 @@ async def aaudit(
             said = removed.instead(name) or f"audit() has no option {name!r}.{near(name, sorted(taken))}"
             raise ConfigError(said)
     file = str(data) if isinstance(data, (str, Path)) else None
-    try:
-        plan = Plan.of({"task": task, "models": specs, "data": file, "out": str(out or "reports"), **options})
-    except AuditError as error:
-        words = {Plan.flag(name): (name, "") for name in options}
-        raise Typed(values=options, keys=words).error(error) from None
+    plan = Plan.of({"task": task, "models": specs, "data": file, "out": str(out or "reports"), **options})
     if data is None or file is not None:
         return await run_plan(plan, models=adapters, seeds=None, observe=observe, write=out is not None)
     with TemporaryDirectory() as passing:  # what is not written stays nowhere

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -15,16 +13,12 @@ from typing import NamedTuple
 from auditor.core import row_files
 from auditor.core.errors import ConfigError, DataFileError
 from auditor.core.plan import Plan
-from auditor.core.protocols import Figure, Gate, Suite
-from auditor.core.types import Answer, Case, Check, Edit, Variant, id_of
+from auditor.core.protocols import Suite
+from auditor.core.types import Case, Check, Edit, Variant, id_of
 
 FIRST, SECOND = "text_a", "text_b"
 WITHOUT = "group"  # what the attribute is called where no column says it
 PLACEBO = "placebo"
-DOUBTED = Figure(
-    "doubted_pairs",
-    "the share of a text's pairs whose second text the check of variants doubts; they were asked all the same",
-)
 TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 Groups = tuple[tuple[str, str, str], ...]  # attribute, group of the first text, of the second
 
@@ -131,7 +125,6 @@ class Pairs(Suite):
     """
 
     name = "pairs.v1"
-    figures = (DOUBTED,)
 
     def __init__(self, source: str, *, limit: int | None = None) -> None:
         path = Path(source)
@@ -156,8 +149,9 @@ class Pairs(Suite):
         self.groups: dict[str, set[str]] = {}
         for attribute, *both in (one for pairs in by_text.values() for pair in pairs for one in pair.groups):
             self.groups.setdefault(attribute, set()).update(both)
-        self.doubted: dict[str, str] = {}
-        self._cases = iter([_case(text, pairs) for text, pairs in by_text.items()])
+        cases = [_case(text, pairs) for text, pairs in by_text.items()]
+        self.checks = {v.id: Check(variant_id=v.id, check=self.name, status="valid") for c in cases for v in c.variants}
+        self._cases = iter(cases)
 
     def _pair(self, where: str, row: Mapping[str, object]) -> Pair | None:
         first, second = row.get(FIRST), row.get(SECOND)
@@ -183,35 +177,6 @@ class Pairs(Suite):
     def describe(self) -> Mapping[str, object]:
         """The file that was read."""
         return {"name": self.name, "sha256": self.sha256, "rows": self.rows}
-
-    def measure(self, case: Case, answers: Mapping[str, Sequence[Answer]]) -> Mapping[str, float | None]:
-        """Of the variants of a case, the share that the check doubted."""
-        asked = {v.input: v.id in self.doubted for v in case.variants if v.id in answers}
-        return {DOUBTED.name: sum(asked.values()) / len(asked) if asked else None}
-
-    def record(self) -> Mapping[str, object]:
-        """How many pairs the check doubted, and why."""
-        reasons = Counter(self.doubted.values())
-        return {"pairs": {"texts": self.texts, "rows": self.rows, "doubted": dict(reasons.most_common(20))}}
-
-
-class Doubts(Gate):
-    """Another gate, whose word leaves nothing out: what it refuses is kept, and counted in ``suite``."""
-
-    def __init__(self, gate: Gate, suite: Pairs) -> None:
-        self.name, self._gate, self._suite = gate.name, gate, suite
-
-    def check(self, original: Variant, variants: Sequence[Variant]) -> list[Check]:
-        """The gate's checks, with "unknown" in place of "invalid"."""
-        # One edit for each place: those of one attribute.
-        seen = [dataclasses.replace(v, edits=tuple({e.where: e for e in v.edits}.values())) for v in variants]
-        out = []
-        for check in self._gate.check(original, seen):
-            if check.status == "invalid":
-                self._suite.doubted[check.variant_id] = check.reason
-                check = dataclasses.replace(check, status="unknown")
-            out.append(check)
-        return out
 
 
 def _case(text: str, pairs: Sequence[Pair]) -> Case:

@@ -12,7 +12,7 @@ from auditor.core.plan import SUITES as OWN
 from auditor.core.plan import Plan, of_package
 from auditor.core.protocols import Gate, Model, Observer, Oracle, PlaceboMaker, Suite
 from auditor.core.record.measured import Gold
-from auditor.core.registry import CHECKS, MODELS, ORACLES
+from auditor.core.registry import MODELS, ORACLES
 from auditor.core.shared_plan import EVERY, ServerSettings, SharedPlan
 from auditor.core.types import Case, Check, Progress, Prompt, SourceText
 from auditor.measure.answer_quality import gold_summary
@@ -219,14 +219,9 @@ def budget_of(plan: SharedPlan) -> Budget:
 
 
 def _brought(plan: Plan, suite: own_pairs.Pairs, facts: dict[str, Any]) -> Stages:
-    """Pairs that are brought, and checks which leave nothing out."""
-    from auditor.text.parse import Parser
-
-    parser = Parser(plan.parser)
-    facts["parser"] = {"name": parser.name, "sha256": parser.fingerprint}
+    """Pairs that are brought; no check leaves any out."""
     facts["seeds"] = {"source": plan.data, "n": suite.texts, "skipped": suite.skipped.total(), "sha256": suite.sha256}
-    gate = create(CHECKS, plan.checked_by, {"parser": parser})
-    return Stages(suite, own_pairs.Doubts(gate, suite), suite.texts, None)
+    return Stages(suite, None, suite.texts, None)
 
 
 def _require_sense(plan: Plan, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""Pairs that the user brings are asked as they are; what the check of variants doubts is counted and left in."""
+"""Pairs that the user brings are asked as they are: no check leaves any out."""
 
 from __future__ import annotations
 
@@ -55,11 +55,6 @@ def test_pairs_are_asked_as_they_are(tmp_path: Path) -> None:
     by = {tuple(c["groups"]): c for c in result.record["claims"] if c["family"] == "net"}
     assert by["female", "male"]["estimate"] == pytest.approx(-1.0)
     assert by["female", "male"]["texts"] == len(JOBS)
-    # "They works" is no English: asked all the same, and said.
-    assert sum(result.record["pairs"]["doubted"].values()) == len(JOBS)
-    figure = next(f for f in result.record["figures"] if f["figure"] == "doubted_pairs")
-    assert figure["value"] == pytest.approx(1 / 4)
-    assert "the check of variants doubts" in result.to_html()
     assert result.record["performance"]["gold"]["given"] == len(JOBS)
 
 

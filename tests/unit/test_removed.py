@@ -15,7 +15,7 @@ from auditor.core.plan import Plan
 @pytest.mark.parametrize(
     ("argv", "name", "instead"),
     [
-        (["report", "latest", "--format", "parquet"], "--format parquet", "--format answers-parquet"),
+        (["report", "latest", "--format", "parquet"], "--format parquet", "--format answers"),
         (["report", "latest", "--format", "every-eval-ever"], "--format every-eval-ever", "--format json"),
         (["report", "latest", "--format=html,ai-verify-json"], "--format ai-verify-json", "--format json"),
         (["validity", "sample", "latest", "--out", "sheet.csv"], "validity", "--format answers"),

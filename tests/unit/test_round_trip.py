@@ -65,13 +65,13 @@ CASES: dict[str, dict[str, Any]] = {
 def test_the_claims_come_again(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = audit(**CASES[name], attributes="gender", per_seed=3, out=tmp_path / "runs")
     assert len(result.record["claims"]) > 2
-    for form, file in (("answers", "a.csv"), ("answers-parquet", "b.parquet")):
-        assert cli.run(["report", str(result.path), "--format", form, "--out", str(tmp_path / file)]) == 0
-        capsys.readouterr()
-        assert cli.run(["import", str(tmp_path / file), "--out", str(tmp_path / "again"), "--format", "json"]) == 0
-        again = json.loads(capsys.readouterr().out)
-        assert any(c["estimate"] for c in again["claims"])
-        assert again["claims"] == result.record["claims"], form
+    file = str(tmp_path / "a.csv")
+    assert cli.run(["report", str(result.path), "--format", "answers", "--out", file]) == 0
+    capsys.readouterr()
+    assert cli.run(["import", file, "--out", str(tmp_path / "again"), "--format", "json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert any(c["estimate"] for c in again["claims"])
+    assert again["claims"] == result.record["claims"]
 
 
 def test_texts_of_one_source_are_one_text_of_a_claim() -> None:
