@@ -20,14 +20,14 @@ LINES = {  # of Python, and what they shall become
     "perturb": 6180,  # 5,000
     "core": 5400,  # 3,400
     "contrib": 4800,  # 3,400, and 1,025 of published benchmarks (decision 0062)
-    "tasks": 3650,  # 2,600
+    "tasks": 3420,  # 2,600
     "cli": 3120,  # 2,000
     "agent": 2460,  # 1,800
     "store": 1864,  # 1,400
     "text": 1645,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 62_570  # in all; the target is 44,000
+MOST = 62_480  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:
