@@ -327,6 +327,7 @@ class Session:
                 "max_calls": left.calls,
                 "max_cost": left.cost_usd,
                 "max_seconds": left.seconds,
+                "full_plan": True,  # the session has limits of its own
                 "out": str(self.path / "runs"),
             }
         )

@@ -15,6 +15,7 @@ from auditor.cli.frame import takes
 from auditor.cli.run_folders import find_run, finish, with_waivers
 from auditor.cli.screen import Draw, complain, fitted, say
 from auditor.contrib.benchmarks import NAMES as BENCHMARKS
+from auditor.core.errors import ConfigError
 from auditor.core.options import Group
 from auditor.core.plan import SUITES, Plan, resolve
 from auditor.core.shown import inline, plural, quoted, verb
@@ -51,7 +52,7 @@ def run(
     if dry_run:
         return _outlook(chosen, format)
     made = Ahead(pipeline.prepare(chosen))
-    agreed(made, yes=yes)
+    agreed(made, chosen, yes=yes)
     parts = made.narrowed.parts
     tell_left_out(parts, Draw())
     return finish(result.in_folder(parts, observe=Draw()), format=format, fail_on=chosen.fail_on, full=full)
@@ -72,11 +73,13 @@ def run_frozen(
     from auditor.run.dryrun import Ahead
 
     frozen = freeze.load(path)
+    if flags.get("full_plan"):
+        raise ConfigError("--full-plan belongs to audit plan freeze: a frozen plan says what is asked.")
     plan = freeze.with_flags(frozen, flags)
     if dry_run:
         return _outlook(plan, format)
     parts = pipeline.prepare(plan)
-    agreed(Ahead(parts), yes=yes)
+    agreed(Ahead(parts), plan, yes=yes)
     about = freeze.reference(frozen, pipeline.plan_record(parts))
     for row in about["deviations"]:
         say(f"deviation from the frozen plan: {row['what']}", to=sys.stderr)
@@ -94,11 +97,16 @@ def _spare_memory(plan: Plan) -> None:
         without_torch()
 
 
-def agreed(made: Ahead, *, yes: bool) -> None:
-    """Ask before a plan spends money (`auditor.cli.run_folders`)."""
-    plan = made.parts.plan
+def agreed(made: Ahead, plan: Plan, *, yes: bool) -> None:
+    """Ask before ``plan``, as it was given, spends money (`auditor.cli.run_folders`)."""
+    from auditor.run.preparation import cheap_said
+
     run_folders.agree(
-        [*plan.models, plan.judged_by], limited=plan.limited, yes=yes, show=lambda: _expected(made.narrowed.expected())
+        [*plan.models, plan.judged_by],
+        limited=plan.limited,
+        yes=yes,
+        show=lambda: _expected(made.narrowed.expected()),
+        default="" if made.parts.open is None else cheap_said(made.parts),
     )
 
 
@@ -238,15 +246,10 @@ def resume(
     if folder.plan.get("kind") == "tabular":
         ours = {name: value for name, value in limits.items() if name != "anyway"}  # rows have no control
         return tabular.go_on(path, ours, consented, format, fail_on, full=full)
-    panels = "panels" in folder.plan
     if (path / "run.json").is_file() and folder.record().get("status") == "complete":
         complain(f"Nothing was left to ask: {path} is complete.")
-        if panels:
-            return 0
         result = load(path) if (path / "report.html").is_file() else settle(folder)
         return finish(result, format=format, fail_on=fail_on, full=full)
     named = run_folders.Named.of((folder.plan.get("plan") or {}) | limits)
     named.consent(path, again=f"resume {quoted(path)}", **consented)
-    if panels:
-        return trials.resume_panels(path, limits, format)
     return finish(go(path, observe=Draw(), limits=limits), format=format, fail_on=fail_on, full=full)

@@ -111,11 +111,13 @@ def agree(
     yes: bool,
     show: Callable[[], str],
     limits: str = "--max-calls N, or --max-cost USD; --dry-run counts the calls",
+    default: str = "",
 ) -> None:
     """Ask before models are asked that may cost money, where no limit of calls or cost is set (``limited``).
 
-    ``show`` says what will be asked and what it may cost; ``limits`` are the options that set a limit. Raises
-    `ConfigError` where there is nobody to ask, `click.Abort` where the answer is no.
+    ``show`` says what will be asked and what it may cost; ``limits`` are the options that set a limit;
+    ``default`` says what is asked where none is given. Raises `ConfigError` where there is nobody to ask,
+    `click.Abort` where the answer is no.
     """
     from auditor.models import may_cost
 
@@ -125,10 +127,10 @@ def agree(
     if not _somebody():
         raise ConfigError(
             f"{', '.join(asked)} may cost money, no limit is set, and there is no terminal to ask at: nothing was "
-            f"asked. Set a limit ({limits}), or give --yes to go on without one."
+            f"asked. Set a limit ({limits}), or give --yes to go on without one. {default}".rstrip()
         )
     sys.stderr.write(show().rstrip("\n") + "\n")
-    click.confirm("No limit was set. Go on?", abort=True, err=True)
+    click.confirm("Go on?" if default else "No limit was set. Go on?", abort=True, err=True)
 
 
 class Consented(TypedDict):

@@ -171,7 +171,7 @@ class PlanModel(BaseModel):
 
     def but(self, **changes: object) -> Self:
         """The same with some settings changed, and checked again."""
-        return type(self).model_validate({name: getattr(self, name) for name in self.settings()} | changes)
+        return type(self).model_validate({name: getattr(self, name) for name in self.model_fields_set} | changes)
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:

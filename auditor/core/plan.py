@@ -7,11 +7,9 @@ beats the default.
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -31,27 +29,13 @@ from auditor.core.options import (
     about,
     near,
 )
-from auditor.core.shared_plan import (
-    ASKED,
-    CHANGED,
-    CHOOSE,
-    LABELLED,
-    LIMITS,
-    MAKE,
-    MEASURED,
-    OUTPUT,
-    RUN,
-    TEXTS,
-    SharedPlan,
-)
+from auditor.core.shared_plan import ASKED, CHANGED, LABELLED, LIMITS, MAKE, MEASURED, OUTPUT, RUN, TEXTS, SharedPlan
 
 SUITES = ("mutation", "joint-first", "grammar")  # beside them those of other packages: `auditor.run.stages`
 REFERENCES = ("equal", "bls")
 UNTIL_WORDINGS = 5  # of both sides of a text, where a run looks at its claims on the way
-HOSTED = ("openai", "langchain")  # kinds of models that a provider sells answers of
-HERE = ("localhost", "127.0.0.1", "::1")
-SMALL: Mapping[str, int] = {"order": 1, "per_seed": 2}  # of a hosted model, where nothing else is said
-HOSTED_REPEAT = 12  # texts of a hosted model whose prompts are asked several times; the others are asked once
+CHEAP_CALLS = 2000  # of models that cost money or time, where nothing else is said
+CHEAP: Mapping[str, int] = {"order": 1, "per_seed": 2, "replicates": 1}
 COLUMNS = ("text", "label", "id", "source", "messages", "answer")
 GENERATIONS = ("prob", "rand")
 ENCODER = "encoder:"
@@ -141,21 +125,6 @@ def _one_of(flag: str, *words: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def hosted(spec: str, base_url: str | None = None) -> bool:
-    """Whether a model is asked at somebody else's server.
-
-    Examples
-    --------
-    >>> hosted("openai:gpt-4o-mini"), hosted("openai:mine", "http://localhost:8000/v1"), hosted("reviews")
-    (True, False, False)
-    """
-    kind, _, name = spec.partition(":")
-    if kind not in HOSTED or name.startswith("ollama:"):
-        return False
-    server = base_url or (os.environ.get("OPENAI_BASE_URL") if kind == "openai" else None)
-    return server is None or urlsplit(server).hostname not in HERE
-
-
 class Plan(SharedPlan):
     """Everything that shapes a run, resolved. Written to ``plan.json`` before the first call.
 
@@ -164,14 +133,14 @@ class Plan(SharedPlan):
     itself deterministic; ``per_seed`` None is every variant there is; ``carrier`` empty is words, then names where the
     task says what the person is called; ``who`` empty is ``subject`` where the task names the person who is judged,
     else ``all-one-way``; ``gate`` empty is constructs, and dependency under the protocol hinter, which is made of it.
-    ``until_decided`` stops asking about an attribute when it is decided (`auditor.run.until`). A hosted model gets a
-    small plan where nothing else is said: order 1, few variants, few repeats (`left_out`).
+    ``until_decided`` stops asking about an attribute when it is decided (`auditor.run.until`); None is yes for models
+    that cost money or time, which get at most `CHEAP_CALLS` calls where nothing else is said (`settled`).
     """
 
     # fmt: off
     task: Annotated[str, Option("--task", ASKED, TEXTS, "Task name, or a task file: audit list tasks.", first=True)
     ] = "sentiment"
-    models: Annotated[Names, Option("--model", ASKED, RUN | {"agent", "choose"},
+    models: Annotated[Names, Option("--model", ASKED, RUN | {"agent"},
         "Model spec; several share one report. E.g. vader, reviews, openai:NAME, langchain:PROVIDER:NAME, "
         "http:FILE.yaml, hf:ID, python:MODULE:FUNCTION, exec:COMMAND, recorded:FILE. See: audit list models.",
         repeated=True, first=True)] = ()
@@ -187,15 +156,14 @@ class Plan(SharedPlan):
         'Answers of your own, comma-separated, e.g. "5 - great,3 - ok,1 - bad": a plain prompt asks for them in place '
         "of the task's.", first=True)] = ()
     limit: Annotated[Count | None, Option("--limit", ASKED, TEXTS, "Use the first N texts.", first=True)] = None
-    sample: Annotated[Count | None, Option("--sample", ASKED, TEXTS, "Use N texts, drawn with --seed.")] = None
     formats: Annotated[Names, Option("--formats", ASKED, TEXTS,
         "Prompt formats, comma-separated, or all (default: the task's first).")] = ()
     judge: Annotated[Names, Option("--judge", ASKED, RUN,
         "Tasks of kind generation: a model spec that compares answers in pairs, in both orders; or encoder:hf:NAME, "
         "which compares meanings.", repeated=True)] = ()
-    attributes: Annotated[Names | None, Option("--attributes", CHANGED, CHOOSE,
+    attributes: Annotated[Names | None, Option("--attributes", CHANGED, MAKE,
         "Comma-separated, e.g. gender,race. Default: those that the texts name.", first=True)] = None
-    groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, CHOOSE,
+    groups: Annotated[Names, AfterValidator(_of_groups), Option("--groups", CHANGED, MAKE,
         "ATTRIBUTE:GROUP, comma-separated, e.g. age:old,gender:female: only changes to these groups, or from them "
         "to any other; gender:female/male: between the two. Default: all groups.")] = ()
     order: Annotated[int, Field(ge=1, le=4), Option("--order", CHANGED, MAKE,
@@ -209,18 +177,18 @@ class Plan(SharedPlan):
         repeated=True)] = ()
     protocol: Annotated[Literal["default", "hinter", "astraea"], Option("--protocol", MEASURED, MAKE,
         "default, or hinter, astraea: the paper's own counting, without controls.")] = "default"
-    dictionaries: Annotated[Names, Option("--dictionary", CHANGED, CHOOSE,
+    dictionaries: Annotated[Names, Option("--dictionary", CHANGED, MAKE,
         "[ATTRIBUTE=]FILE: a dictionary, or a raw pair file source;target.", repeated=True)] = ()
     who: Annotated[Literal["", "subject", "subject-or-all", "each", "all-one-way", "all"], Option(
-        "--who", CHANGED, CHOOSE,
+        "--who", CHANGED, MAKE,
         "Whose words are changed: subject (the person who is judged; default of tasks that name one), "
         "subject-or-all (everybody's where that is not clear), each (one person at a time), all-one-way "
         "(everybody's, of a man and a woman one at a time; default of other tasks), all.")] = ""
-    carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, CHOOSE,
+    carrier: Annotated[tuple[Literal["words", "name", "statement"], ...], Listed, Option("--carrier", CHANGED, MAKE,
         "What states an attribute of the person who is judged: words (those of the text), name (a line with a "
         "name), statement (a sentence); with commas, the first that fits a text (default: words,name where the task"
         " has a subject, else words).")] = ()
-    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, CHOOSE,
+    per_seed: Annotated[Count | None, BeforeValidator(_all), Option("--per-seed", CHANGED, MAKE,
         "Variants per seed and attribute set (default 8, under --protocol hinter all; 0 = all).")] = 8
     wordings: Annotated[Count, Option("--wordings", CHANGED, MAKE,
         "Ask both sides of each text in so many neutral wordings.")] = 1
@@ -241,14 +209,17 @@ class Plan(SharedPlan):
         "ATTRIBUTE:GROUP that the other groups are compared with, commas between. With --oracle probability: equal "
         "(default), or bls: the shares of women and men in the occupations.")] = "equal"
     replicates: Annotated[Times | None, Option("--replicates", MEASURED, RUN,
-        f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic; of a hosted "
-        f"model {DEFAULT_REPLICATES} for {HOSTED_REPEAT} texts, 1 for the others).")] = None
-    until_decided: Annotated[bool, Option("--until-decided", MEASURED, RUN,
-        "Look at the answers at 20, 40, 60, 80 and 100 % of the texts or of --max-calls, at one level for all looks"
-        " together, and stop asking about what is decided. Order and replicates 1 unless they are given.", first=True)
-    ] = False
+        f"Times each prompt is asked (default {DEFAULT_REPLICATES}; 1 for models declared deterministic, and with "
+        "--until-decided).")] = None
+    until_decided: Annotated[bool | None, Option("--until-decided", MEASURED, RUN,
+        "Look at the answers at shares of the texts or of --max-calls, at one level for all looks together, and stop "
+        "asking about what is decided. Order and replicates 1 unless they are given. Default for models that cost "
+        f"money or time, with at most {CHEAP_CALLS:,} calls.")] = None
+    full_plan: Annotated[bool, Option("--full-plan", MEASURED, RUN,
+        f"Ask models that cost money or time all that is asked of embedded ones: no looks, no limit of {CHEAP_CALLS:,} "
+        "calls unless they are given.", first=True)] = False
     jobs: Annotated[str, BeforeValidator(_jobs), Option("--jobs", LIMITS, MAKE,
-        "Processes that make and check cases; ray or ray:N: so many actors of a cluster, which run local models too.",
+        "Processes that make and check cases; ray or ray:N: so many actors of a Ray cluster.",
         shapes=False)] = "1"
     batch: Annotated[bool, Option("--batch", LIMITS, RUN,
         "Ask openai: models through the Batch API: half the price, answers within a day.")] = False
@@ -279,18 +250,13 @@ class Plan(SharedPlan):
 
     @property
     def on_ray(self) -> bool:
-        """Whether cases and local models are spread over a Ray cluster."""
+        """Whether cases are made on a Ray cluster."""
         return self.jobs.startswith("ray")
 
     @property
     def workers(self) -> int:
         """How many processes or actors make cases."""
         return int(self.jobs.rpartition(":")[2])
-
-    @property
-    def repeat(self) -> int | None:
-        """How many texts have their prompts asked several times; None of all."""
-        return HOSTED_REPEAT if self.small and self.replicates is None else None
 
     @property
     def of_suite(self) -> dict[str, str]:
@@ -309,18 +275,27 @@ class Plan(SharedPlan):
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Self:
-        """The plan of the settings that were named: what is done first decides the order."""
-        first: dict[str, object] = {}
-        if values.get("until_decided"):
-            first["order"] = 1
-            first["replicates"] = 1  # another text or wording says more than the same prompt again
-            if (values.get("suite", "mutation"), values.get("protocol", "default")) == ("mutation", "default"):
-                first["wordings"] = UNTIL_WORDINGS
-        elif cls.model_validate(values).small:
-            first = dict(SMALL)
-        if values.get("protocol") == "hinter":
-            first["per_seed"] = None  # the paper makes all mutants
+        """The plan of the settings that were named; what they leave open `settled` decides."""
+        first: dict[str, object] = {"per_seed": None} if values.get("protocol") == "hinter" else {}  # all mutants
         return cls.model_validate({**first, **values})
+
+    def settled(self, *, slow: bool, looks: bool) -> Self:
+        """Return the plan with all decided that it leaves open.
+
+        ``slow`` says whether a model costs money or time, ``looks`` whether claims about single answers are made.
+        """
+        cheap = slow and not self.full_plan
+        until = self.until_decided
+        if until is None:
+            until = cheap and looks and self.suite != "joint-first" and not any(c for c, *_ in _waits(self))
+        first: dict[str, object] = {"max_calls": CHEAP_CALLS} if cheap else {}
+        if cheap and self.lines:
+            first |= {name: n for name, n in CHEAP.items() if looks or name != "replicates"}
+        if until:
+            first |= {"order": 1, "replicates": 1}  # another text or wording says more than the same prompt again
+            first |= {"wordings": UNTIL_WORDINGS} if self.lines else {}
+        left = {name: value for name, value in first.items() if name not in self.model_fields_set}
+        return self.but(**left, until_decided=until)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Self:
@@ -330,24 +305,9 @@ class Plan(SharedPlan):
                 f"This plan is of another version; it has the settings {', '.join(others)[:200]}. Its run can be "
                 "reported and verified. To go on, start a new one."
             )
-        return cls.model_validate({"gate": "dependency", **{n: v for n, v in stored.items() if n != "journal"}})
-
-    @property
-    def small(self) -> bool:
-        """Whether few calls are asked where the plan does not say how many: every one may cost money."""
-        return self.lines and any(hosted(spec, self.base_url) for spec in self.models)
-
-    def left_out(self) -> str | None:
-        """What the small plan of a hosted model leaves out, and how to ask for it, in one line."""
-        if not self.small or self.until_decided:
-            return None
-        parts = {
-            "several attributes changed together (--order 2)": self.order == SMALL["order"],
-            "further variants of a text (--per-seed 8)": self.per_seed == SMALL["per_seed"],
-            f"repeats of all but {self.repeat} texts (--replicates {DEFAULT_REPLICATES})": self.repeat is not None,
-        }
-        left = "; ".join(part for part, out in parts.items() if out)
-        return f"Left out, since every call may cost money: {left}." if left else None
+        settings = {"gate": "dependency", "until_decided": False, **{n: v for n, v in stored.items() if n != "journal"}}
+        plan = cls.model_validate(settings)
+        return plan.model_copy(update={name: getattr(plan, name) for name in cls.settings()})  # nothing is left open
 
     def clashes(self) -> str | None:
         """What does not go together, as a sentence."""
@@ -422,13 +382,15 @@ def _joint_first(plan: Plan) -> Iterator[str]:
             yield f"--suite joint-first asks parts only after a change and makes no claims; leave {option} out."
 
 
+def _waits(plan: Plan) -> Iterator[tuple[bool, str, str]]:
+    """What leaves no time for looks: whether it is so, the option, and why."""
+    yield plan.protocol != "default", f"--protocol {plan.protocol}", "says itself what is asked"
+    yield plan.batch, "--batch", "may take a day, and each round of questions waits for the one before"
+    yield plan.jobs != "1", "--jobs", "prepares texts that may never be asked about"
+
+
 def _until(plan: Plan) -> Iterator[str]:
-    early = "prepares texts that may never be asked about"
-    for clashes, option, why in (
-        (plan.protocol != "default", f"--protocol {plan.protocol}", "says itself what is asked"),
-        (plan.batch, "--batch", "may take a day, and each round of questions waits for the one before"),
-        (plan.jobs != "1", "--jobs", early),
-    ):
+    for clashes, option, why in _waits(plan):
         if plan.until_decided and clashes:
             yield f"--until-decided and {option} do not go together: the latter {why}. Leave one out."
 

@@ -160,6 +160,9 @@ class Model(ABC):
     costs : {"tokens", "unseen", "nothing"}
         "nothing" runs on this machine. All others are asked about before they are used without a limit: those that
         charge for tokens, at ``price`` (None: not known), and those that may cost something which nobody counts here.
+    fast : bool
+        Whether asking it costs neither money nor much time: embedded models, and functions that say so. Of all others
+        a run asks little where nothing else is said (`auditor.core.plan.Plan.settled`).
     max_batch, at_once : int, int or None
         Requests of one call of `generate`; batches that it works on at a time: others would be counted while they wait.
     patience_s : float or None
@@ -183,6 +186,7 @@ class Model(ABC):
     deterministic: bool = False
     cacheable: bool = True
     costs: ClassVar[Costs] = "tokens"
+    fast: bool = False
     price: Price | None = None
     max_batch: int = 1
     calls_tools: bool = False
@@ -224,6 +228,7 @@ class LocalClassifier(Model):
     """A quick function of the bare text; a batch is answered in a worker thread."""
 
     costs: ClassVar[Costs] = "nothing"
+    fast = True
     deterministic = True
     cacheable = False
     max_batch = 256

@@ -235,8 +235,11 @@ def compose_yaml(path: Path | str, text: str) -> yaml.Node | None:
     """The node tree of ``text``, nothing constructed yet; its size is bounded. Raises as `load_yaml` does."""
     import yaml
 
+    # The fast loader has no bound on how deep fields are nested: it reads our own files alone.
+    ours = any(Path(path).is_relative_to(shipped_folder(kind)) for kind in FOLDERS)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if ours else yaml.SafeLoader
     try:
-        node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
+        node: yaml.Node | None = loader(text).get_single_node()
         if node is not None:
             _size(path, node, {})
     except yaml.MarkedYAMLError as error:

@@ -8,7 +8,8 @@ COMMANDS: Mapping[str, str] = {
     "score": "use audit import --generated RUN ANSWERS",
     "replay": "use audit show RUN ID --again",
     "explain": "use audit show CODE",
-    "watch": "use audit compare DIR",
+    "choose": "use audit run: it asks about one person at a time",
+    "watch": "use audit compare BEFORE AFTER on the last two runs",
     "groups": "read the differences between groups in audit report RUN --full",
     "models": "use audit list models",
     "plugins": "use audit list plugins",
@@ -30,6 +31,9 @@ VALUES: Mapping[str, str] = {
     "--format parquet": "use --format answers",
     "--format answers-parquet": "use --format answers",
     "--format sarif": "use --format junit or github",
+    "--with rubric": "write it into a file: --prompt FILE",
+    "--with reasoning": "write it into a file: --prompt FILE",
+    "--with few-shot": "give a task file with examples: --prompt FILE",
 }
 OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more
     "--scores": "read the differences between groups in audit report RUN --full",
@@ -76,7 +80,8 @@ OPTIONS: Mapping[str, str] = {  # of commands that do not know them any more
     "--embedding": "use --judge encoder:hf:NAME",
     "--engine": "use --jobs ray:N",
     "--base": "import the table with audit import --map: its `format` names the prompts",
-    "--repeat": "of a hosted model --replicates N asks each prompt N times",
+    "--repeat": "--replicates N asks each prompt N times",
+    "--sample": "use --limit N, on a file in random order",
 }
 
 

@@ -200,7 +200,7 @@ class _Spread(NamedTuple):
 def _reach(
     versions: Observations, one: _LaidOut, base: Floats, worded: Sequence[Rows], level: float, ratio: float
 ) -> ExpectedClaim:
-    from scipy.stats import norm, t
+    from scipy.special import ndtri, stdtrit
 
     n = len(one.design.focal)
     used = np.unique(one.contrast.map.indices)
@@ -216,14 +216,14 @@ def _reach(
     effective = float(np.median([f.words for f in fits]))
     # What a run adds for words that it does not know, and how few degrees of freedom that leaves: as the median of
     # some runs estimates them.
-    sure = float(norm.ppf(POWER))
+    sure = float(ndtri(POWER))
     added = [max(0.0, f.group.se**2 - f.these.se**2) for f in fits]
-    plain = float(norm.isf(level / 2))  # where answers leave no spread at all
+    plain = -float(ndtri(level / 2))  # where answers leave no spread at all
     needs = [(f.group.half(1 - level) / f.group.se if f.group.se else plain) + sure for f in fits]
     worst = sorted(range(FITS), key=lambda k: needs[k] ** 2 * (fits[k].these.se ** 2 + added[k]))
     counted = worst[FITS // 2]
     word = added[counted]
-    need = [float(t.isf(level / 2, max(1, n - 1))) + sure, needs[counted]]
+    need = [-float(stdtrit(max(1, n - 1), level / 2)) + sure, needs[counted]]
 
     def under(net: float) -> _Spread:
         answers = (base[used] + (shift(net) * shares)[:, None] > 0).astype(np.float64)

@@ -14,9 +14,10 @@ A function may
 
 Attributes on the function declare what cannot be seen from outside: ``deterministic = True``,
 ``fingerprint = "weights-v3"``, ``auditor_batch``, ``auditor_style = "chat"`` (then it gets the list of
-``{"role", "content"}`` messages instead of a text). A function with a parameter ``tools`` gets messages too, and the
-tools that it may call; it returns a text, ``{"tool_calls": [{"name", "arguments"}]}``, or, where it ran tools itself,
-the messages that it adds (`auditor.core.talk`).
+``{"role", "content"}`` messages instead of a text), ``fast = False`` (a call costs money or time: little is asked by
+default; so it is with messages and ``async``, where not ``fast = True``). A function with a parameter ``tools`` gets
+messages too, and the tools that it may call; it returns a text, ``{"tool_calls": [{"name", "arguments"}]}``, or, where
+it ran tools itself, the messages that it adds (`auditor.core.talk`).
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ class PythonFunction(Model):
         self._async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - asked for its kind, not for whether it is there
         )
+        self.fast = bool(getattr(function, "fast", chosen == "text" and not self._async))
         # What is handed over at once counts as asked when the audit is killed: no more than the function works on.
         self.max_batch = 64 if self._batch else 16 if self._async else 1
         self.at_once = None if self._async else 1

@@ -93,6 +93,7 @@ class Recorded(Model):
     """
 
     costs: ClassVar[Costs] = "nothing"
+    fast = True
 
     cacheable = False
     max_batch = 1000

@@ -128,7 +128,7 @@ def effect(claim: Claim) -> Effect | None:
         if claim.verdict != "shown" or not claim.share_low <= 0 <= claim.share_high:
             made = dataclasses.replace(points, value=share[0], low=share[1], high=share[2])
     if made.scale == 100:
-        value, low, high = min(max(made.value, -1.0), 1.0), max(-1.0, made.low), min(1.0, made.high)
+        value, low, high = (min(max(end, -1.0), 1.0) for end in (made.value, made.low, made.high))
         made = dataclasses.replace(made, value=value, low=low, high=high)
     return made
 

@@ -49,6 +49,8 @@ def raised(record: RunRecord) -> str:
     limits = {"max_calls": (record.spec.max_calls, 100), "max_cost": (record.spec.max_cost, 1.0)}
     if record.stopped_by == "control":
         return " --anyway"
+    if record.spec.until_decided:  # its looks were planned with the limit
+        return ""
     reason = record.status_reason or ""  # runs over rows name the limit there alone
     name = record.stopped_by or next((n for n in limits if f"(--{n.replace('_', '-')})" in reason), "")
     limit, other = limits.get(name, (None, 0))

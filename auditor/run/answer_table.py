@@ -14,7 +14,7 @@ from auditor.core import talk
 from auditor.core.errors import ConfigError
 from auditor.core.record import RunRecord
 from auditor.core.shown import csv_text
-from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict, text_of
+from auditor.core.types import Answer, Case, Check, Response, Variant, Verdict
 from auditor.measure.observations import Shape, log_odds, place_of, shape_of
 from auditor.models.attempts import unanswered
 from auditor.run.observed import question, score_of
@@ -75,16 +75,11 @@ class Answers:
         self._verdicts: dict[tuple[str, str, str], Verdict] = {(v.variant_id, v.model, v.format): v for v in verdicts}
 
     def __iter__(self) -> Iterator[AnswerRow]:
-        texts: dict[str, None] = {}
         for case, checks in self.evidence.cases():
-            texts.setdefault(text_of(case.id))
-            once = 0 < (self.plan.repeat or 0) < len(texts) and not self.task.kind.text
             for variant in (case.original, *case.variants):
-                yield from self._of_variant(case, variant, checks, once=once)
+                yield from self._of_variant(case, variant, checks)
 
-    def _of_variant(
-        self, case: Case, variant: Variant, checks: Mapping[str, Check], *, once: bool
-    ) -> Iterator[AnswerRow]:
+    def _of_variant(self, case: Case, variant: Variant, checks: Mapping[str, Check]) -> Iterator[AnswerRow]:
         shape = shape_of(variant.edits)
         check = checks.get(variant.id)
         came: dict[tuple[str, str], list[Response]] = {}
@@ -92,7 +87,7 @@ class Answers:
             came.setdefault((response.model, response.format), []).append(response)
         valid = check is None or check.status != "invalid"
         for name, about in self.models.items():
-            asked = 1 if once or shape.kind == "wording" else about.replicates or 1
+            asked = 1 if shape.kind == "wording" else about.replicates or 1
             for form in about.formats:
                 answers = [r for r in came.get((name, form), ()) if r.replicate < asked]
                 for response in answers or self._unasked(variant, name, form):

@@ -7,7 +7,6 @@ What fails in passing is asked again as in a run.
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from auditor.models.client import Client
 from auditor.models.talks import Talks
 from auditor.report import run_checks
 from auditor.run import preparation, run_controls
+from auditor.run.audit import run_sync
 from auditor.run.observed import score_of
 from auditor.run.preparation import prompt_of
 from auditor.tasks import own_labels
@@ -101,23 +101,15 @@ def examine(
     >>> examine("vader").summary
     'The model can be audited.'
     """
-    made = aexamine(spec, task=task, base_url=base_url, price_in=price_in, price_out=price_out, server=server)
-    return asyncio.run(made)
-
-
-async def aexamine(
-    spec: str,
-    *,
-    task: str | Task = "sentiment",
-    base_url: str | None = None,
-    price_in: float | None = None,
-    price_out: float | None = None,
-    server: Mapping[str, object] | None = None,
-) -> Examined:
-    """The async form of `examine`."""
     loaded = tasks.load(task) if isinstance(task, str) else task
     asked = MAX_CALLS * (loaded.calls + len(loaded.turns))
     budget = Budget(max_calls=asked + MAX_REPEATED, price_in=price_in, price_out=price_out)
+    return run_sync(lambda: _examined(spec, loaded, budget, base_url, server))
+
+
+async def _examined(
+    spec: str, loaded: Task, budget: Budget, base_url: str | None, server: Mapping[str, object] | None
+) -> Examined:
     seen = _Examination(spec, loaded)
     try:
         model = models.make(spec, base_url=base_url, task=loaded, server=server)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
@@ -35,18 +36,18 @@ from auditor.run.preparation import (
     tell_proxies,
 )
 from auditor.run.rounds import ROUND, Source
-from auditor.run.run_controls import has_canaries
-from auditor.run.state import State, Tally, silent, sizes
+from auditor.run.run_controls import asked_further, has_canaries
+from auditor.run.state import State, Tally, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from auditor.core.plan import Plan
     from auditor.models.budget import Price
 
 R = TypeVar("R", ExpectedModel, ExpectedJudge)
-MOST = 128  # texts that a plan is worked out on; of more, a sample
-FEWEST = 48  # texts that name an attribute: so many are in the sample, or all
+Checked = tuple[Case, Mapping[str, Check]]
+MOST = 72  # texts that a plan is worked out on; of more, a sample
+FEWEST = 24  # texts that name an attribute: so many are in the sample, or all
+FEW_TEXTS = 24  # that tell how many calls the full plan has
 COUNTED = (
     "cases", "taken", "variants", "valid", "discarded", "placebos", "placebos_valid", "wordings", "wordings_valid",
 )  # fmt: skip
@@ -58,17 +59,15 @@ class Row(NamedTuple):
     case: Case
     checks: Mapping[str, Check]
     asked: Sequence[Variant]
-    once: bool  # whether its prompts are asked once, whatever the replicates
     counts: Counter[str]
     weight: float
 
-    def without(self, attributes: set[str]) -> Row:
-        """The row without the versions about ``attributes``."""
-        asked = [v for v in self.asked if not attributes & set(v.attributes)]
-        kept = tuple(v for v in self.case.variants if not attributes & set(v.attributes))
-        counts = Counter({name: self.counts[name] for name in ("cases", "taken")})
-        counts += sizes(kept, self.checks)
-        return self._replace(case=dataclasses.replace(self.case, variants=kept), asked=asked, counts=counts)
+    @property
+    def versions(self) -> Iterator[Variant]:
+        """The original and all valid variants in one wording, asked about or not."""
+        for v in (self.case.original, *self.case.variants):
+            if v is self.case.original or (self.checks[v.id].status != "invalid" and not is_wording(v)):
+                yield v
 
 
 class Ahead:
@@ -77,56 +76,60 @@ class Ahead:
     Of many texts a sample is made into cases. Its ``parts`` are those of the run.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, cases: Sequence[Checked] = ()) -> None:
         self.parts = parts
         self._weights = _sample(parts)
-        self._rows: list[Row] | None = None
+        self._cases = cases  # of the sample, where they were made
+        self._rows: list[Row] = []
 
     @property
     def rows(self) -> Iterable[Row]:
-        """The cases of the sample; of all texts one after the other, where there is none."""
-        if self._rows is None and self.parts.texts and not self.parts.plan.until_decided:
+        """The cases of the sample; of a suite without texts one after the other."""
+        if self.parts.texts and not self._rows:
             self._rows = list(self._walk())
-        return self._walk() if self._rows is None else self._rows
+        return self._rows or self._walk()
 
     def _walk(self) -> Iterator[Row]:
-        texts = [text for text in self.parts.texts if not self._weights or _id(text) in self._weights]
-        parts = remade(self.parts, texts=texts)  # the suite of the run is left as it is
-        loop = Loop(dataclasses.replace(parts, models=[], judge=None))
-        for case, checks in cases_of(parts):
+        parts = self.parts
+        texts = [text for text in parts.texts if not self._weights or _id(text) in self._weights]
+        if not self._cases:
+            cases = cases_of(remade(parts, texts=texts))  # the suite of the run is left as it is
+            self._cases = list(cases) if texts else ()
+        share = len(texts) / len(parts.texts) if texts else 1.0
+        plan = parts.plan
+        if plan.max_calls is not None:
+            plan = plan.but(max_calls=math.ceil(plan.max_calls * share))
+        seeds = len(texts) if texts else parts.seeds
+        loop = Loop(dataclasses.replace(parts, plan=plan, models=[], judge=None, seeds=seeds))
+        loop.tallies = [loop.tally(model) for model in parts.models]
+        for tally in loop.tallies:
+            tally.further = round(asked_further(parts, tally) * share)
+        for case, checks in self._cases or cases:
             before = loop.counts.copy()
             loop.count(case, checks)
             every = (case.original, *case.variants) if loop.until is None else loop.until.wanted(case, checks)
             asked = [v for v in every if v is case.original or loop.asked(checks[v.id])]
-            weight = self._weights.get(text_of(case.id), 1.0)
-            yield Row(case, checks, asked, loop.once(case), loop.counts - before, weight)
+            yield Row(case, checks, asked, loop.counts - before, self._weights.get(text_of(case.id), 1.0))
 
     @cached_property
     def narrowed(self) -> Ahead:
-        """The same without attributes of too few texts, where a hosted model would be asked about all."""
-        plan = self.parts.plan
-        if not plan.small or plan.attributes is not None or plan.groups or not self.parts.texts:
+        """The same without attributes of too few texts, where little is asked and the plan names no attribute."""
+        parts, plan = self.parts, self.parts.plan
+        if parts.open is None or plan.attributes is not None or plan.groups or not parts.texts:
             return self
-        here = self
-        if plan.until_decided:
-            here = Ahead(dataclasses.replace(self.parts, plan=plan.but(until_decided=False)))
-        lacking, others = here.lacking()
+        lacking, others = self.lacking()
         if not (lacking and others):
             return self
-        parts = remade(self.parts, plan=plan.but(attributes=others))
-        parts.facts[FEW] = lacking
-        made = Ahead(parts)
-        if here is self:
-            left = (row.without(set(lacking)) for row in self.rows)
-            made._rows = [row for row in left if row.case.variants]
-        return made
+        left = remade(parts, plan=plan.but(attributes=others))
+        left.facts[FEW] = lacking
+        return Ahead(left, [(case, checks) for case, checks in map(_without(lacking), self._cases) if case.variants])
 
     def lacking(self) -> tuple[dict[str, dict[str, int]], tuple[str, ...]]:
         """The attributes with too few texts for a difference of 30 points, and the others.
 
         Of the former the texts of the clearest claim, and how many that needs.
         """
-        table, asked, times = self.table(), self._question(), self._times()
+        table, asked, times = self.table(every=True), self._question(), self._times()
         columns = table.columns()
         versions = Versions(table, columns)
         layout = versions.where(np.ones(len(columns.version_text), dtype=bool))
@@ -143,13 +146,13 @@ class Ahead:
                 lacking[name] = {"texts": here, "needed": needed}
         return dict(sorted(lacking.items())), tuple(name for name in names if name not in lacking)
 
-    def table(self) -> Observations:
-        """The versions that are asked about, in a table without answers."""
+    def table(self, *, every: bool = False) -> Observations:
+        """The versions that are asked about, or every valid one in one wording, in a table without answers."""
         table = Observations()
         for row in self.rows:
             if row.case.source is not None:
                 table.sources[row.case.id] = row.case.source
-            for variant in row.asked:
+            for variant in row.versions if every else row.asked:
                 table.version(row.case.id, variant.edits, variant.id, row.case.original.input)
         return table
 
@@ -160,26 +163,23 @@ class Ahead:
         prompts = [_Prompts(tally=state.tally(model)) for model in parts.models]
         counts: dict[str, float] = defaultdict(float)
         carried: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        compared, looked_at = 0.0, 0
+        compared = 0.0
         for row in self.rows:
             parts.task.about(row.case.original.input)
-            looked_at += row.counts["taken"]
             for name, n in row.counts.items():
                 counts[name] += n * row.weight
             for attribute, carrier in {(v.attributes[0], carrier_of(v.edits)) for v in _alone(row)}:
                 carried[attribute][carrier] += row.weight
             for variant in row.asked:
                 for one in prompts:
-                    one.add(parts, variant.input, row.weight, once=row.once or is_wording(variant))
+                    one.add(parts, variant.input, row.weight, once=is_wording(variant))
             shown = (v for v in row.case.variants if row.checks[v.id].status != "invalid")
             compared += row.weight * sum(not is_wording(v) for v in shown)
         for text in (text for pair in parts.task.controls for text in pair if parts.plan.protocol == "default"):
             for one in prompts:
                 one.add(parts, text, 1.0)
-        repeat = parts.plan.repeat
-        share = min(repeat, counts["taken"]) / max(1, min(repeat, looked_at)) if repeat else None
         tallies = [one.tally for one in prompts]
-        rows = {one.tally.model.name: one.expected(parts, counts["cases"], share) for one in prompts}
+        rows = {one.tally.model.name: one.expected(parts, counts["cases"]) for one in prompts}
         judge = None if parts.judge is None else _judge(parts, parts.judge, compared, tallies)
         every: list[ExpectedModel | ExpectedJudge] = [*rows.values(), *filter(None, [judge])]
         whole = sum(row.calls + getattr(row, "calls_canary", 0) for row in every)
@@ -197,9 +197,27 @@ class Ahead:
             judge=judge,
             calls_whole=whole if limit else 0,
             limit=limit,
-            left_out=" ".join(left_out(parts)),
+            left_out=" ".join(left_out(parts, self._full_calls())),
             power=self._power(tallies),
         )
+
+    def _full_calls(self) -> int | None:
+        """How many calls ``--full-plan`` asks, worked out on a few texts; None where they are not known."""
+        parts = self.parts
+        if parts.open is None or not parts.texts:
+            return None
+        few = Random(f"{parts.plan.seed}:full").sample(parts.texts, min(FEW_TEXTS, len(parts.texts)))
+        plan = parts.open.but(full_plan=True).settled(slow=True, looks=True)
+        parts = remade(dataclasses.replace(parts, open=None), plan=plan, texts=few)
+        asked = [
+            _Prompts(tally=tally) for tally in map(State(dataclasses.replace(parts, models=[])).tally, parts.models)
+        ]
+        for row in Ahead(parts).rows:
+            for variant in row.asked:
+                for one in asked:
+                    one.add(parts, variant.input, len(self.parts.texts) / len(few), once=is_wording(variant))
+        further = sum(asked_further(self.parts, one.tally) for one in asked)
+        return parts.task.calls * round(sum(one.number for one in asked) + further)
 
     def _question(self) -> Question:
         parts = self.parts
@@ -220,7 +238,7 @@ class Ahead:
         seen: Counter[str] = Counter()
         weights: dict[str, float] = defaultdict(float)
         for row in self.rows if self._weights else ():
-            for name in {v.attributes[0] for v in _alone(row)}:
+            for name in {v.attributes[0] for v in row.versions if v.order == 1 and not is_beside(v)}:
                 seen[name] += 1
                 weights[name] += row.weight
         return {name: weights[name] / n for name, n in seen.items()}
@@ -243,7 +261,7 @@ def _sample(parts: Parts) -> dict[str, float]:
     from auditor.perturb.matching import Matcher
 
     texts = parts.texts
-    if len(texts) <= MOST or parts.plan.until_decided or parts.plan.suite not in ("mutation", "joint-first"):
+    if len(texts) <= MOST or parts.plan.suite not in ("mutation", "joint-first"):
         return {}
     matcher = Matcher(parts.dictionaries)
     named = [{t.attribute for hit in matcher.scan(text.text).hits for t in hit.terms} for text in texts]
@@ -257,6 +275,16 @@ def _sample(parts: Parts) -> dict[str, float]:
             out[_id(texts[n])] = 1 / chance
     total = sum(out.values())
     return {text: weight * len(texts) / total for text, weight in out.items()}
+
+
+def _without(attributes: Collection[str]) -> Callable[[Checked], Checked]:
+    """What leaves the versions about ``attributes`` out of a case."""
+
+    def left(one: Checked) -> Checked:
+        kept = tuple(v for v in one[0].variants if not set(attributes) & set(v.attributes))
+        return dataclasses.replace(one[0], variants=kept), one[1]
+
+    return left
 
 
 def cases_of(parts: Parts) -> Iterator[tuple[Case, Mapping[str, Check]]]:
@@ -288,16 +316,18 @@ class _Prompts:
                 self.seen[prompt.sha256] = weight
                 self.tokens += weight * _tokens(prompt)
 
-    def expected(self, parts: Parts, cases: float, repeated: float | None) -> ExpectedModel:
-        """What asking them amounts to, with the first ones again as canaries.
+    @property
+    def number(self) -> float:
+        """How many there are, each as often as it is asked."""
+        again = sum(self.seen[one] for one in self.repeated)
+        return sum(self.seen.values()) + again * (self.tally.replicates - 1)
 
-        ``repeated`` is for how many prompts a repeated one counts, where the first texts alone are repeated.
-        """
+    def expected(self, parts: Parts, cases: float) -> ExpectedModel:
+        """What asking them amounts to, with the first ones again as canaries."""
         tally, task, bare = self.tally, parts.task, self.tally.model.style == "text"
         each = task.calls  # of a conversation: one for each turn, and one for tools
         prompts = sum(self.seen.values())
-        again = sum(self.seen[one] if repeated is None else repeated for one in self.repeated)
-        calls = round(prompts + again * (tally.replicates - 1))
+        calls = round(self.number)
         out = 0 if bare else max(task.max_tokens(name) for name in tally.formats) * calls * each
         total_in, canaries = round(self.tokens * calls / max(1.0, prompts)), 0
         if has_canaries(parts, tally.model):

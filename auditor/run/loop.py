@@ -55,7 +55,7 @@ class Loop(State):
         self._doubtful = await run_controls.first_look(self)
         rounds.least = run_controls.FIRST_TEXTS if self._doubtful else 0
         try:
-            while not self.status_reason and not (self.until and self.until.done):
+            while not self.status_reason and not (self.until and (self.until.done or self.until.full)):
                 cases, checks = await rounds.next(rng)
                 if not cases:
                     break
@@ -120,8 +120,7 @@ class Loop(State):
         ordered = [case for case in cases if joint_first.ordered(case)]
         # A wording more says more of a text than the same wording again.
         once = {v.id for v in first if self.observed.shape(v).kind == "wording"}
-        single = [*ordered, *(case for case in cases if self.once(case))]
-        once |= {v.id for case in single for v in (case.original, *case.variants)}
+        once |= {v.id for case in ordered for v in (case.original, *case.variants)}
         await self._ask(tally, first, prompts, answers, once=once)
         if tally.replicates > 1 and not tally.client.stopped:
             again = [v for case in ordered for v in joint_first.again(case, self._said(tally, case, answers))]

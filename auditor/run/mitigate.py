@@ -156,7 +156,7 @@ def prepare_trial(
     format = formats_for(plan, task, model)[0]
     formats = () if model.style == "text" else (format,)
     plan = plan.but(formats=formats, replicates=replicates, **({"max_calls": None} | dict(limits)))
-    chosen, notes = _chosen(wanted, task, format, [case for case, _ in cases], model.style)
+    chosen, notes = _chosen(wanted, task, model.style)
     limit = plan.max_calls
     if most is not None:
         cases, limit = cases[:most], None
@@ -173,7 +173,7 @@ def prepare_trial(
     share = max(1, plan.concurrency // len(chosen))
     arms = []
     for one in chosen:
-        own = [(redact(case) if one.redacts else case, checks) for case, checks in cases if case.id not in one.held_out]
+        own = [(redact(case) if one.redacts else case, checks) for case, checks in cases]
         under = plan.but(concurrency=share, **({"models": (one.model,)} if one.model else {}))
         if one.model or one.task.default_format != task.default_format:
             under = under.but(formats=())
@@ -195,15 +195,13 @@ def prepare_trial(
     return Prepared(folder, plan, base, format, cases, arms, notes, calls, asked_for, budget)
 
 
-def _chosen(
-    wanted: Wanted, task: Task, format: str, cases: Sequence[Case], style: str
-) -> tuple[list[Mitigation], list[str]]:
+def _chosen(wanted: Wanted, task: Task, style: str) -> tuple[list[Mitigation], list[str]]:
     """What is tried, and why anything is not that was not asked for by name."""
     chosen: list[Mitigation] = []
     notes: list[str] = []
     for name in mitigations.BUILT_IN if wanted.built_in is None else wanted.built_in:
         try:
-            chosen.append(mitigations.make(name, task, format, cases, style))
+            chosen.append(mitigations.make(name, task, style))
         except ConfigError as error:
             if wanted.built_in is not None:
                 raise

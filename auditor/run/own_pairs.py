@@ -98,7 +98,6 @@ def suite_of(plan: Plan) -> Pairs | None:
         "--groups": plan.groups,
         "--carrier": plan.carrier,
         "--wordings": plan.wordings > 1,
-        "--sample": plan.sample is not None,
         "--until-decided": plan.until_decided,
     }
     for flag in (flag for flag, asked in refused.items() if asked):

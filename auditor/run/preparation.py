@@ -21,7 +21,7 @@ from auditor.models.budget import Budget
 from auditor.models.reply_cache import Cache
 from auditor.perturb.dictionaries import Dictionary
 from auditor.report import run_checks, words
-from auditor.run import cluster, own_pairs, traffic
+from auditor.run import own_pairs, traffic
 from auditor.run.observed import outcomes
 from auditor.run.stages import (
     Stages,
@@ -63,6 +63,7 @@ class Parts:
     texts: Sequence[SourceText] = ()  # the seeds, where they can be spread over workers
     judge: Model | None = None  # compares answers of free text in pairs
     placebos: PlaceboMaker | None = None  # makes placebo variants; None where the cases bring theirs, or have none
+    open: Plan | None = None  # as it was given, where little is asked since a model costs money or time
     facts: dict[str, Any] = field(default_factory=dict)  # for the provenance
     parser: Parser | None = None  # of suite and gate
 
@@ -76,7 +77,7 @@ def prepare(
     need_models: bool = True,
     task: Task | None = None,
 ) -> Parts:
-    """Build the stages of ``plan``.
+    """Build the stages of ``plan``, which is settled here.
 
     Parameters
     ----------
@@ -99,6 +100,10 @@ def prepare(
     facts: dict[str, Any] = {"task_sha256": task.sha256}
     texts: list[SourceText] = []
     brought = own_pairs.suite_of(plan) if brings and cases is None and seeds is None else None
+    if models is None:
+        models = _models(plan, task) if need_models else []
+    given, slow = plan, not all(model.fast for model in models)
+    plan = given.settled(slow=slow, looks=not task.kind.text and brought is None)
     if cases is not None:
         made = Stages(StoredCases(cases), None, None, None)
     elif brought is not None:
@@ -113,8 +118,6 @@ def prepare(
         _require_claims(plan, task, made.seeds)
     chosen = dictionaries_of(plan)
     require_names(plan, made.suite, chosen)
-    if models is None:
-        models = _models(plan, task) if need_models else []
     if isinstance(task, traffic.Traffic):
         traffic.require_models(models)
     if task.turns:
@@ -139,6 +142,7 @@ def prepare(
         texts=texts,
         judge=judge,
         placebos=made.placebos,
+        open=given if plan.max_calls != given.max_calls else None,
         facts=facts,
         parser=made.parser,
     )
@@ -165,10 +169,13 @@ def remade(parts: Parts, *, plan: Plan | None = None, texts: Sequence[SourceText
     )
 
 
-def left_out(parts: Parts) -> list[str]:
-    """What a plan leaves out, and that it has too few texts to decide anything, in sentences."""
+def left_out(parts: Parts, whole: int | None = None) -> list[str]:
+    """What a plan leaves out, and that it has too few texts to decide anything, in sentences.
+
+    ``whole`` is how many calls the full plan has, where that is known.
+    """
     plan, few = parts.plan, parts.facts.get(FEW, {})
-    said = [left] if (left := plan.left_out()) else []
+    said = [cheap_said(parts, whole)] if parts.open is not None else []
     if few:
         named = words.listing([f"{name} ({one['texts']} of {one['needed']})" for name, one in few.items()])
         said.append(
@@ -191,6 +198,13 @@ def left_out(parts: Parts) -> list[str]:
             f"labels goes unnoticed. Use at least {needed}."
         )
     return said
+
+
+def cheap_said(parts: Parts, whole: int | None = None) -> str:
+    """What is done by default where a model costs money or time."""
+    stops = " and stops when every claim is decided" if parts.plan.until_decided else ""
+    every = "everything" if whole is None else f"all {whole:,}"
+    return f"Asks at most {parts.plan.max_calls:,} calls{stops}; --full-plan asks {every}."
 
 
 def tell_left_out(parts: Parts, observe: Observer) -> None:
@@ -342,8 +356,6 @@ def _models(plan: Plan, task: Task) -> list[Model]:
         for spec in specs
     ]
     require_server(plan, specs)
-    if plan.on_ray:
-        made = cluster.remote(made, specs, plan)
     return made
 
 

@@ -86,13 +86,17 @@ async def _ask_canaries(loop: State, tally: Tally, time_: str) -> None:
     loop.stop(tally.client)
 
 
+def asked_further(parts: Parts, tally: Tally) -> int:
+    """How many prompts of controls one model gets in the whole run."""
+    pairs = parts.task.controls if parts.plan.protocol == "default" else ()
+    again = CANARIES * CANARY_REPLICATES * (1 + ((parts.seeds or 0) > ROUND)) * has_canaries(parts, tally.model)
+    return len(tally.formats) * (2 * len(pairs) * tally.replicates + again)
+
+
 async def first_look(loop: State) -> bool:
     """Ask the positive control before anything else; gives whether a model may be such that nothing can be learned."""
-    pairs = loop.parts.task.controls if loop.plan.protocol == "default" else ()
     for tally in loop.tallies:
-        again = CANARIES * CANARY_REPLICATES * (1 + ((loop.parts.seeds or 0) > ROUND))
-        again *= has_canaries(loop.parts, tally.model)
-        tally.further = len(tally.formats) * (2 * len(pairs) * tally.replicates + again)
+        tally.further = asked_further(loop.parts, tally)
     await positive_control(loop, first=True)
     doubted = bool(doubtful(loop))
     if loop.plan.until_decided and not doubted:  # nothing is bounded before the whole control was seen

@@ -315,11 +315,6 @@ def source_texts(plan: Plan, task: Task, seeds: Iterable[SourceText] | None, fac
             "repeated": file.repeated,
             "sha256": tasks.seeds.digest_of(texts) if task.against_path else file.sha256,
         }
-    if plan.sample is not None and plan.sample < len(texts):
-        facts["seeds"]["drawn_from"] = len(texts)
-        drawn = Random(f"{plan.seed}:sample").sample(range(len(texts)), plan.sample)
-        texts = [texts[n] for n in sorted(drawn)]
-        facts["seeds"]["n"] = len(texts)
     if others := sum(not looks_english(seed.text) for seed in texts):
         facts["seeds"]["not_english"] = others  # a warning: they are used like all others
     return texts

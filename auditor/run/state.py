@@ -201,7 +201,6 @@ class State:
         self.status_reason = ""
         self.stopped_by = ""  # the limit of the plan that was reached
         self._text = ""  # of the last case
-        self._repeated: set[str] = set()  # cases that tell the noise, where not all do
         self._read: dict[tuple[str, str, str], Answer] = {}
         self._answered = answered or {}
         self.tallies = [self.tally(model) for model in parts.models]
@@ -323,10 +322,6 @@ class State:
         """Whether a model gets to see the variant: invalid ones only where the plan says so."""
         return check.status != "invalid" or self.plan.test_discarded
 
-    def once(self, case: Case) -> bool:
-        """Whether the plan asks the prompts of a case once, whatever the replicates; texts are known by several."""
-        return bool(self.plan.repeat) and case.id not in self._repeated and not self.parts.task.kind.text
-
     def count(self, case: Case, checks: Mapping[str, Check]) -> None:
         """Count a case and its variants."""
         counts = self.counts
@@ -334,8 +329,6 @@ class State:
         text = text_of(case.id)
         counts["taken"] += text != self._text  # the cases of one text come one after the other
         self._text = text
-        if self.plan.repeat and counts["taken"] <= self.plan.repeat:
-            self._repeated.add(case.id)
         counts.update(sizes(case.variants, checks))
 
     async def responses(self, tally: Tally, requests: Sequence[Request], *, further: bool = False) -> list[Response]:

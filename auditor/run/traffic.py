@@ -11,9 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-
-import jsonpath
+from typing import TYPE_CHECKING, Literal
 
 from auditor.contrib.imports.known import Json
 from auditor.core import reading, row_files
@@ -27,10 +25,12 @@ from auditor.models.openai import OpenAIChat
 from auditor.tasks.seeds import SeedFile
 from auditor.tasks.task import Task
 
+if TYPE_CHECKING:
+    import jsonpath
+
 ROLES = ("user",)  # whose messages are changed where the plan does not say
 MESSAGES = "messages"
 WITHIN = ("body", "request", "inputs", "input", "kwargs")  # where a log keeps the request
-WANTED = '{"messages": [{"role": "user", "content": "…"}]}'
 RULE = "="
 DEEPEST = 40  # levels of a request or an answer; those of arguments come on top
 LONGEST = 1 << 26  # bytes of a line that are looked at to tell what a file holds
@@ -133,23 +133,7 @@ def is_traffic(data: str) -> bool:
         return False
     if not isinstance(row, dict):
         return False
-    if "text" not in row and (foreign := _foreign(row)):
-        raise DataFileError(
-            f"{data}: {foreign}, not whole requests. Write a line for each request, in the form in which it is sent: "
-            f"{WANTED}"
-        )
     return is_request(row)
-
-
-def _foreign(row: Mapping[str, Json]) -> str:
-    """What a log holds that has requests in it, but in no form that can be sent."""
-    attributes = row.get("attributes")
-    names = attributes if isinstance(attributes, dict) else [str(one) for one in _list(attributes)]
-    if "resourceSpans" in row or any("gen_ai." in name for name in names):
-        return "spans of OpenTelemetry"
-    if any(isinstance(one, dict) and "role" in one for one in _list(row.get("input"))):
-        return "requests with input in place of messages"
-    return ""
 
 
 def _list(value: Json | None) -> list[Json]:
@@ -172,7 +156,6 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
     sent: dict[str, Sent] = {}
     texts: list[SourceText] = []
     rows = repeated = skipped = 0
-    logged = ""
     lines = ((n, line) for n, line in enumerate(row_files.lines(row_files.decode(path, raw)), 1) if line.strip())
     for number, line in itertools.islice(lines, plan.limit):
         rows += 1
@@ -182,7 +165,6 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         parts = [str(_at(body, place)) for place in places]
         if not any(part.strip() for part in parts):
             skipped += 1
-            logged = logged or _logged(body)
             continue
         one = Sent(body=body, places=places, between=_between(parts))
         if one.text in sent:
@@ -193,12 +175,6 @@ def read(plan: Plan, task: Task) -> tuple[Traffic, SeedFile]:
         label, name = outside.get("label"), outside.get("custom_id", outside.get("id"))
         own = str(name) if name else id_of("r", one.text)
         texts.append(SourceText(id=own, text=one.text, label=None if label is None else str(label)))
-    if not texts and logged:
-        raise DataFileError(
-            f"{path}: its messages are as LangChain logs them ({logged}), which no server takes. Write them in the "
-            f"form in which they are sent (convert_to_openai_messages of langchain_core): {WANTED}. A function or a "
-            "program is asked with them as they are where a JSON path names them: --column messages='$..content'"
-        )
     if not texts:
         raise DataFileError(
             f"{path}: no request has a text in {', '.join(wanted)}. Name the roles of messages that are changed, "
@@ -226,16 +202,6 @@ def _row(where: str, line: str) -> dict[str, Json]:
     if not isinstance(row, dict) or not is_request(row):
         raise DataFileError(f"{where}: no request with messages")
     return row
-
-
-def _logged(body: Mapping[str, Json]) -> str:
-    """What of the messages is as LangChain logs it: in a list of a list, with kwargs, with a type for the role."""
-    for message in _list(body.get(MESSAGES)):
-        if isinstance(message, list):
-            return "a list in the list of messages"
-        if isinstance(message, dict) and "role" not in message:
-            return next((name for name in ("kwargs", "type", "data") if name in message), "")
-    return ""
 
 
 def _body(row: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -297,6 +263,8 @@ def _opened(value: Json) -> Json:
 
 
 def _compiled(path: str) -> jsonpath.JSONPath | jsonpath.CompoundJSONPath:
+    import jsonpath
+
     try:
         return jsonpath.compile(path)
     except jsonpath.JSONPathError as error:

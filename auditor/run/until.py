@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,6 +47,8 @@ class Until:
     ----------
     done : bool
         Nothing is open, or the plan is used up: no further text is asked about.
+    full : bool
+        No calls are left for a further text.
     """
 
     def __init__(self, loop: State) -> None:
@@ -55,7 +56,7 @@ class Until:
         self._rows: list[_Row] = []
         self._decided: dict[Key, Claim] = {}  # as they were at their look: later answers take nothing back
         self._closed: dict[str, int] = {}  # attribute -> looks that it had
-        self.done = False
+        self.done = self.full = False
         self._asked: dict[str, tuple[str, ...]] = {}  # what was asked of each case
         self._planned = self._plain = 0
         self._further = 0
@@ -155,29 +156,49 @@ class Until:
         kept = [v for v in self._decisive(asked) if not set(shape(v).attributes) <= closed]
         if not kept:
             return []
+        left = self._most() - self._planned
+        if self._cost(kept) > left:  # a text more says more than a wording
+            kept = [v for v in kept if not is_wording(v)]
+        self.full = self.full or self._cost(kept) > left
+        if self.full:
+            return []
         once = sum(map(is_wording, kept))
-        self._planned += (len(kept) + 1 - once) * self._replicates + once
+        self._planned += self._cost(kept)
         self._plain += len(kept) + 1 - once
         return [case.original, *kept]
+
+    def _cost(self, versions: Sequence[Variant]) -> int:
+        """How many prompts ask about a text and ``versions`` of it."""
+        once = sum(map(is_wording, versions))
+        return (len(versions) + 1 - once) * self._replicates + once
 
     @property
     def _replicates(self) -> int:
         return max((t.replicates for t in self._loop.tallies), default=1)
 
+    def _most(self) -> float:
+        """How many prompts about texts the calls of the plan allow each model in each format."""
+        loop = self._loop
+        if loop.plan.max_calls is None:
+            return math.inf
+        formats = sum(len(t.formats) for t in loop.tallies) or 1
+        left = loop.plan.max_calls / loop.parts.task.calls - sum(t.further for t in loop.tallies)
+        return left / formats
+
     def _affordable(self) -> int:
         """How many further wordings of each text there are calls for: another text says more than another wording."""
         loop, plan = self._loop, self._loop.plan
-        most, texts = plan.max_calls, self._texts()
+        most, texts = self._most(), self._texts()
         cost = sum(t.cost_usd for t in loop.tallies)
         if plan.max_cost and cost:
-            most = min(most or sys.maxsize, math.floor(self._calls() * plan.max_cost / cost))
-        if not most or not loop.parts.seeds:
+            formats = sum(len(t.formats) for t in loop.tallies) or 1
+            most = min(most, math.floor(self._calls() * plan.max_cost / cost) / formats)
+        if most == math.inf or not loop.parts.seeds:
             return plan.wordings - 1
         cases = len(self._asked)
         left = max(1, loop.parts.seeds - texts) * (cases / max(1, texts) if cases else 1.0)
         plain = (self._plain / cases if cases else PLAIN) * self._replicates
-        formats = sum(len(t.formats) for t in loop.tallies) or 1
-        room = (most / formats - self._planned) / left - plain
+        room = (most - self._planned) / left - plain
         return min(plan.wordings - 1, max(0, round(room / 2)))
 
     def _texts(self) -> int:

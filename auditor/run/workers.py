@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+from typing import Any
 
-from auditor.core.errors import PluginError
+from auditor.core.errors import ConfigError, MissingDependency, PluginError
 from auditor.core.plan import Plan, of_package
 from auditor.core.types import Case, Check, SourceText
 from auditor.perturb.name_lines import Feed
@@ -143,7 +146,6 @@ class Spread(Source):
 def _end_with_parent() -> None:
     """End this worker process when the one that started it has ended, however it did: nobody waits for the work."""
     import multiprocessing
-    import os
     import threading
     from multiprocessing.connection import wait
 
@@ -180,11 +182,20 @@ def processes(parts: Parts, jobs: int) -> Spread:
 
 
 def actors(parts: Parts, jobs: int) -> Spread:
-    """Cases made by ``jobs`` actors of a Ray cluster."""
-    from auditor.run import cluster
-
-    ray = cluster.connect(jobs)
-    workers = [ray.remote(num_cpus=cluster.SHARE)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
+    """Cases made by ``jobs`` actors of a Ray cluster; one that was not there is started, and ends with the run."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingDependency("--jobs ray", "ray", extra="ray") from error
+    started = not ray.is_initialized()
+    if started:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+        address = _standing()
+        local = {"num_cpus": jobs, "include_dashboard": False} if address is None else {}
+        ray.init(address=address or "local", **local, **options)
+    if (there := ray.cluster_resources().get("CPU", 0)) < jobs:
+        raise ConfigError(f"--jobs ray:{jobs}: the Ray cluster has {there:g} CPUs. Give at most as many.")
+    workers = [ray.remote(num_cpus=1)(Worker).remote(parts.plan.as_dict()) for _ in range(jobs)]
     turn = itertools.cycle(workers)
 
     async def submit(_: Mapping[str, object], seeds: Sequence[SourceText]) -> Made:
@@ -194,6 +205,18 @@ def actors(parts: Parts, jobs: int) -> Spread:
     def close() -> None:
         for worker in workers:
             ray.kill(worker)
-        cluster.disconnect()
+        if started:
+            ray.shutdown()
 
     return Spread(parts, submit, workers=jobs, close=close)
+
+
+def _standing() -> str | None:
+    """The address of a cluster that somebody keeps: ``RAY_ADDRESS``, or one that ``ray start`` began here.
+
+    Ray's own ``auto`` would also join the passing cluster of another run on this machine, and end with it.
+    """
+    if address := os.environ.get("RAY_ADDRESS"):
+        return address
+    kept = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"  # noqa: S108 - Ray's place
+    return "auto" if kept.exists() else None

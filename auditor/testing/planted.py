@@ -176,7 +176,7 @@ class Planted(Model):
     """
 
     costs: ClassVar[Costs] = "nothing"
-
+    fast = True
     max_batch = 256
     at_once = 1
 

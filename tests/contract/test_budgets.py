@@ -14,20 +14,20 @@ PACKAGE = Path(__file__).resolve().parents[2] / "auditor"
 LINES = {  # of Python, and what they shall become
     "report": 7150,  # 4,600
     "measure": 6870,  # 5,200
-    "run": 7750,  # 4,600
+    "run": 6655,  # 4,600
     "models": 6569,  # 4,400
     "tables": 5360,  # 4,400
     "perturb": 6180,  # 5,000
     "core": 5400,  # 3,400
     "contrib": 4800,  # 3,400, and 1,025 of published benchmarks (decision 0062)
     "tasks": 3420,  # 2,600
-    "cli": 3120,  # 2,000
+    "cli": 3005,  # 2,000
     "agent": 2460,  # 1,800
     "store": 1864,  # 1,400
     "text": 1645,  # 1,400
     "testing": 600,  # 600
 }
-MOST = 62_480  # in all; the target is 44,000
+MOST = 61_330  # in all; the target is 44,000
 
 
 def lines(folder: Path) -> int:

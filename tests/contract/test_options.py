@@ -47,6 +47,7 @@ SPECIAL: Mapping[str, st.SearchStrategy[Any]] = {
     "delta": st.floats(0.001, 0.999) | st.sampled_from([2.0, 5.5]),
     "fail_on": st.sampled_from(["shown", "failed > 5%", "hidden > 0"]),
     "suite": st.sampled_from(["mutation", "grammar"]),
+    "until_decided": st.just(True),
     "gate": st.sampled_from(["constructs", "dependency"]),
     "oracle": st.sampled_from(["label", "probability"]),
     "per_seed": st.integers(0, 100),

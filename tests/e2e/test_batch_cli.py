@@ -61,7 +61,16 @@ def arguments(provider: Any, folder: Path, *more: str) -> list[str]:
     data = folder / "texts.txt"
     data.write_text("\n".join(TEXTS) + "\n")
     args = ["run", "--task", "sentiment", "--data", str(data), "--attributes", "age,gender", "--per-seed", "2"]
-    args += ["--model", "openai:served-model", "--base-url", provider.url, "--replicates", "2", "--no-cache"]
+    args += [
+        "--model",
+        "openai:served-model",
+        "--base-url",
+        provider.url,
+        "--replicates",
+        "2",
+        "--no-cache",
+        "--full-plan",
+    ]
     return [*args, "--yes", "--out", str(folder), *more]
 
 

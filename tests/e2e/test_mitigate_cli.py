@@ -17,12 +17,13 @@ import pytest
 from nursery import IN_FLIGHT, Server, audit, warm
 
 from auditor.perturb.name_lines import full_names
-from auditor.run.mitigations import BLANK, IGNORE, REASONING, RUBRIC
+from auditor.run.mitigations import BLANK, IGNORE
 
 pytestmark = pytest.mark.e2e
 BLACK = {first.name for (race, _), names in full_names().items() if race == "black" for first in names}
-LOWERED = {IGNORE: -9, RUBRIC: 10, REASONING: 3}  # points for Black names; else 10
-LESS = {RUBRIC: 25}  # points for everybody
+MINE = "Think of the work alone."
+LOWERED = {IGNORE: -9, MINE: 10}  # points for Black names; else 10
+LESS = {MINE: 25}  # points for everybody
 
 
 def screener(model: str, text: str) -> str:
@@ -35,8 +36,6 @@ def screener(model: str, text: str) -> str:
         score -= next((by for said, by in LOWERED.items() if said in text), 10)
     score -= next((by for said, by in LESS.items() if said in text), 0)
     decision = "invite" if score >= 60 else "hold" if score >= 45 else "reject"
-    if "last lines" in found[3]:
-        return f"There is something for it, and something against.\nScore: {score}\nAnswer: {decision}"
     return json.dumps({"score": score, "decision": decision})
 
 
@@ -54,27 +53,30 @@ def test_changed_prompts_reduce_reverse_and_change_nothing(tmp_path: Path) -> No
 
     run(
         *["--task", "resume", "--model", "openai:screener", "--carrier", "name", "--attributes", "race", "--groups", "race:black/white"],
-        *["--limit", "48", "--replicates", "1", "--max-calls", "1000", "--base-url"], server.url,
+        *["--limit", "48", "--replicates", "1", "--full-plan", "--max-calls", "1000", "--base-url"], server.url,
     )  # fmt: skip
     before = sum(server.asked.values())
-    trial = run("mitigate", "latest", "--base-url", server.url, "--max-calls", "2000")
+    (tmp_path / "less.txt").write_text(MINE)
+    trial = run(
+        *["mitigate", "latest", "--with", "ignore,redact", "--prompt", "less.txt"],
+        *["--base-url", server.url, "--max-calls", "2000"],
+    )
     spent = {one["mitigation"]: one for one in trial["spent"]}
     calls = sum(server.asked.values()) - before
     assert calls == sum(one["calls"] for one in spent.values()) <= 2000
 
     effects = {c["mitigation"]: c for c in trial["found"]["changes"] if c["change"]["family"] == "net"}
     assert {name: c["effect"] for name, c in effects.items()} == {
-        "ignore": "reversed", "redact": "reduced", "reasoning": "reduced", "rubric": "not_shown",
+        "ignore": "reversed", "redact": "reduced", "less": "not_shown",
     }  # fmt: skip
-    for name, change in {"ignore": 19, "redact": 10, "reasoning": 7}.items():
+    for name, change in {"ignore": 19, "redact": 10}.items():
         claim = effects[name]["change"]
         assert claim["estimate"] == pytest.approx(change, abs=2.5)
         assert claim["p_adjusted"] < 0.05
     assert abs(effects["redact"]["after"]["estimate"]) < 2.5
-    (less,) = [s for s in trial["found"]["sides"] if (s["mitigation"], s["what"]) == ("rubric", "accuracy")]
+    (less,) = [s for s in trial["found"]["sides"] if (s["mitigation"], s["what"]) == ("less", "accuracy")]
     assert less["texts"] > 30
-    assert set(trial["helps"]) == {"redact", "reasoning"}
-    assert any("few-shot" in note for note in trial["notes"])
+    assert set(trial["helps"]) == {"redact"}
 
     (folder,) = (tmp_path / "reports").glob("*-mitigated-*")
     assert "reversed" in (folder / "mitigation.html").read_text()
@@ -100,7 +102,7 @@ def test_a_trial_that_was_killed_goes_on(tmp_path: Path) -> None:
 
     done = run(
         *["--task", "resume", "--model", "openai:screener", "--carrier", "name", "--attributes", "race", "--groups", "race:black/white"],
-        *["--limit", "8", "--replicates", "1", "--no-cache", "--max-calls", "400", "--concurrency", str(IN_FLIGHT), "--base-url"], server.url,
+        *["--limit", "8", "--replicates", "1", "--full-plan", "--no-cache", "--max-calls", "400", "--concurrency", str(IN_FLIGHT), "--base-url"], server.url,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (tmp_path / "mine.txt").write_text(IGNORE)

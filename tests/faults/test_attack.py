@@ -109,7 +109,6 @@ def test_ctrl_c_while_modules_load_exits_130_without_a_traceback(n: int, place: 
     "start",
     [
         "run --task sentiment --model openai:one --model openai:two --limit 60",
-        "choose --task hiring --model openai:one --limit 60 --carrier name --attributes race",
         "tabular --task lending --model openai:one --method themis --protected sex",
         "agent 'Do film reviews by women get another sentiment?' --model openai:one --limit 60",
     ],
@@ -210,10 +209,9 @@ def server() -> Iterator[Counting]:
         one.shutdown()
 
 
-TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 40"
+TEXTS = "run --task sentiment --limit 4 --attributes gender --max-calls 40 --full-plan"
 BEGUN = {  # what makes a folder, and the command that goes on with it
     "texts": (TEXTS, "resume RUN --anyway --max-calls 90"),
-    "panels": ("choose --task hiring --limit 4 --carrier name --attributes race --max-calls 4", "resume RUN --max-calls 6"),
     "rows": ("tabular --task lending --protected sex --max-calls 4", "resume RUN --max-calls 8"),
     "trial": (TEXTS, "mitigate RUN --with ignore --max-calls 200"),
     "again": (TEXTS, "show RUN VARIANT --again --replicates 1"),
@@ -284,7 +282,7 @@ def forged(folder: Path, **changes: object) -> Path:
 
 @pytest.mark.e2e
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["texts", "panels", "rows"])
+@pytest.mark.parametrize("kind", ["texts", "rows"])
 def test_a_plan_without_fingerprints_is_not_gone_on_with(
     kind: str, place: Path, server: Counting, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -298,7 +296,7 @@ def test_a_plan_without_fingerprints_is_not_gone_on_with(
 
 @pytest.mark.e2e
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["texts", "panels", "rows"])
+@pytest.mark.parametrize("kind", ["texts", "rows"])
 def test_a_plan_without_limits_asks_again(kind: str, place: Path, server: Counting, capsys: Capture) -> None:
     argv = [*shlex.split(BEGUN[kind][0]), "--model", "openai:one", "--base-url", server.url, "--out", "runs"]
     assert run([*argv, "--no-cache"]) in (0, 3)
@@ -378,7 +376,6 @@ def test_how_much_goes_on_at_once_has_a_limit(option: str, place: Path, capsys: 
         "run --task sentiment --model vader --limit 2",
         "generate --task sentiment --limit 2",
         "plan freeze --task sentiment --model vader --limit 2 --output frozen.toml",
-        "choose --task hiring --model openai:one --max-calls 2",
         "tabular --data rows.csv --target label --protected sex --model python:rows:classify",
     ],
 )
@@ -394,10 +391,9 @@ def test_settings_that_are_a_folder_are_refused(argv: str, file: str, place: Pat
 # -- proxies --------------------------------------------------------------------------------------------
 
 PROXIED = {
-    "run": "run --task sentiment --limit 2 --max-calls 40",
+    "run": "run --task sentiment --limit 2 --max-calls 40 --full-plan",
     "planned": "run --task sentiment --limit 2 --max-calls 40 --dry-run",
     "resumed": "resume runs/latest --max-calls 90 --anyway",
-    "panels": "choose --task hiring --limit 2 --carrier name --attributes race --max-calls 4",
     "trial": "mitigate runs/latest --with ignore --max-calls 200",
     "planned trial": "mitigate runs/latest --with ignore --max-calls 200 --dry-run",
     "rows": "tabular --task lending --protected sex --max-calls 4",

@@ -112,8 +112,7 @@ def test_a_slow_server_answers_everything_in_the_end(server: type[Server], texts
 
 TASK = ["--task", "sentiment", "--limit", "8", "--attributes", "gender", "--per-seed", "1", "--replicates", "1"]
 ROWS = ["--task", "lending", "--method", "themis", "--max-calls", "60"]
-CHOICES = ["--task", "resume", "--carrier", "name", "--attributes", "race", "--limit", "3", "--max-calls", "400"]
-COMMANDS = {"run": TASK, "tabular": ROWS, "choose": CHOICES}
+COMMANDS = {"run": TASK, "tabular": ROWS}
 SERVERS: dict[str, dict[str, Any]] = {
     "wrong-type": {"mix": MIXES["wrong-type"]},
     "no usage": {"tokens": None},
@@ -126,14 +125,14 @@ SERVERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("kind", SERVERS)
 def test_what_is_printed_is_what_is_spent(command: str, kind: str, capsys: Capture, at_once: None) -> None:
-    text = {"tabular": "approve", "choose": "first"}.get(command, "")
+    text = {"tabular": "approve"}.get(command, "")
     with Server(**SERVERS[kind], text=text) as server:
         argv = [command, *COMMANDS[command], "--model", "openai:m", "--base-url", server.url, "--no-cache", *PRICED]
         code, told = said(capsys, *argv, "--yes")
     assert code == (3 if command == "tabular" else 0), told
     counts, book, calls = read("reports/2*/run.json")["counts"], read("reports/2*/spent.json"), server.record.calls
     assert counts["calls"] == book["calls"] == calls
-    assert command == "choose" or f"{calls} calls" in told
+    assert f"{calls} calls" in told
     assert counts["cost_usd"] == book["spent_usd"] > 0
     assert counts["reserved_usd"] == book["reserved_usd"]
     assert book["held_usd"] == 0
@@ -167,17 +166,6 @@ def test_each_changed_prompt_has_its_share_of_what_is_spent(capsys: Capture) -> 
         assert one["reserved_usd"] == one["cost_usd"] > 0
         counts = read(f"reports/*-mitigated-*/{one['run']}/run.json")["counts"]
         assert (counts["calls"], counts["cost_usd"]) == (one["calls"], one["cost_usd"])
-
-
-def test_choices_that_a_limit_kept_from_being_asked_are_not_unreadable(capsys: Capture) -> None:
-    with Server(text="first") as server:
-        argv = ["choose", *CHOICES[:-1], "8", "--model", "openai:m", "--base-url", server.url, "--no-cache", "--yes"]
-        code, told = said(capsys, *argv)
-    assert code == 3, told
-    assert "8 answers, 0 of them refused or not readable" in told
-    (seen,) = (one for one in read("reports/2*/run.json")["panels"].values() if isinstance(one, dict))
-    assert seen["answers"] == {"ok": 8}
-    assert f"{seen['not_asked']} questions were not asked" in told
 
 
 # -- answers without an end -----------------------------------------------------------------------------

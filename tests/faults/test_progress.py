@@ -104,7 +104,7 @@ def test_after_a_resume_the_line_goes_on_from_what_was_answered(
 @pytest.mark.slow
 def test_the_dry_run_counts_no_more_than_the_limit(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     clock_of(monkeypatch)
-    plan = "run --task sentiment --model openai:m --limit 30 --attributes gender --price 1,1 --dry-run"
+    plan = "run --task sentiment --model openai:m --limit 30 --attributes gender --price 1,1 --full-plan --dry-run"
     whole = json.loads(said(capsys, f"{plan} --format json")[1])["models"]["openai:m"]
     _, text, _ = said(capsys, f"{plan} --max-calls 50")
     assert re.search(r"--max-calls ends the run there; the whole plan has (\d+) calls", text)

@@ -44,7 +44,7 @@ CASES = {
     "texts": (
         "run --task sentiment " + SERVED + LIMITS + TEXTS + "--attributes gender,age --groups gender:female --order 2 "
         "--per-seed 2 --who all --wordings 2 --carrier words --formats all --replicates 2 --suite mutation "
-        "--dictionary age=ages.csv --test-discarded --jobs 1 "
+        "--dictionary age=ages.csv --test-discarded --jobs 1 --full-plan "
         "--gate constructs --parser embedded --protocol default --oracle label --reference gender:male --delta 2 "
         "--fail-on 'failed > 99%' --anyway",
         "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800 --format json",
@@ -53,8 +53,8 @@ CASES = {
         "run --plan plan.json --base-url {url} --concurrency 4 --no-cache --out runs",
         "resume RUN",
     ),
-    "sample, redacted": (
-        "run --task sentiment --data texts.csv --column text=words --sample 8 --redact --model openai:one "
+    "redacted": (
+        "run --task sentiment --data texts.csv --column text=words --limit 8 --redact --model openai:one "
         "--base-url {url} --concurrency 4 --max-calls 5000 --out runs",
         "resume RUN",
     ),
@@ -100,16 +100,6 @@ CASES = {
         "--attributes gender,age --model openai:one --base-url {url} --no-cache --concurrency 4 --out runs",
         "resume RUN",
     ),
-    "pairs": (
-        "choose --task hiring --candidates 2 --repeats 2 " + SERVED + LIMITS + TEXTS + "--attributes gender --groups gender:female "
-        "--per-seed 2 --carrier words --who subject --parser embedded --formats choice --dictionary age=ages.csv",
-        "resume RUN --max-calls 6000 --max-cost 9 --max-seconds 800",
-    ),
-    "rankings": (
-        "choose --task hiring --candidates 3 --repeats 3 --carrier name --attributes race --sample 12 "
-        "--model openai:one --base-url {url} --concurrency 4 --no-cache --max-calls 5000 --out runs",
-        "resume RUN",
-    ),
     "trial": (
         "mitigate runs/latest --with ignore,redact --prompt mine.txt --other-model openai:two --replicates 2 "
         "--base-url {url} " + LIMITS.replace("--out runs", "--out trials"),
@@ -117,7 +107,7 @@ CASES = {
     ),
     "session": (
         "agent 'Do film reviews by women get another sentiment?' --task sentiment " + SERVED + LIMITS
-        + TEXTS.replace("--limit 8", "--limit 30 --sample 24") + "--formats all --parser embedded --delta 2",
+        + TEXTS.replace("--limit 8", "--limit 24") + "--formats all --parser embedded --delta 2",
         "resume RUN",
     ),
     "rows of a task": (
@@ -299,7 +289,6 @@ def test_values_that_a_program_gives_are_read_again(kind: str, tmp_path: Path, m
 def test_every_option_is_in_a_command_line_that_is_killed() -> None:
     flags = {
         "run": Plan.flags("run"),
-        "choose": Plan.flags("choose"),
         "mitigate": Plan.flags("mitigate"),
         "agent": Plan.flags("agent"),
         "tabular": TabularPlan.flags("tabular") | MethodOptions.flags("tabular"),

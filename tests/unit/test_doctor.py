@@ -246,8 +246,8 @@ def test_what_is_wrong_with_the_call_itself() -> None:
 
 
 def test_within_a_running_loop() -> None:
-    async def go() -> dict[str, Any]:
-        return await doctor.aexamine("vader")
+    async def go() -> doctor.Examined:
+        return doctor.examine("vader")
 
     assert asyncio.run(go()).exit_code == 0
 

@@ -116,33 +116,13 @@ def test_blinding_leaves_no_word_that_tells_versions_apart() -> None:
     assert redact(line).original.input == redact(line).variants[0].input == "Ran the shift."
 
 
-@pytest.mark.parametrize("name", ["hiring", "salary", "resume", "sentiment"])
-@pytest.mark.parametrize("mitigation", ["rubric", "reasoning"])
-def test_answers_after_reasons_are_read(name: str, mitigation: str) -> None:
-    task = load(name)
-    for form in task.formats:
-        changed = make(mitigation, task, form, [], "chat").task
-        values = task.labels or task.scale or ()
-        for value in values:
-            said = changed.write(value, form, "Some reasons; they name no answer.")
-            assert changed.read(said, "chat", form).value == value
-        asked = changed.render("A text.", form).messages
-        assert asked is not None
-        assert "last line" in asked[-1].content
-
-
-def test_instructions_examples_and_files(tmp_path: Path) -> None:
-    task, given = load("hiring"), cases()
-    assert make("ignore", task, "plain", given, "chat").task.system.endswith(IGNORE)
-    few = make("few-shot", task, "plain", given, "chat")
-    assert few.held_out == {case.id for case in given}
-    assert [e.value for e in few.task.examples] == ["invite", "invite", "reject", "reject"]
-    with pytest.raises(ConfigError, match="asks for a number"):
-        make("few-shot", task, "graded", given, "chat")
+def test_instructions_and_files(tmp_path: Path) -> None:
+    task = load("hiring")
+    assert make("ignore", task, "chat").task.system.endswith(IGNORE)
     with pytest.raises(ConfigError, match="no prompt"):
-        make("ignore", task, "plain", given, "text")
+        make("ignore", task, "text")
     with pytest.raises(UnknownPlugin):
-        make("pray", task, "plain", given, "chat")
+        make("pray", task, "chat")
     own = tmp_path / "ours.txt"
     own.write_text("Judge the work alone.\n")
     assert from_file(own, task).task.system.endswith("Judge the work alone.")

@@ -119,17 +119,6 @@ def test_roles_and_paths_choose_messages(tmp_path: Path) -> None:
         assert json.loads(prompt.text or "") == requests()[0]["body"]
 
 
-def test_a_sample_is_drawn_with_the_seed(tmp_path: Path) -> None:
-    file = written(tmp_path / "r.jsonl", requests())
-    seen: list[list[str]] = []
-    for seed in (1, 1, 2):
-        bodies: list[dict[str, Any]] = []
-        result = audit("hiring", model=listener(bodies, lambda text: "invite"), data=file, sample=3, seed=seed)
-        assert result.record["counts"]["seeds"] == 3
-        seen.append(sorted({body["messages"][0]["content"] for body in bodies}))
-    assert seen[0] == seen[1] != seen[2]
-
-
 def test_redaction_holds(tmp_path: Path) -> None:
     file = written(tmp_path / "r.jsonl", requests())
     result = audit(
@@ -150,7 +139,7 @@ def test_a_cut_off_run_goes_on(tmp_path: Path) -> None:
         "    print(json.dumps({'id': r['id'], 'output': 'invite' if 'He has' in r['input'] else 'reject'}), flush=True)\n"
     )
     file = written(tmp_path / "r.jsonl", requests())
-    options: dict[str, Any] = {"model": spec, "data": file, "attributes": "gender", "who": "all"}
+    options: dict[str, Any] = {"model": spec, "data": file, "attributes": "gender", "who": "all", "full_plan": True}
     cut = audit("hiring", **options, max_calls=20, out=tmp_path / "runs")
     assert cut.path is not None
     assert not cut.complete
@@ -235,27 +224,6 @@ def test_requests_that_a_program_hands_over(tmp_path: Path) -> None:
 
 HUMAN = {"lc": 1, "type": "constructor", "id": ["langchain", "HumanMessage"], "kwargs": {"content": "He is kind."}}
 ROLE = {"role": "user", "content": "He is kind."}
-
-
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ({"inputs": {"messages": [[ROLE]]}}, "LangChain logs them .a list in the list of messages"),
-        ({"inputs": {"messages": [HUMAN]}}, "LangChain logs them .kwargs"),
-        ({"messages": [{"type": "human", "content": "He is kind."}]}, "LangChain logs them .type"),
-        ({"name": "chat", "attributes": {"gen_ai.prompt.0.content": "He is kind."}}, "spans of OpenTelemetry"),
-        ({"attributes": [{"key": "gen_ai.prompt.0.content", "value": {"stringValue": "x"}}]}, "spans of OpenTel"),
-        ({"resourceSpans": []}, "spans of OpenTelemetry"),
-        ({"model": "m", "input": [ROLE]}, "input in place of messages"),
-    ],
-)
-def test_logs_that_cannot_be_sent_are_named_with_the_form_to_write(
-    row: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    file = written(tmp_path / "r.jsonl", [row])
-    with pytest.raises(DataFileError, match=said) as caught:
-        audit("sentiment", model=lambda text: "positive", data=file)
-    assert '{"messages": [{"role": "user"' in str(caught.value)
 
 
 @pytest.mark.parametrize("outside", ["body", "request", "inputs", "input", "kwargs"])

@@ -100,21 +100,22 @@ def test_an_overall_p_value_is_the_level_that_would_have_been_enough() -> None:
 
 
 def test_order_is_1_and_wordings_are_5_unless_they_are_given(tmp_path: Path) -> None:
-    assert resolve({"until_decided": True}).order == 1
-    assert resolve({"until_decided": True}).wordings == UNTIL_WORDINGS == 5
-    assert resolve({"until_decided": True, "wordings": 1}).wordings == 1
-    assert resolve({}).wordings == 1
-    assert (resolve({"until_decided": True}).replicates, resolve({}).replicates) == (1, None)
-    assert resolve({"until_decided": True, "order": 3}).order == 3
-    assert resolve({}).order == 2
+    def sizes(config: Path | None = None, **given: Any) -> tuple[int, int, int | None]:
+        plan = resolve(given, config).settled(slow=False, looks=True)
+        assert Plan.from_dict(plan.as_dict()).settled(slow=True, looks=True) == plan  # nothing is left open
+        return plan.order, plan.wordings, plan.replicates
+
+    assert sizes() == (2, 1, None)
+    assert sizes(until_decided=True) == (1, UNTIL_WORDINGS, 1)
+    assert sizes(until_decided=True, wordings=1) == (1, 1, 1)
+    assert sizes(until_decided=True, order=3, replicates=2) == (3, UNTIL_WORDINGS, 2)
     toml = tmp_path / "audit.toml"
     toml.write_text("until_decided = true\n")
-    assert resolve({}, toml).order == 1
-    assert Plan.from_dict(resolve({"until_decided": True, "order": 2}).as_dict()).order == 2
+    assert sizes(toml) == (1, UNTIL_WORDINGS, 1)
 
 
 def test_calls_go_to_further_texts_before_further_wordings() -> None:
-    options = {"attributes": ("gender",), "until_decided": True, "models": ("vader",)}
+    options = {"attributes": ("gender",), "until_decided": True, "models": ("vader",), "limit": 60}
 
     def asked(**more: Any) -> tuple[int, int, int]:
         table = Ahead(prepare(Plan.of(options | more))).table()
@@ -124,8 +125,8 @@ def test_calls_go_to_further_texts_before_further_wordings() -> None:
     texts, calls, wordings = asked()
     most = 2 * calls // 3
     all_texts, fewer, some = asked(max_calls=most)
-    assert all_texts == texts  # none is left out for the sake of wordings
-    assert 0.9 * most < fewer < 1.1 * most
+    assert all_texts >= texts - 1  # none but the last is left out for the sake of wordings
+    assert 0.8 * most < fewer <= most  # the control has its share
     assert 0 < some < wordings
     assert asked(max_calls=texts)[2] == 0
 

@@ -1,0 +1,203 @@
+"""Of a model that costs money or time little is asked, unless more is asked for; what is counted beforehand is asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor import Result, audit
+from auditor.cli.main import run
+from auditor.core.plan import CHEAP_CALLS, Plan, resolve
+from auditor.core.types import Progress, SourceText
+from auditor.models.budget import BOOK, Book
+from auditor.run import dryrun
+from auditor.run.dryrun import Ahead, estimate
+from auditor.run.preparation import prepare
+from auditor.run.result import resume
+from auditor.testing.planted import Planted
+
+HOSTED = "openai:gpt-4o-mini"
+SLOW = """
+def ask(text):
+    return "negative" if any(w in text for w in ("terrible", "worst", "hated", "dreadful", "garbage")) else "positive"
+
+ask.fast = False
+"""
+TEXTS = [f"She said that film number {n} was kind." for n in range(40)]
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+def settled(**given: Any) -> Plan:
+    """The plan that ``given`` leads to, on five texts."""
+    plan = resolve({"task": "sentiment", "models": (HOSTED,), **given})
+    return prepare(plan, seeds=[SourceText(id=str(n), text=text) for n, text in enumerate(TEXTS[:5])]).plan
+
+
+@pytest.mark.parametrize(
+    ("given", "until", "calls", "sizes"),
+    [
+        ({}, True, CHEAP_CALLS, (1, 2)),
+        ({"base_url": "http://localhost:8000/v1"}, True, CHEAP_CALLS, (1, 2)),
+        ({"models": ("reviews", HOSTED)}, True, CHEAP_CALLS, (1, 2)),
+        ({"models": ("exec:cat",)}, True, CHEAP_CALLS, (1, 2)),
+        ({"models": ("reviews",)}, False, None, (2, 8)),
+        ({"full_plan": True}, False, None, (2, 8)),
+        ({"max_calls": 5000}, True, 5000, (1, 2)),
+        ({"max_cost": 5.0, "price": (1.0, 1.0)}, True, CHEAP_CALLS, (1, 2)),
+        ({"order": 2, "per_seed": 4}, True, CHEAP_CALLS, (2, 4)),
+        ({"until_decided": False}, False, CHEAP_CALLS, (1, 2)),
+        ({"batch": True}, False, CHEAP_CALLS, (1, 2)),
+        ({"task": "letter"}, False, CHEAP_CALLS, (1, 2)),
+        ({"protocol": "hinter"}, False, CHEAP_CALLS, (2, None)),
+        ({"suite": "joint-first"}, False, CHEAP_CALLS, (2, 8)),
+        ({"suite": "grammar", "limit": 5}, True, CHEAP_CALLS, (1, 8)),
+    ],
+)
+def test_what_is_asked_where_little_is_said(
+    given: dict[str, Any], until: bool, calls: int | None, sizes: tuple[int, int | None]
+) -> None:
+    plan = settled(**given)
+    assert (plan.until_decided, plan.max_calls, (plan.order, plan.per_seed)) == (until, calls, sizes)
+    assert Plan.from_dict(plan.as_dict()) == plan
+
+
+def test_functions_of_a_text_are_fast_unless_they_say_otherwise() -> None:
+    def plain(text: str) -> str:
+        return "positive"
+
+    async def waiting(text: str) -> str:
+        return "positive"
+
+    def slow(text: str) -> str:
+        return "positive"
+
+    slow.fast = False  # type: ignore[attr-defined]
+    for function, cheap in ((plain, False), (waiting, True), (slow, True)):
+        spec = audit("sentiment", model=function, data=TEXTS[:3], attributes=("gender",)).record["spec"]
+        assert (spec["until_decided"], spec["max_calls"]) == ((True, CHEAP_CALLS) if cheap else (False, None))
+
+
+def hosted(asked: list[str], **options: Any) -> Result:
+    """An audit of a model that costs, and answers by chance."""
+
+    def answer(messages: list[dict[str, str]]) -> str:
+        asked.append(messages[-1]["content"])
+        return "positive" if hash(messages[-1]["content"]) % 2 else "negative"
+
+    answer.auditor_style = "chat"  # type: ignore[attr-defined]
+    texts = [
+        f"{who} said that film number {n} was {how}."
+        for n in range(250)
+        for who, how in (("She", "odd"), ("He", "good"))
+    ]
+    return audit("sentiment", model=answer, data=texts, **{"attributes": ("gender",), **options})
+
+
+@pytest.mark.slow
+def test_a_model_that_costs_is_never_asked_more_than_the_limit_unless_that_is_said(tmp_path: Path) -> None:
+    few: list[str] = []
+    result = hosted(few, out=tmp_path)
+    assert len(few) <= CHEAP_CALLS
+    assert len(few) > 0.9 * CHEAP_CALLS
+    assert result.complete, "the plan has as many texts as its calls allow"
+    assert result.path is not None
+    assert Book.read(result.path / BOOK)[0] == len(few)
+    many: list[str] = []
+    hosted(many, full_plan=True, per_seed=2)
+    assert len(many) > CHEAP_CALLS
+
+
+def test_a_run_that_goes_on_keeps_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cut(Exception):
+        pass
+
+    def cut(event: Progress) -> None:
+        if event.phase == "ask" and event.done >= 100:
+            raise Cut
+
+    told: list[Progress] = []
+    options: dict[str, Any] = {"data": TEXTS, "attributes": ("gender",), "out": str(tmp_path), "cache": False}
+    (tmp_path / "slow.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Cut):
+        audit("sentiment", model="python:slow:ask", observe=cut, **options)
+    (path,) = (p.parent for p in tmp_path.glob("2*/plan.json"))
+    assert json.loads((path / "plan.json").read_text())["plan"]["max_calls"] == CHEAP_CALLS
+    again = resume(path, observe=told.append)
+    assert again.record["spec"]["max_calls"] == CHEAP_CALLS
+    asked = [event for event in told if event.phase == "ask"]
+    assert min(event.done for event in asked) >= 100
+    planned = [event.planned for event in asked if event.planned]
+    assert planned[0] == pytest.approx(asked[-1].done, rel=0.3)
+
+
+def test_a_frozen_plan_holds_what_was_decided(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("\n".join(TEXTS))
+    assert (
+        run(f"plan freeze --task sentiment --data t.txt --model {HOSTED} --attributes gender --output p.json".split())
+        == 0
+    )
+    held = json.loads((tmp_path / "p.json").read_text())["plan"]
+    assert (held["until_decided"], held["max_calls"], held["order"]) == (True, CHEAP_CALLS, 1)
+    assert run(["run", "--plan", "p.json", "--full-plan", "--dry-run"]) == 2
+    assert "--full-plan belongs to audit plan freeze" in capsys.readouterr().err
+
+
+def test_the_default_is_said_before_anything_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = f"run --task sentiment --limit 20 --attributes gender --model {HOSTED}"
+    assert run(f"{asked} --dry-run".split()) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Asks at most 2,000 calls and stops when every claim is decided; --full-plan asks all " in said
+    assert run(asked.split()) == 2
+    assert "at most 2,000 calls" in " ".join(capsys.readouterr().err.split())
+    assert run(f"{asked} --dry-run --full-plan".split()) == 0
+    assert "at most" not in capsys.readouterr().out
+
+
+def test_a_dry_run_counts_what_is_asked_where_nothing_is_decided() -> None:
+    model = Planted(base="constant", wobble=0.1, name="openai:planted")
+    model.fast = False
+    result = audit("sentiment", model=model, data=TEXTS, attributes=("age", "gender"), cache=False)
+    seeds = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(TEXTS)]
+    plan = Plan(task="sentiment", attributes=("age", "gender"), models=("openai:planted",))
+    (told,) = estimate(prepare(plan, models=[model], seeds=seeds)).models.values()
+    assert told.calls + told.calls_canary == pytest.approx(result.record["counts"]["calls"], rel=0.1)
+
+
+@pytest.mark.slow
+def test_what_a_sample_of_the_texts_tells_is_near_what_all_of_them_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = resolve({"task": "hiring", "models": (HOSTED,)})
+    sampled = Ahead(prepare(plan)).narrowed.expected()
+    monkeypatch.setattr(dryrun, "MOST", 10**6)
+    whole = Ahead(prepare(plan)).narrowed.expected()
+    assert 60 < sampled.sampled < 120 < sampled.seeds == whole.seeds
+    assert whole.sampled == 0
+    (near,), (exact,) = (one.models.values() for one in (sampled, whole))
+    for name in ("prompts", "calls", "tokens_in", "cost_usd"):
+        assert getattr(near, name) == pytest.approx(getattr(exact, name), rel=0.1), name
+    gone, all_gone = (re.findall(r"\w+ \(\d+ of \d+\)", one.left_out) for one in (sampled, whole))
+    assert [one.split()[0] for one in gone] == [one.split()[0] for one in all_gone] != []
+    assert "age (4 of 24)" in gone, "texts that few name are all looked at"
+
+
+def test_a_limit_of_cost_ends_the_table_too() -> None:
+    texts = [SourceText(id=f"s{n}", text=text) for n, text in enumerate(TEXTS[:20])]
+    plan = resolve(
+        {"models": (HOSTED,), "attributes": ("gender",), "price": (1.0, 1.0), "max_cost": 0.01, "full_plan": True}
+    )
+    limited, whole = (estimate(prepare(p, seeds=texts)) for p in (plan, plan.but(max_cost=None)))
+    assert (limited.limit, whole.limit) == ("--max-cost", "")
+    (row,), (full,) = limited.models.values(), whole.models.values()
+    assert row.cost_usd == pytest.approx(0.01, rel=0.01)
+    assert limited.calls_whole == full.calls + full.calls_canary
+    assert row.calls == pytest.approx(full.calls * 0.01 / (full.cost_usd or 0.0), rel=0.05)
